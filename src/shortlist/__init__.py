@@ -1,0 +1,33 @@
+"""Classification under capacity constraints.
+
+Someone can follow up only so many cases. shortlist finds the most rare cases that the capacity
+allows, keeps the promise that the capacity holds, and says what more capacity would find.
+"""
+
+from .capacity import Capacity
+from .classifier import CapacityClassifier
+from .metrics import (
+    CapacityCurve,
+    adjusted_detection_interval,
+    adjusted_detection_score,
+    capacity_curve,
+    capacity_scorer,
+)
+from .plots import CapacityCurveDisplay
+from .thresholds import CalibratedThreshold, calibrate_threshold, select
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CalibratedThreshold",
+    "Capacity",
+    "CapacityClassifier",
+    "CapacityCurve",
+    "CapacityCurveDisplay",
+    "adjusted_detection_interval",
+    "adjusted_detection_score",
+    "calibrate_threshold",
+    "capacity_curve",
+    "capacity_scorer",
+    "select",
+]

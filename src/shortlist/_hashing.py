@@ -1,0 +1,102 @@
+"""Tie keys: a number in [0, 1) for each item that depends on the item alone.
+
+Items with the same score need an order that neither the row order nor the batch size can change,
+and that nobody can read off the item. A keyed hash of an identifier, or of the row's own values,
+is one: uniform, independent of the score, and the same whenever the item comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+__all__ = ["hash_ids", "hash_rows"]
+
+Words = NDArray[np.uint64]
+
+_MISSING = np.uint64(0x9E6C63D0676A9A99)
+_NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
+
+
+def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
+    """Return one key in [0, 1) per identifier; 7, 7.0 and an int32 7 are the same identifier."""
+    return _unit_interval(_hash_column(np.asarray(ids), seed))
+
+
+def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:
+    """Return one key in [0, 1) per row of a data frame, array, sparse matrix or sequence."""
+    words: Words = np.zeros(1, dtype=np.uint64)
+    for column in _columns(X):
+        words = _mix(words + _hash_column(column, seed))
+    return _unit_interval(words)
+
+
+def _columns(X: Any) -> list[NDArray[Any]]:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return [column.to_numpy() for column in frame.iter_columns()]
+    table: NDArray[Any] = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    if table.ndim == 1:
+        return [table]
+    return list(table.reshape(len(table), -1).T)
+
+
+def _hash_column(values: NDArray[Any], seed: int) -> Words:
+    """Return 64 well-mixed bits per value, keyed by `seed`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind in "biu":
+            words = values.astype(np.uint64)
+        elif values.dtype.kind == "f":
+            words = _float_words(values.astype(np.float64))
+        elif values.dtype.kind in "mM":
+            words = values.astype(values.dtype.str[:2] + "[ns]").view(np.int64).astype(np.uint64)
+        else:
+            items = [_object_word(value, seed) for value in values.tolist()]
+            words = np.array(items, dtype=np.uint64)
+        return _mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))
+
+
+def _float_words(values: NDArray[np.float64]) -> Words:
+    whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
+    bits = np.ascontiguousarray(values).view(np.uint64) ^ _NOT_WHOLE
+    words = np.where(whole, values.astype(np.int64).astype(np.uint64), bits)
+    return np.where(np.isnan(values), _MISSING, words)
+
+
+def _object_word(value: Any, seed: int) -> int:
+    if _is_missing(value):
+        return int(_MISSING)
+    if isinstance(value, int):
+        return value % 2**64
+    if isinstance(value, Real):
+        return int(_float_words(np.array([float(value)]))[0])
+    text = value if isinstance(value, bytes) else str(value).encode()
+    key = (seed % 2**64).to_bytes(8, "little")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key).digest(), "little")
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell None, NaN, NaT and the NA of nullable columns; they are all the same to a hash."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA refuses to be true or false
+        return True
+
+
+def _mix(words: Words) -> Words:
+    """Finalise with the 64-bit mixer of Steele, Lea and Flood (SplitMix, OOPSLA 2014)."""
+    with np.errstate(over="ignore"):
+        words = words + np.uint64(0x9E3779B97F4A7C15)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return words ^ (words >> np.uint64(31))
+
+
+def _unit_interval(words: Words) -> NDArray[np.float64]:
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

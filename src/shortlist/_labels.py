@@ -1,0 +1,42 @@
+"""Which label is the rare one, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["find_rare", "rarest_label"]
+
+
+def find_rare(y: ArrayLike, rare_label: Any = None) -> tuple[NDArray[np.bool_], Any]:
+    """Return a mask of the rare items and the rare label itself.
+
+    `None` takes the rarest label. A label that does not occur is an error: it is most often
+    a slip of type, such as "1" for 1.
+    """
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"Labels must be one-dimensional; got shape {y.shape}.")
+    if rare_label is None:
+        rare_label = rarest_label(y)
+    is_rare = np.asarray(y == rare_label)
+    if is_rare.shape != y.shape or not is_rare.any():
+        labels = np.unique(y).tolist()
+        shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+        raise ValueError(f"rare_label={rare_label!r} does not occur among the labels: {shown}.")
+    return is_rare, rare_label
+
+
+def rarest_label(y: NDArray[Any]) -> Any:
+    """Return the label with the fewest items; equal counts go to the last in sorting order."""
+    labels, counts = np.unique(y, return_counts=True)
+    labels = labels.astype(object)
+    if labels.size < 2:
+        raise ValueError(
+            f"The rare class cannot be told from labels of {labels.size} class"
+            f"{'' if labels.size == 1 else 'es'} ({labels.tolist()}); at least two are needed. "
+            "Pass rare_label=..., or check how the labels were made."
+        )
+    return labels[labels.size - 1 - np.argmin(counts[::-1])]

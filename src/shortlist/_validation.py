@@ -1,0 +1,116 @@
+"""Checks on arguments, and the wording of their complaints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "check_confidence",
+    "check_number",
+    "check_option",
+    "check_same_length",
+    "check_sample_weight",
+    "check_scores",
+    "check_seed",
+]
+
+_MOST_ROWS_NAMED = 5
+
+
+def check_option(name: str, value: Any, options: Collection[str]) -> str:
+    """Return `value` if it is one of the short strings in `options`."""
+    if not isinstance(value, str) or value not in options:
+        choices = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {choices}; got {value!r}.")
+    return value
+
+
+def check_number(name: str, value: Any) -> Real:
+    """Return `value` if it is a finite real number; booleans and strings are not numbers here."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}.")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be finite; got {value!r}.")
+    return value
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return `confidence` as a float strictly between 0 and 1."""
+    confidence = float(check_number("confidence", confidence))
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"confidence must lie strictly between 0 and 1; got {confidence!r}. "
+            "For example 0.95 allows the promise to fail in one calibration out of twenty."
+        )
+    return confidence
+
+
+def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.floating]:
+    """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
+
+    float32 and float64 are kept as they are, so that large arrays are not copied.
+    """
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one number per item; got shape {array.shape}. "
+            "For the output of predict_proba, pass the column of the rare label."
+        )
+    if array.dtype not in (np.float32, np.float64):
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
+    # min() propagates NaN and needs no temporary array the size of the scores.
+    if array.size and np.isnan(array.min()):
+        rows = np.flatnonzero(np.isnan(array))
+        raise ValueError(
+            f"{name} must not be NaN; found {rows.size} NaN of {array.size} at {_name_rows(rows)}. "
+            "Give these items a score, or leave them out before selecting."
+        )
+    return array
+
+
+def _name_rows(rows: NDArray[np.intp]) -> str:
+    named = ", ".join(str(row) for row in rows[:_MOST_ROWS_NAMED])
+    more = rows.size - _MOST_ROWS_NAMED
+    return f"row{'s' if rows.size > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def check_same_length(**arrays: Any) -> None:
+    """Complain when the named arguments, `None` aside, have different lengths."""
+    lengths = {name: len(array) for name, array in arrays.items() if array is not None}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"Arguments must have the same number of items, but {listed}.")
+
+
+def check_sample_weight(sample_weight: ArrayLike) -> NDArray[np.float64]:
+    """Return weights as floats that are finite, not negative and not all zero."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1 or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("sample_weight must be one finite number >= 0 per item.")
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight must not be all zero.")
+    return weights
+
+
+def check_seed(random_state: Any) -> int:
+    """Turn `random_state` into the key of a hash; `None` is the fixed key 0."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**63 - 1, dtype=np.int64))
+    raise ValueError(
+        "random_state must be None, an int, a numpy Generator or a RandomState; "
+        f"got {random_state!r}."
+    )

@@ -1,0 +1,277 @@
+"""How many cases can be followed up: a count, a fraction, or a multiple of the prevalence."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from ._validation import check_number
+from .exceptions import CapacityError, CapacityTypeError
+
+__all__ = ["Capacity", "check_capacity", "exact"]
+
+Kind = Literal["multiple", "fraction", "count"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Capacity:
+    """A limit on the number of items that may be flagged.
+
+    Make one with :meth:`count`, :meth:`fraction` or :meth:`multiple`; the three say the same
+    thing in different units. A capacity is immutable and hashable, so that it can be a parameter
+    of an estimator and a value in a parameter grid.
+
+    All arithmetic reads numbers as they are written in decimal, so that 0.29 of 100 items
+    is 29, where binary floating point would make it 28.
+
+    Attributes
+    ----------
+    kind : {"multiple", "fraction", "count"}
+        The unit.
+    value : int, float or Fraction
+        The number in that unit.
+    per : int or None
+        For a count, the number of items it refers to.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity
+    >>> Capacity.fraction(0.29).max_flags(100)
+    29
+    >>> Capacity.multiple(3).max_flags(10_000, prevalence=0.02)
+    600
+    >>> Capacity.count(600, per=10_000).as_fraction()
+    0.06
+    >>> Capacity.count(50)
+    Capacity.count(50)
+    """
+
+    kind: Kind
+    value: int | float | Fraction
+    per: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "count":
+            _check_count(self.value, self.per)
+        elif self.kind in ("fraction", "multiple"):
+            if self.per is not None:
+                raise CapacityError(f"per= belongs to Capacity.count, not to {self.kind!r}.")
+            _check_rate(self.kind, self.value)
+        else:
+            raise CapacityError(
+                f"Capacity kind must be 'multiple', 'fraction' or 'count'; got {self.kind!r}."
+            )
+        # Plain numbers compare, print and serialise alike, whatever library they came from.
+        object.__setattr__(self, "value", _plain(self.value))
+        if self.per is not None:
+            object.__setattr__(self, "per", operator.index(self.per))
+
+    @classmethod
+    def multiple(cls, b: Any) -> Capacity:
+        """Flag at most `b` items for each rare item there is: the paper's b.
+
+        Parameters
+        ----------
+        b : number
+            At least 0. `b = 1` allows as many flags as there are rare items, `b = 3` three times
+            as many. Turning it into a number of flags needs the prevalence.
+
+        Examples
+        --------
+        >>> Capacity.multiple(2).as_fraction(prevalence=0.01)
+        0.02
+        """
+        return cls("multiple", b)
+
+    @classmethod
+    def fraction(cls, c: Any) -> Capacity:
+        """Flag at most the fraction `c` of all items.
+
+        Parameters
+        ----------
+        c : number
+            Between 0 and 1.
+
+        Examples
+        --------
+        >>> Capacity.fraction(0.072).max_flags(375)
+        27
+        """
+        return cls("fraction", c)
+
+    @classmethod
+    def count(cls, k: Any, per: Any = None) -> Capacity:
+        """Flag at most `k` items, of those at hand or for every `per` items.
+
+        Parameters
+        ----------
+        k : int
+            A whole number, at least 0.
+        per : int, default=None
+            The number of items that `k` refers to. `None` means "whatever arrives in one batch":
+            enough for :func:`~shortlist.select`, too little to calibrate a threshold.
+
+        Examples
+        --------
+        >>> Capacity.count(50).max_flags(1_000), Capacity.count(50).max_flags(20)
+        (50, 20)
+        >>> Capacity.count(50, per=1_000).max_flags(500)
+        25
+        """
+        return cls("count", k, per)
+
+    def as_ratio(self, prevalence: Any = None) -> Fraction:
+        """Return the capacity as an exact fraction of all items, a :class:`fractions.Fraction`.
+
+        Parameters
+        ----------
+        prevalence : number, default=None
+            Share of rare items; needed by a multiple, ignored otherwise. A
+            :class:`~fractions.Fraction` such as ``Fraction(1, 3)`` is taken exactly.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> Capacity.multiple(2).as_ratio(prevalence=Fraction(1, 3))
+        Fraction(2, 3)
+        """
+        if self.kind == "fraction":
+            return exact(self.value)
+        if self.kind == "count":
+            if self.per is None:
+                raise CapacityError(
+                    f"{self!r} is a number of flags, but a rate is needed here. "
+                    f"Say how many items it refers to, as in Capacity.count({self.value}, "
+                    "per=10_000), or use Capacity.fraction(...)."
+                )
+            return Fraction(int(self.value), self.per)
+        if prevalence is None:
+            raise CapacityError(
+                f"{self!r} counts in units of the prevalence, which is unknown here. Pass "
+                "prevalence=..., or use Capacity.fraction(...) or Capacity.count(...)."
+            )
+        ratio = exact(self.value) * _check_prevalence(prevalence)
+        if ratio > 1:
+            raise CapacityError(
+                f"{self!r} at prevalence {float(prevalence):.6g} would flag {float(ratio):.6g} of "
+                "all items. The multiple can be at most 1 / prevalence."
+            )
+        return ratio
+
+    def as_fraction(self, prevalence: Any = None) -> float:
+        """Return the capacity as a fraction of all items.
+
+        Parameters
+        ----------
+        prevalence : number, default=None
+            Share of rare items; needed by a multiple, ignored otherwise.
+
+        Examples
+        --------
+        >>> Capacity.multiple(3).as_fraction(prevalence=0.02)
+        0.06
+        """
+        return float(self.as_ratio(prevalence))
+
+    def max_flags(self, n: Any, prevalence: Any = None) -> int:
+        """Return the whole number of flags allowed among `n` items: rounded down, exactly.
+
+        Parameters
+        ----------
+        n : int
+            Number of items.
+        prevalence : number, default=None
+            Share of rare items; needed by a multiple, ignored otherwise.
+
+        Examples
+        --------
+        >>> Capacity.fraction(0.5).max_flags(3)
+        1
+        """
+        n = _whole("n", n)
+        if self.kind == "count" and self.per is None:
+            return min(int(self.value), n)
+        return math.floor(self.as_ratio(prevalence) * n)
+
+    def __repr__(self) -> str:
+        per = "" if self.per is None else f", per={self.per}"
+        return f"Capacity.{self.kind}({self.value}{per})"
+
+
+def exact(number: Any) -> Fraction:
+    """Read a number as it is written in decimal: 0.29 is 29/100, not its binary neighbour."""
+    if isinstance(number, Fraction):
+        return number
+    return Fraction(str(number))
+
+
+def check_capacity(capacity: Any) -> Capacity:
+    """Return `capacity`, or say how to write what was probably meant."""
+    if isinstance(capacity, Capacity):
+        return capacity
+    raise CapacityTypeError(
+        f"capacity must be a Capacity; got {capacity!r}. Write Capacity.count(50), "
+        "Capacity.fraction(0.01) or Capacity.multiple(2)."
+    )
+
+
+def _plain(value: Any) -> int | float | Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    # float(str(x)) keeps the decimal that a float32 shows: 0.29, not 0.28999999165534973.
+    return float(str(value))
+
+
+def _check_rate(kind: str, value: Any) -> None:
+    try:
+        value = check_number(f"Capacity.{kind}(...)", value)
+    except TypeError as error:
+        raise CapacityTypeError(str(error)) from None
+    if value < 0:
+        raise CapacityError(f"Capacity.{kind}({value!r}) must not be negative.")
+    if kind == "fraction" and exact(value) > 1:
+        raise CapacityError(
+            f"Capacity.fraction({value!r}) must be at most 1. For a number of items use "
+            f"Capacity.count({value!r}); for {value!r} % use Capacity.fraction({value!r} / 100)."
+        )
+
+
+def _check_count(k: Any, per: Any) -> None:
+    k = _whole("Capacity.count", k)
+    if per is None:
+        return
+    per = _whole("per", per)
+    if per == 0 or k > per:
+        raise CapacityError(
+            f"Capacity.count({k}, per={per}) must not flag more items than there are."
+        )
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        whole = operator.index(value)
+    except TypeError:
+        raise CapacityTypeError(
+            f"{name} must be a whole number such as 50; got {value!r} of type "
+            f"{type(value).__name__}."
+        ) from None
+    if whole < 0:
+        raise CapacityError(f"{name} must not be negative; got {whole}.")
+    return whole
+
+
+def _check_prevalence(prevalence: Any) -> Fraction:
+    check_number("prevalence", prevalence)
+    ratio = exact(prevalence)
+    if not 0 <= ratio <= 1:
+        raise ValueError(f"prevalence must lie between 0 and 1; got {prevalence!r}.")
+    return ratio

@@ -1,0 +1,57 @@
+"""`shortlist demo`: the main job on simulated data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..experiments import demo as experiment
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to save the picture (png, pdf or svg).")] = Path(
+        "shortlist-demo.png"
+    ),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the numbers as JSON instead of a table.")
+    ] = False,
+) -> None:
+    """Fit, calibrate and flag simulated card payments, and draw what each capacity finds."""
+    console = Console()
+    if not out.resolve().parent.is_dir():
+        raise typer.BadParameter(
+            f"the folder {out.resolve().parent} does not exist", param_hint="--out"
+        )
+    with Console(stderr=True).status("Fitting a forest to 20,000 simulated card payments ..."):
+        result = experiment.run()
+        picture = experiment.draw(result, out)
+    if as_json:
+        typer.echo(json.dumps({**result.to_json(), "picture": str(picture.resolve())}))
+        return
+    console.print(_table(result))
+    console.print(f"Picture: {picture.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _table(result: experiment.DemoResult) -> Table:
+    table = Table(
+        title=f"{result.n_test:,} payments, {result.n_rare} of them frauds, "
+        f"room to review {result.max_flags}",
+        caption="Detection counts only the frauds that can be reviewed (M), with its 95 % interval",
+    )
+    table.add_column("Rule")
+    for heading in ("Flagged", "Frauds found", "Detection", "95 % interval"):
+        table.add_column(heading, justify="right")
+    for rule in result.rules:
+        table.add_row(
+            rule.rule,
+            f"{rule.flagged}",
+            f"{rule.found}",
+            f"{rule.adjusted_detection:.1%}",
+            f"{rule.low:.1%} to {rule.high:.1%}",
+        )
+    return table

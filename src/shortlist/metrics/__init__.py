@@ -1,0 +1,14 @@
+"""The adjusted detection rate M, detection-versus-capacity curves, and intervals for both."""
+
+from ._adjusted import adjusted_detection_interval, adjusted_detection_score
+from ._curve import CapacityCurve, capacity_curve
+from ._scorer import CapacityScorer, capacity_scorer
+
+__all__ = [
+    "CapacityCurve",
+    "CapacityScorer",
+    "adjusted_detection_interval",
+    "adjusted_detection_score",
+    "capacity_curve",
+    "capacity_scorer",
+]

@@ -1,0 +1,351 @@
+"""The picture of detection against capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._labels import find_rare
+from .._sklearn import rare_scores, take_rows
+from .._validation import check_option
+from ..capacity import Capacity, check_capacity
+from ..metrics import CapacityCurve, capacity_curve
+
+__all__ = ["CapacityCurveDisplay"]
+
+_X_AXES = {
+    "fraction": "Share of items flagged",
+    "multiple": "Flags per rare item (b)",
+    "flags": "Items flagged",
+}
+
+
+class CapacityCurveDisplay:
+    """Detection against capacity, drawn.
+
+    Use one of the class methods to make it: :meth:`from_estimator`, :meth:`from_predictions` or
+    :meth:`from_cv_results`.
+
+    Parameters
+    ----------
+    curve : CapacityCurve or list of CapacityCurve
+        What :func:`~shortlist.capacity_curve` returned, once or for each fold.
+    name : str or list of str, default=None
+        Names for the legend.
+    capacity : Capacity, default=None
+        Marked in the picture.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the detection.
+    marginal_ax_ : matplotlib Axes or None
+        Axes with the detections per extra flag.
+    figure_ : matplotlib Figure
+        The figure.
+    line_ : matplotlib Line2D or list of them
+        The curves.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from shortlist import Capacity, CapacityCurveDisplay
+    >>> y_true, scores = [1, 0, 1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    >>> display = CapacityCurveDisplay.from_predictions(
+    ...     y_true, scores, capacity=Capacity.count(3), marginal=True
+    ... )
+    >>> display.ax_.get_ylabel()
+    'Share of rare items found'
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        curve: CapacityCurve | Sequence[CapacityCurve],
+        *,
+        name: str | Sequence[str] | None = None,
+        capacity: Capacity | None = None,
+    ) -> None:
+        self.curve = curve
+        self.name = name
+        self.capacity = None if capacity is None else check_capacity(capacity)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        scores: ArrayLike,
+        *,
+        rare_label: Any = None,
+        max_fraction: float | None = None,
+        confidence: float = 0.95,
+        capacity: Capacity | None = None,
+        name: str | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw from true labels and scores.
+
+        Parameters
+        ----------
+        y_true, scores, rare_label, max_fraction, confidence
+            As for :func:`~shortlist.capacity_curve`.
+        capacity : Capacity, default=None
+            Marked in the picture.
+        name : str, default=None
+            Name for the legend.
+        **plot_options : dict
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        CapacityCurveDisplay
+        """
+        curve = capacity_curve(
+            y_true,
+            scores,
+            rare_label=rare_label,
+            max_fraction=max_fraction,
+            confidence=confidence,
+        )
+        return cls(curve, name=name, capacity=capacity).plot(**plot_options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        response_method: str = "auto",
+        rare_label: Any = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw from a fitted classifier and test data.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Test items.
+        y : array-like of shape (n_items,)
+            Their labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Which output of the classifier is the score.
+        rare_label : label, default=None
+            `None` takes the rarest in `y`.
+        name : str, default=None
+            Name for the legend; `None` takes the name of the class.
+        **options : dict
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        CapacityCurveDisplay
+        """
+        _, rare_label = find_rare(y, rare_label)
+        scores = rare_scores(estimator, X, rare_label=rare_label, response_method=response_method)
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(y, scores, rare_label=rare_label, name=name, **options)
+
+    @classmethod
+    def from_cv_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        X: Any,
+        y: ArrayLike,
+        *,
+        response_method: str = "auto",
+        rare_label: Any = None,
+        max_fraction: float | None = None,
+        confidence: float = 0.95,
+        capacity: Capacity | None = None,
+        name: str | Sequence[str] | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw one curve per fold of a cross-validation.
+
+        Parameters
+        ----------
+        cv_results : dict
+            What :func:`sklearn.model_selection.cross_validate` returned with
+            ``return_estimator=True, return_indices=True``.
+        X, y
+            The data given to it.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Which output of the classifier is the score.
+        rare_label, max_fraction, confidence
+            As for :func:`~shortlist.capacity_curve`.
+        capacity : Capacity, default=None
+            Marked in the picture.
+        name : str or list of str, default=None
+            Names for the legend; `None` numbers the folds.
+        **plot_options : dict
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        CapacityCurveDisplay
+        """
+        missing = {"estimator", "indices"} - set(cv_results)
+        if missing:
+            raise ValueError(
+                f"cv_results lacks {sorted(missing)}. Call cross_validate with "
+                "return_estimator=True and return_indices=True."
+            )
+        y = np.asarray(y)
+        _, rare_label = find_rare(y, rare_label)
+        curves = [
+            capacity_curve(
+                y[rows],
+                rare_scores(
+                    model,
+                    take_rows(X, rows),
+                    rare_label=rare_label,
+                    response_method=response_method,
+                ),
+                rare_label=rare_label,
+                max_fraction=max_fraction,
+                confidence=confidence,
+            )
+            for model, rows in zip(
+                cv_results["estimator"], cv_results["indices"]["test"], strict=True
+            )
+        ]
+        if name is None:
+            name = [f"Fold {number}" for number in range(1, len(curves) + 1)]
+        return cls(curves, name=name, capacity=capacity).plot(**plot_options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | Sequence[str] | None = None,
+        x: str = "fraction",
+        band: bool | None = None,
+        marginal: bool = False,
+        curve_kwargs: Mapping[str, Any] | None = None,
+        plot_chance_level: bool = True,
+        chance_level_kw: Mapping[str, Any] | None = None,
+        despine: bool = False,
+    ) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; `None` makes a new figure.
+        name : str or list of str, default=None
+            Names for the legend.
+        x : {"fraction", "multiple", "flags"}, default="fraction"
+            Unit of the capacity axis.
+        band : bool, default=None
+            Draw the confidence band; `None` draws it when there is a single curve.
+        marginal : bool, default=False
+            Add the detections per extra flag, on an axis of their own: what would one more
+            reviewer find?
+        curve_kwargs : dict, default=None
+            For matplotlib's `plot`.
+        plot_chance_level : bool, default=True
+            Draw what flagging at random would find.
+        chance_level_kw : dict, default=None
+            For matplotlib's `plot` of that line.
+        despine : bool, default=False
+            Remove the top and right spines.
+
+        Returns
+        -------
+        CapacityCurveDisplay
+        """
+        import matplotlib.pyplot as plt
+
+        check_option("x", x, tuple(_X_AXES))
+        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        curves = [self.curve] if isinstance(self.curve, CapacityCurve) else list(self.curve)
+        names = _one_name_each(self.name if name is None else name, len(curves))
+        lines = []
+        for curve, label in zip(curves, names, strict=True):
+            lines.append(self._draw_curve(curve, x, label, dict(curve_kwargs or {})))
+            if band or (band is None and len(curves) == 1):
+                self._draw_band(curve, x, lines[-1].get_color())
+        self.line_ = lines[0] if isinstance(self.curve, CapacityCurve) else lines
+        if plot_chance_level:
+            self._draw_chance(curves[0], x, dict(chance_level_kw or {}))
+        if self.capacity is not None:
+            self._mark_capacity(curves[0].at(self.capacity), x)
+        self.marginal_ax_ = self._draw_marginal(curves, lines, x) if marginal else None
+        self._finish(x, despine)
+        return self
+
+    def _draw_curve(
+        self, curve: CapacityCurve, x: str, label: str | None, style: dict[str, Any]
+    ) -> Any:
+        return self.ax_.plot(_x(curve, x), curve.detection, **{"label": label, **style})[0]
+
+    def _draw_band(self, curve: CapacityCurve, x: str, color: Any) -> None:
+        self.ax_.fill_between(
+            _x(curve, x),
+            curve.detection_low,
+            curve.detection_high,
+            color=color,
+            alpha=0.15,
+            linewidth=0,
+            label=f"{curve.confidence:.0%} band",
+        )
+
+    def _draw_chance(self, curve: CapacityCurve, x: str, style: dict[str, Any]) -> None:
+        defaults = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": "At random"}
+        end = slice(None, None, max(1, curve.fraction.size - 1))
+        self.ax_.plot(_x(curve, x)[end], curve.fraction[end], **{**defaults, **style})
+
+    def _mark_capacity(self, row: Mapping[str, float], x: str) -> None:
+        where = row["n_flagged" if x == "flags" else x]
+        self.ax_.axvline(where, color="0.2", linestyle=":", linewidth=1)
+        self.ax_.plot([where], [row["detection"]], "o", color="0.2", markersize=5)
+        self.ax_.annotate(
+            f"{row['n_found']} found\nwith {row['n_flagged']} flags",
+            (where, row["detection"]),
+            textcoords="offset points",
+            xytext=(8, -4),
+            va="top",
+        )
+
+    def _draw_marginal(self, curves: list[CapacityCurve], lines: list[Any], x: str) -> Any:
+        axis = self.ax_.twinx()
+        for curve, line in zip(curves, lines, strict=True):
+            axis.step(
+                _x(curve, x),
+                curve.marginal,
+                where="post",
+                color=line.get_color(),
+                linewidth=1,
+                alpha=0.6,
+            )
+        axis.set_ylim(0, None)
+        axis.set_ylabel("Rare items found by one more flag (thin line)")
+        return axis
+
+    def _finish(self, x: str, despine: bool) -> None:
+        self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
+        self.ax_.set_xlim(left=0)
+        if despine:
+            self.ax_.spines[["top", "right"]].set_visible(False)
+        if self.ax_.get_legend_handles_labels()[1]:
+            self.ax_.legend(loc="lower right")
+
+
+def _x(curve: CapacityCurve, x: str) -> Any:
+    return curve.n_flagged if x == "flags" else getattr(curve, x)
+
+
+def _one_name_each(name: str | Sequence[str] | None, n_curves: int) -> list[str | None]:
+    if name is None or isinstance(name, str):
+        return [name] + [None] * (n_curves - 1)
+    if len(name) != n_curves:
+        raise ValueError(f"name must have one entry per curve, {n_curves}; got {len(name)}.")
+    return list(name)

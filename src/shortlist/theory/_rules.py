@@ -1,0 +1,213 @@
+"""The optimal rule under a capacity when both densities are known, and the rule of Bayes."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import check_number
+from ..capacity import Capacity, check_capacity
+from ._regions import Interval1D, LikelihoodRatio, probability
+
+__all__ = ["BayesRule", "OptimalRule"]
+
+
+class _LikelihoodRatioRule:
+    """Flags where f0 / f1 exceeds `gamma`; everything else follows from that number."""
+
+    gamma: float
+
+    def __init__(self, rare: Any, common: Any, *, prevalence: float) -> None:
+        self.rare, self.common = rare, common
+        self.prevalence = float(check_number("prevalence", prevalence))
+        if not 0 < self.prevalence < 1:
+            raise ValueError(f"prevalence must lie strictly between 0 and 1; got {prevalence!r}.")
+        self._ratio = LikelihoodRatio(rare, common)
+
+    @property
+    def modified_prior(self) -> float:
+        r"""Prior :math:`\pi_0'` under which the rule of Bayes is this rule (Proposition 2)."""
+        return 1 / (1 + self.gamma)
+
+    @cached_property
+    def region(self) -> list[Interval1D]:
+        """Intervals of x in which an item is flagged, from left to right."""
+        if self.gamma == math.inf:
+            return []
+        return self._ratio.region_above(math.log(self.gamma) if self.gamma > 0 else -math.inf)
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """Share of the rare items that is flagged."""
+        return probability(self.rare, self.region)
+
+    @cached_property
+    def specificity(self) -> float:
+        """Share of the common items that is left alone."""
+        return 1 - probability(self.common, self.region)
+
+    @property
+    def flagged_fraction(self) -> float:
+        """Share of all items that is flagged."""
+        return self._mix(self.sensitivity, 1 - self.specificity)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of all items that is put in its own class."""
+        return self._mix(self.sensitivity, self.specificity)
+
+    def predict(self, x: ArrayLike) -> NDArray[np.bool_]:
+        """Return True where x is flagged."""
+        x = np.asarray(x, dtype=np.float64)
+        flagged = np.zeros(x.shape, dtype=bool)
+        for low, high in self.region:
+            flagged |= (low < x) & (x < high)
+        return flagged
+
+    def _mix(self, rare: float, common: float) -> float:
+        return self.prevalence * rare + (1 - self.prevalence) * common
+
+
+class OptimalRule(_LikelihoodRatioRule):
+    r"""The rule that finds the most rare items within a capacity (Proposition 1 of the paper).
+
+    It flags where the likelihood ratio :math:`f_0 / f_1` exceeds the level :math:`\gamma^*` at
+    which exactly the capacity is flagged. It always fills the capacity, also where the
+    rule of Bayes would flag less.
+
+    Parameters
+    ----------
+    rare, common : SciPy frozen continuous distribution
+        Distribution of the feature among rare and among common items.
+    prevalence : float
+        Share of rare items :math:`\pi_0`.
+    capacity : Capacity
+        How much can be followed up.
+
+    Attributes
+    ----------
+    gamma : float
+        The level :math:`\gamma^*`.
+    modified_prior : float
+        Prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the rule of Bayes is this rule.
+    region : list of (float, float)
+        Intervals in which an item is flagged.
+    flagged_fraction, sensitivity, specificity, accuracy : float
+        Performance of the rule.
+    adjusted_detection : float
+        The metric M; here the sensitivity, since the capacity is respected.
+
+    Notes
+    -----
+    Where the likelihood ratio is constant on a set of positive probability, no strict level may
+    fill the capacity exactly; the rule then stays below it.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from shortlist import Capacity
+    >>> from shortlist.theory import OptimalRule
+    >>> rule = OptimalRule(
+    ...     stats.norm(), stats.cauchy(4), prevalence=0.01, capacity=Capacity.multiple(2)
+    ... )
+    >>> round(rule.gamma, 6), round(rule.sensitivity, 6)
+    (20.260435, 0.369306)
+    """
+
+    def __init__(self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity) -> None:
+        super().__init__(rare, common, prevalence=prevalence)
+        self.capacity = check_capacity(capacity)
+        self._fraction = self.capacity.as_fraction(prevalence)
+        self.gamma = self._solve_gamma()
+
+    @property
+    def adjusted_detection(self) -> float:
+        """The metric M, which equals the sensitivity because the capacity is respected."""
+        return self.sensitivity
+
+    def _solve_gamma(self) -> float:
+        """Bisect the logarithm of gamma until the flagged fraction is the capacity, from below."""
+        if self._fraction == 0:
+            return math.inf
+        if self._fraction == 1:
+            return 0.0
+        low, high = self._bracket()
+        while low < (middle := low + (high - low) / 2) < high:
+            if self._flagged_above(middle) > self._fraction:
+                low = middle
+            else:
+                high = middle
+        return math.exp(high)
+
+    def _bracket(self) -> tuple[float, float]:
+        low, high = -1.0, 1.0
+        while self._flagged_above(low) <= self._fraction and low > -700:
+            low *= 2
+        while self._flagged_above(high) > self._fraction and high < 700:
+            high *= 2
+        return max(low, -700.0), min(high, 700.0)
+
+    def _flagged_above(self, log_level: float) -> float:
+        region = self._ratio.region_above(log_level)
+        return self._mix(probability(self.rare, region), probability(self.common, region))
+
+
+class BayesRule(_LikelihoodRatioRule):
+    r"""The rule with the highest accuracy: flag where :math:`\pi_0 f_0 > \pi_1 f_1`.
+
+    It knows of no capacity. With rare items it often flags nothing at all.
+
+    Parameters
+    ----------
+    rare, common : SciPy frozen continuous distribution
+        Distribution of the feature among rare and among common items.
+    prevalence : float
+        Share of rare items :math:`\pi_0`.
+    capacity : Capacity, default=None
+        Only for `adjusted_detection`.
+
+    Attributes
+    ----------
+    gamma : float
+        The level :math:`\pi_1 / \pi_0` of the likelihood ratio.
+    modified_prior : float
+        The prevalence itself.
+    region : list of (float, float)
+        Intervals in which an item is flagged.
+    flagged_fraction, sensitivity, specificity, accuracy : float
+        Performance of the rule.
+    adjusted_detection : float
+        The metric M under `capacity`; without one, nothing limits the follow-ups and it is the
+        sensitivity.
+
+    Examples
+    --------
+    Below a shift of 8.72 the rule of Bayes never finds a rare item:
+
+    >>> from scipy import stats
+    >>> from shortlist.theory import BayesRule
+    >>> BayesRule(stats.norm(), stats.cauchy(8.72), prevalence=0.01).region
+    []
+    >>> len(BayesRule(stats.norm(), stats.cauchy(8.721), prevalence=0.01).region)
+    1
+    """
+
+    def __init__(
+        self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity | None = None
+    ) -> None:
+        super().__init__(rare, common, prevalence=prevalence)
+        self.capacity = None if capacity is None else check_capacity(capacity)
+        self.gamma = (1 - self.prevalence) / self.prevalence
+
+    @property
+    def adjusted_detection(self) -> float:
+        """The metric M under the capacity."""
+        if self.capacity is None:
+            return self.sensitivity
+        fraction = self.capacity.as_fraction(self.prevalence)
+        flagged = self.flagged_fraction
+        return self.sensitivity * (1.0 if flagged <= fraction else fraction / flagged)

@@ -1,0 +1,103 @@
+r"""How many of the calibration scores a threshold may leave above it, for each promise.
+
+The threshold is the (k + 1)-th largest of `n` calibration scores, and an item is flagged when its
+score is strictly above. For scores without ties the true flag rate `R` of that threshold is
+distributed as :math:`\mathrm{Beta}(k + 1, n - k)`, whatever the model; with ties it is
+stochastically smaller. Each function below returns the largest `k` that keeps one promise about a
+capacity `c`; k = -1 stands for a threshold at infinity, which flags nothing, and k = n for one at
+minus infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from scipy import stats
+
+__all__ = [
+    "confident_k",
+    "confident_sample_size",
+    "expected_k",
+    "expected_sample_size",
+    "next_batch_k",
+    "next_batch_sample_size",
+    "plug_in_k",
+]
+
+
+def plug_in_k(n: int, c: Fraction) -> int:
+    """Flag at most the fraction `c` of the calibration sample itself: the rule of the paper.
+
+    The true rate then exceeds `c` in about half of all calibrations.
+    """
+    return math.floor(c * n) if c > 0 else -1
+
+
+def expected_k(n: int, c: Fraction) -> int:
+    """Keep the expected flag rate, (k + 1) / (n + 1), at most `c`: split conformal calibration."""
+    return math.floor((n + 1) * c) - 1
+
+
+def expected_sample_size(c: Fraction) -> int:
+    """Return the smallest n for which :func:`expected_k` flags anything."""
+    return math.ceil(1 / c) - 1
+
+
+def confident_k(n: int, c: Fraction, *, error: float) -> int:
+    """Keep P(R > c) at most `error`.
+
+    P(R > c) = P(Binomial(n, c) <= k): the order-statistic rule of Tong, Feng and Li,
+    Science Advances 4 (2018) eaao1659, with the flag rate in place of the type I error.
+    """
+    if c >= 1:
+        return n
+    if c == 0:
+        return -1
+    law = stats.binom(n, float(c))
+    k = int(law.ppf(error))
+    return k if law.cdf(k) <= error else k - 1
+
+
+def confident_sample_size(c: Fraction, *, error: float) -> int:
+    """Return the smallest n for which :func:`confident_k` flags anything."""
+    return math.ceil(math.log(error) / math.log1p(-float(c)))
+
+
+def next_batch_k(n: int, max_flags: int, batch: int, *, error: float) -> int:
+    """Keep P(more than `max_flags` flags among the next `batch` items) at most `error`.
+
+    The number of flags is beta-binomial. The same probability is hypergeometric and quicker so:
+    too many new items lie above the threshold exactly when at most `k` of the first
+    k + 1 + max_flags places of the joint ranking belong to calibration items.
+    """
+    if max_flags >= batch:
+        return n
+    if max_flags == 0:
+        return -1
+    low, high = -1, n - 1  # `low` keeps the promise; P grows with k
+    while low < high:
+        k = (low + high + 1) // 2
+        if _overrun_probability(k, n, max_flags, batch) <= error:
+            low = k
+        else:
+            high = k - 1
+    return low
+
+
+def next_batch_sample_size(max_flags: int, batch: int, *, error: float) -> int:
+    """Return the smallest n for which :func:`next_batch_k` flags anything."""
+    low, high = 0, 1
+    while _overrun_probability(0, high, max_flags, batch) > error:
+        low, high = high, 2 * high
+    while high - low > 1:
+        n = (low + high) // 2
+        if _overrun_probability(0, n, max_flags, batch) <= error:
+            high = n
+        else:
+            low = n
+    return high
+
+
+def _overrun_probability(k: int, n: int, max_flags: int, batch: int) -> float:
+    return float(stats.hypergeom(n + batch, n, k + 1 + max_flags).cdf(k))
