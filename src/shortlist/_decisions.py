@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ._hashing import hash_ids, hash_rows
@@ -16,7 +17,8 @@ from ._ranking import TieKeys, flag_exactly
 from ._sklearn import class_column, n_rows, take_rows
 from ._validation import check_same_length, check_scores
 from .capacity import Capacity, check_capacity
-from .thresholds import CalibratedThreshold, calibrate_scores
+from .thresholds import CalibratedThreshold
+from .thresholds._calibrate import calibrate_scores
 
 __all__ = ["CalibrationSample", "CapacityDecisionMixin", "Decisions"]
 
@@ -265,7 +267,7 @@ class CapacityDecisionMixin:
     def _tie_keys(self, X: Any, ids: ArrayLike | None, *, seed: int | None = None) -> TieKeys:
         seed = self._seed if seed is None else seed
         if ids is None:
-            return lambda tied: hash_rows(take_rows(X, tied), seed=seed)
+            return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
         ids = np.asarray(ids)
         check_same_length(X=range(n_rows(X)), ids=ids)
         return lambda tied: hash_ids(ids[tied], seed=seed)

@@ -55,7 +55,8 @@ def _hash_column(values: NDArray[Any], seed: int) -> Words:
         elif values.dtype.kind == "f":
             words = _float_words(values.astype(np.float64))
         elif values.dtype.kind in "mM":
-            words = values.astype(values.dtype.str[:2] + "[ns]").view(np.int64).astype(np.uint64)
+            in_nanoseconds = values.astype(f"{values.dtype.kind}8[ns]")
+            words = in_nanoseconds.view(np.int64).astype(np.uint64)
         else:
             items = [_object_word(value, seed) for value in values.tolist()]
             words = np.array(items, dtype=np.uint64)

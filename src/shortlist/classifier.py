@@ -298,6 +298,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.pairwise = inner.input_tags.pairwise
+        # Under a capacity, accuracy is not what is asked for.
+        tags.classifier_tags.poor_score = True
         return tags
 
     # --- fitting --------------------------------------------------------------------------------
@@ -427,6 +429,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         """Decide by the one model, or let each row be judged by the fold that its hash picks."""
         if len(self.estimators_) == 1:
             return super()._decide(X, ids)
+        (X,) = indexable(X)
         keys = self._tie_keys(X, ids)
         picks = self._tie_keys(X, ids, seed=self._seed + 1)(np.arange(n_rows(X)))
         fold_of = (picks * len(self.estimators_)).astype(int)

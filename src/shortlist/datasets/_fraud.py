@@ -28,8 +28,8 @@ def make_fraud(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Simulate card payments of which a small share is fraudulent.
 
-    Half of the frauds are loud (large, at night, far away, from a new device); the others
-    look almost like ordinary payments. No real data stand behind it.
+    Some frauds are loud (large, at night, far away, from a new device), others look almost
+    like ordinary payments, and all shades between occur. No real data stand behind it.
 
     Parameters
     ----------
@@ -58,9 +58,8 @@ def make_fraud(
     y = np.zeros(n_samples, dtype=np.int64)
     y[: round(prevalence * n_samples)] = 1
     rng.shuffle(y)
-    # How far a payment departs from ordinary ones: 0 for most, more for a loud fraud.
-    loud = rng.uniform(size=n_samples) < 0.5
-    oddity = np.where(y == 1, np.where(loud, 1.0, 0.3), 0.0)
+    # How far a payment departs from ordinary ones: not at all, or anything up to blatantly.
+    oddity = np.where(y == 1, rng.beta(1.3, 1.0, size=n_samples), 0.0)
     X = np.column_stack(
         [
             rng.lognormal(3.2 + 1.5 * oddity, 1.0),

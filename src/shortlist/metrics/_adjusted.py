@@ -123,7 +123,7 @@ def adjusted_detection_interval(
     >>> y_pred = np.repeat([1, 0, 1, 0], [12, 8, 8, 972])
     >>> low, high = adjusted_detection_interval(y_true, y_pred, capacity=Capacity.multiple(2))
     >>> round(low, 3), round(high, 3)
-    (0.361, 0.829)
+    (0.361, 0.83)
     """
     error = 1 - check_confidence(confidence)
     counts = count_flags(y_true, y_pred, rare_label=rare_label)

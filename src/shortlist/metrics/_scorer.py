@@ -51,7 +51,7 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
     >>> search = GridSearchCV(
     ...     LogisticRegression(), {"C": [0.01, 1]}, scoring=capacity_scorer(Capacity.multiple(2))
     ... )
-    >>> 0 < search.fit(X, y).best_score_ < 1
+    >>> bool(0 < search.fit(X, y).best_score_ < 1)
     True
     """
     return CapacityScorer(capacity, rare_label=rare_label)

@@ -268,24 +268,20 @@ class CapacityCurveDisplay:
         self.figure_ = self.ax_.figure
         curves = [self.curve] if isinstance(self.curve, CapacityCurve) else list(self.curve)
         names = _one_name_each(self.name if name is None else name, len(curves))
-        lines = []
+        lines: list[Any] = []
         for curve, label in zip(curves, names, strict=True):
-            lines.append(self._draw_curve(curve, x, label, dict(curve_kwargs or {})))
+            style = {"label": label, **_line_style(curve_kwargs)}
+            lines.extend(self.ax_.plot(_x(curve, x), curve.detection, **style))
             if band or (band is None and len(curves) == 1):
                 self._draw_band(curve, x, lines[-1].get_color())
         self.line_ = lines[0] if isinstance(self.curve, CapacityCurve) else lines
         if plot_chance_level:
-            self._draw_chance(curves[0], x, dict(chance_level_kw or {}))
+            self._draw_chance(curves[0], x, _line_style(chance_level_kw))
         if self.capacity is not None:
             self._mark_capacity(curves[0].at(self.capacity), x)
         self.marginal_ax_ = self._draw_marginal(curves, lines, x) if marginal else None
         self._finish(x, despine)
         return self
-
-    def _draw_curve(
-        self, curve: CapacityCurve, x: str, label: str | None, style: dict[str, Any]
-    ) -> Any:
-        return self.ax_.plot(_x(curve, x), curve.detection, **{"label": label, **style})[0]
 
     def _draw_band(self, curve: CapacityCurve, x: str, color: Any) -> None:
         self.ax_.fill_between(
@@ -323,11 +319,12 @@ class CapacityCurveDisplay:
                 curve.marginal,
                 where="post",
                 color=line.get_color(),
+                linestyle="-.",
                 linewidth=1,
-                alpha=0.6,
+                alpha=0.7,
             )
         axis.set_ylim(0, None)
-        axis.set_ylabel("Rare items found by one more flag (thin line)")
+        axis.set_ylabel("Rare items found by one more flag (dash-dotted)")
         return axis
 
     def _finish(self, x: str, despine: bool) -> None:
@@ -337,6 +334,14 @@ class CapacityCurveDisplay:
             self.ax_.spines[["top", "right"]].set_visible(False)
         if self.ax_.get_legend_handles_labels()[1]:
             self.ax_.legend(loc="lower right")
+
+
+def _line_style(style: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Spell out short names such as `lw`, so that they replace our defaults."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return normalize_kwargs(dict(style or {}), Line2D)
 
 
 def _x(curve: CapacityCurve, x: str) -> Any:

@@ -15,7 +15,7 @@ Interval1D = tuple[float, float]
 Points = NDArray[np.float64]
 
 _TAIL = 1e-13
-_GRID = 4001
+_GRID = 1501
 _BISECTIONS = 200
 
 

@@ -19,7 +19,8 @@ __all__ = ["BayesRule", "OptimalRule"]
 class _LikelihoodRatioRule:
     """Flags where f0 / f1 exceeds `gamma`; everything else follows from that number."""
 
-    gamma: float
+    # The logarithm is what is solved for: rounding it by way of gamma could tip a flat ratio.
+    _log_gamma: float
 
     def __init__(self, rare: Any, common: Any, *, prevalence: float) -> None:
         self.rare, self.common = rare, common
@@ -29,6 +30,11 @@ class _LikelihoodRatioRule:
         self._ratio = LikelihoodRatio(rare, common)
 
     @property
+    def gamma(self) -> float:
+        """Level of the likelihood ratio above which an item is flagged."""
+        return math.exp(self._log_gamma)
+
+    @property
     def modified_prior(self) -> float:
         r"""Prior :math:`\pi_0'` under which the rule of Bayes is this rule (Proposition 2)."""
         return 1 / (1 + self.gamma)
@@ -36,9 +42,7 @@ class _LikelihoodRatioRule:
     @cached_property
     def region(self) -> list[Interval1D]:
         """Intervals of x in which an item is flagged, from left to right."""
-        if self.gamma == math.inf:
-            return []
-        return self._ratio.region_above(math.log(self.gamma) if self.gamma > 0 else -math.inf)
+        return [] if self._log_gamma == math.inf else self._ratio.region_above(self._log_gamma)
 
     @cached_property
     def sensitivity(self) -> float:
@@ -122,26 +126,26 @@ class OptimalRule(_LikelihoodRatioRule):
         super().__init__(rare, common, prevalence=prevalence)
         self.capacity = check_capacity(capacity)
         self._fraction = self.capacity.as_fraction(prevalence)
-        self.gamma = self._solve_gamma()
+        self._log_gamma = self._solve_log_gamma()
 
     @property
     def adjusted_detection(self) -> float:
         """The metric M, which equals the sensitivity because the capacity is respected."""
         return self.sensitivity
 
-    def _solve_gamma(self) -> float:
+    def _solve_log_gamma(self) -> float:
         """Bisect the logarithm of gamma until the flagged fraction is the capacity, from below."""
         if self._fraction == 0:
             return math.inf
         if self._fraction == 1:
-            return 0.0
+            return -math.inf
         low, high = self._bracket()
         while low < (middle := low + (high - low) / 2) < high:
             if self._flagged_above(middle) > self._fraction:
                 low = middle
             else:
                 high = middle
-        return math.exp(high)
+        return high
 
     def _bracket(self) -> tuple[float, float]:
         low, high = -1.0, 1.0
@@ -201,7 +205,7 @@ class BayesRule(_LikelihoodRatioRule):
     ) -> None:
         super().__init__(rare, common, prevalence=prevalence)
         self.capacity = None if capacity is None else check_capacity(capacity)
-        self.gamma = (1 - self.prevalence) / self.prevalence
+        self._log_gamma = math.log1p(-self.prevalence) - math.log(self.prevalence)
 
     @property
     def adjusted_detection(self) -> float:

@@ -29,7 +29,7 @@ def vc_dimension_bound(hidden_units: int, features: int) -> float:
     --------
     >>> from shortlist.theory import vc_dimension_bound
     >>> round(vc_dimension_bound(hidden_units=5, features=23), 1)
-    1457.1
+    1470.7
     """
     for name, value in {"hidden_units": hidden_units, "features": features}.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

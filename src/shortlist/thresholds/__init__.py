@@ -1,6 +1,6 @@
 """From scores to decisions: exact selection in a batch, and thresholds with a guarantee."""
 
-from ._calibrate import GUARANTEES, TIES, calibrate_scores, calibrate_threshold
+from ._calibrate import GUARANTEES, TIES, calibrate_threshold
 from ._calibrated import CalibratedThreshold
 from ._select import select
 
@@ -8,7 +8,6 @@ __all__ = [
     "GUARANTEES",
     "TIES",
     "CalibratedThreshold",
-    "calibrate_scores",
     "calibrate_threshold",
     "select",
 ]

@@ -54,9 +54,8 @@ def confident_k(n: int, c: Fraction, *, error: float) -> int:
         return n
     if c == 0:
         return -1
-    law = stats.binom(n, float(c))
-    k = int(law.ppf(error))
-    return k if law.cdf(k) <= error else k - 1
+    k = int(stats.binom.ppf(error, n, float(c)))
+    return k if stats.binom.cdf(k, n, float(c)) <= error else k - 1
 
 
 def confident_sample_size(c: Fraction, *, error: float) -> int:
@@ -100,4 +99,4 @@ def next_batch_sample_size(max_flags: int, batch: int, *, error: float) -> int:
 
 
 def _overrun_probability(k: int, n: int, max_flags: int, batch: int) -> float:
-    return float(stats.hypergeom(n + batch, n, k + 1 + max_flags).cdf(k))
+    return float(stats.hypergeom.cdf(k, n + batch, n, k + 1 + max_flags))

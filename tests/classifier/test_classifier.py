@@ -1,0 +1,506 @@
+"""CapacityClassifier: any model inside, any input, one promise."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from shortlist import Capacity, CapacityClassifier, calibrate_threshold
+from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
+
+
+def logistic():
+    """Return a model that fits the simulated payments quickly."""
+    return make_pipeline(StandardScaler(), LogisticRegression())
+
+
+def fitted(X, y, estimator=None, **options):
+    """Fit with settings that most tests share."""
+    options = {"capacity": Capacity.multiple(2), "random_state": 0, **options}
+    model = logistic() if estimator is None else estimator
+    return CapacityClassifier(model, **options).fit(X, y)
+
+
+def test_it_flags_within_capacity_and_finds_more_than_the_default(fraud):
+    """On the calibration half at most 2 x 2 % are flagged; detection beats the default rule."""
+    X, y = fraud
+    model = fitted(X, y)
+    assert model.rare_label_ == 1
+    assert model.prevalence_ == 0.02
+    assert model.capacity_fraction_ == 0.04
+    assert model.calibration_.flagged_fraction == 0.04
+    default = clone(model.estimator).fit(X, y).predict(X)
+    flagged = model.flag(X)
+    assert flagged[y == 1].mean() > 1.2 * default[y == 1].mean()
+    assert_array_equal(model.predict(X) == 1, flagged)
+    assert_array_equal(model.decision_function(X) > 0, flagged)
+    assert_array_equal(model.score_samples(X) > model.threshold_, flagged)
+
+
+def test_the_threshold_is_that_of_the_held_out_scores(fraud):
+    """Splitting, scoring and calibrating by hand gives the same."""
+    X, y = fraud
+    model = fitted(X, y, guarantee="confident", capacity=Capacity.fraction(0.05))
+    sample = model._samples[0]
+    by_hand = calibrate_threshold(sample.scores, Capacity.fraction(0.05), guarantee="confident")
+    assert model.threshold_ == by_hand.value
+    assert sample.scores.size == 2_000
+
+
+@pytest.mark.parametrize("model", [logistic(), make_pipeline(StandardScaler(), LinearSVC())])
+def test_the_rare_label_may_sort_first(fraud, model):
+    """Labels "bad" and "good" behave like 1 and 0."""
+    X, y = fraud
+    names = np.where(y == 1, "bad", "good")
+    numbers, words = fitted(X, y, model), fitted(X, names, model)
+    assert words.rare_label_ == "bad"
+    assert_array_equal(words.flag(X), numbers.flag(X))
+    assert_array_equal(words.predict(X) == "bad", numbers.predict(X) == 1)
+    assert_allclose(words.decision_function(X), numbers.decision_function(X), atol=1e-12)
+
+
+def test_the_equivalent_rule_of_bayes(fraud):
+    """gamma, modified prior and class weights all give the same flags as the threshold."""
+    X, y = fraud
+    model = fitted(X, y)
+    rare = model.predict_proba(X)[:, 1]
+    flagged = model.flag(X)
+    pi = model.prevalence_
+    likelihood_ratio = rare / (1 - rare) * (1 - pi) / pi
+    assert_array_equal(likelihood_ratio > model.likelihood_ratio_threshold_, flagged)
+    prior = model.modified_prior_
+    assert_array_equal(prior * likelihood_ratio > (1 - prior) * (1 + 1e-12), flagged)
+    weight = model.class_weight_
+    assert set(weight) == {0, 1}
+    assert_array_equal(weight[1] * rare > weight[0] * (1 - rare) * (1 + 1e-12), flagged)
+
+
+def test_scores_that_are_not_probabilities_have_no_equivalent_prior(fraud):
+    """The attributes are absent, not wrong."""
+    X, y = fraud
+    model = fitted(X, y, make_pipeline(StandardScaler(), LinearSVC()))
+    for name in ("likelihood_ratio_threshold_", "modified_prior_", "class_weight_"):
+        assert not hasattr(model, name)
+    assert not hasattr(model, "predict_proba")
+    by_margin = fitted(X, y, response_method="decision_function")
+    assert not hasattr(by_margin, "modified_prior_")
+    assert hasattr(by_margin, "predict_proba")
+
+
+def test_flagging_nothing_has_a_prior_of_zero(fraud):
+    """The extremes of the equivalences are finite where they can be."""
+    X, y = fraud
+    model = fitted(X, y).with_capacity(Capacity.fraction(0))
+    assert model.modified_prior_ == 0
+    assert model.class_weight_ == {0: 1.0, 1: 0.0}
+    assert not model.flag(X).any()
+    assert (model.decision_function(X) == -np.inf).all()
+    assert (model.with_capacity(Capacity.fraction(1)).decision_function(X) > 0).all()
+
+
+def test_changing_the_capacity_refits_nothing(fraud):
+    """A new classifier, the same model, nested flags; the old one stays."""
+    X, y = fraud
+    model = fitted(X, y)
+    threshold = model.threshold_
+    larger = model.with_capacity(Capacity.multiple(4))
+    assert larger.estimator_ is model.estimator_
+    assert model.threshold_ == threshold > larger.threshold_
+    assert model.capacity == Capacity.multiple(2)
+    assert larger.flag(X)[model.flag(X)].all()
+    again = fitted(X, y, capacity=Capacity.multiple(4))
+    assert again.threshold_ == larger.threshold_
+
+
+def test_recalibration_needs_no_labels(fraud, rng):
+    """The threshold follows a shift of the data; the model stays."""
+    X, y = fraud
+    model = fitted(X, y)
+    model_before, threshold = model.estimator_, model.threshold_
+    shifted = X.copy()
+    shifted[:, 0] *= 3
+    assert model.recalibrate(shifted) is model
+    assert model.estimator_ is model_before
+    assert model.threshold_ > threshold
+    assert model.flag(shifted).mean() <= 0.04
+
+
+def test_a_list_of_exactly_so_many(fraud):
+    """The batch mode, with the own capacity or another one."""
+    X, y = fraud
+    model = fitted(X, y, KNeighborsClassifier())
+    assert model.select(X).sum() == 160
+    chosen = model.select(X, Capacity.count(37))
+    assert chosen.sum() == 37
+    order = np.random.default_rng(1).permutation(len(X))
+    assert_array_equal(model.select(X[order], Capacity.count(37)), chosen[order])
+    ids = np.arange(len(X))
+    assert_array_equal(model.select(X[order], ids=ids[order]), model.select(X, ids=ids)[order])
+
+
+def test_hashed_ties_use_the_capacity_of_coarse_scores(fraud):
+    """Five neighbours give six scores: strict cuts waste capacity, hashed ones do not."""
+    X, y = fraud
+    model = KNeighborsClassifier()
+    strict, hashed = fitted(X, y, model), fitted(X, y, model, ties="hash")
+    assert strict.calibration_.flagged_fraction < 0.03
+    assert hashed.calibration_.flagged_fraction == 0.04
+    flagged = hashed.flag(X)
+    assert_array_equal(hashed.predict(X) == 1, flagged)
+    assert_array_equal(hashed.decision_function(X) > 0, flagged)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.DataFrame, sparse.csr_array])
+def test_one_row_at_a_time_is_the_same_as_a_batch(fraud, container):
+    """With hashed ties, in every container."""
+    X, y = fraud
+    X = X[:, [6, 7]]  # two indicators: four different rows, so ties everywhere
+    model = fitted(container(X), y, KNeighborsClassifier(), ties="hash")
+    batch = model.flag(container(X[:200]))
+    alone = [model.flag(container(X[row : row + 1]))[0] for row in range(200)]
+    assert_array_equal(batch, alone)
+
+
+def test_ids_break_ties_when_given(fraud):
+    """Identical rows with different ids get different answers, the same ones every time."""
+    X, y = fraud
+    X = np.zeros((len(X), 1))
+    ids = np.array([f"case {number}" for number in range(len(X))])
+    model = CapacityClassifier(
+        KNeighborsClassifier(), capacity=Capacity.fraction(0.1), ties="hash", random_state=0
+    ).fit(X, y, ids=ids)
+    flagged = model.flag(X, ids=ids)
+    # Fitted rows number 2,000 in calibration; standard error of the rate 0.007.
+    assert 0.07 < flagged.mean() < 0.13
+    assert_array_equal(model.predict(X[::-1], ids=ids[::-1]) == 1, flagged[::-1])
+    assert_array_equal(model.decision_function(X, ids=ids) > 0, flagged)
+    assert model.recalibrate(X, ids=ids).flag(X, ids=ids).mean() == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="same number of items"):
+        model.flag(X, ids=ids[:5])
+
+
+class TestWhereTheThresholdComesFrom:
+    """The meanings of `cv`."""
+
+    def test_cross_fitting_uses_every_row(self, fraud):
+        """An int or splitter pools out-of-fold scores and refits on everything."""
+        X, y = fraud
+        for cv in (4, StratifiedKFold(4)):
+            model = fitted(X, y, cv=cv)
+            assert model.calibration_.n_calibration == len(X)
+            everything = clone(model.estimator).fit(X, y)
+            assert_allclose(model.predict_proba(X), everything.predict_proba(X))
+
+    def test_parallel_folds_give_the_same(self, fraud):
+        """n_jobs changes nothing but the time."""
+        X, y = fraud
+        assert fitted(X, y, cv=3, n_jobs=2).threshold_ == fitted(X, y, cv=3).threshold_
+
+    def test_an_ensemble_keeps_one_threshold_per_fold(self, fraud):
+        """Each row is decided by the model its hash picks, alone as in a batch."""
+        X, y = fraud
+        model = fitted(X, y, cv=4, ensemble=True, guarantee="expected")
+        assert len(model.estimators_) == len(model.threshold_) == 4
+        assert not hasattr(model, "estimator_")
+        assert not hasattr(model, "modified_prior_")
+        flagged = model.flag(X)
+        assert 0.02 < flagged.mean() < 0.06
+        assert_array_equal([model.flag(X[row : row + 1])[0] for row in range(100)], flagged[:100])
+        assert_array_equal(model.decision_function(X) > 0, flagged)
+        members = [member.predict_proba(X) for member in model.estimators_]
+        assert_allclose(model.predict_proba(X), np.mean(members, axis=0))
+        assert model.select(X).sum() == 160
+        assert model.with_capacity(Capacity.multiple(4)).flag(X)[flagged].all()
+        assert all(c.n_calibration == len(X) for c in model.recalibrate(X).calibration_)
+
+    def test_refitting_as_a_single_model_forgets_the_ensemble(self, fraud):
+        """And the other way round."""
+        X, y = fraud
+        model = fitted(X, y)
+        model.set_params(cv=3, ensemble=True).fit(X, y)
+        assert not hasattr(model, "estimator_")
+        model.set_params(cv=0.5).fit(X, y)
+        assert model.estimators_ == [model.estimator_]
+
+    @pytest.mark.parametrize("as_frozen", [True, False])
+    def test_a_trained_model_is_taken_as_it_is(self, fraud, as_frozen):
+        """Prefit and frozen models are not refitted, and all rows calibrate."""
+        X, y = fraud
+        trained = logistic().fit(X[:2000], y[:2000])
+        estimator, cv = (FrozenEstimator(trained), 0.5) if as_frozen else (trained, "prefit")
+        model = fitted(X[2000:], y[2000:], estimator, cv=cv)
+        assert model.estimator_ is estimator
+        assert model.calibration_.n_calibration == 2_000
+        assert model.flag(X[2000:]).mean() <= model.capacity_fraction_
+
+    def test_a_trained_model_needs_no_labels(self, fraud):
+        """Unlabelled items suffice, if it is said which label is rare."""
+        X, y = fraud
+        trained = FrozenEstimator(logistic().fit(X, y))
+        options = {"capacity": Capacity.fraction(0.05)}
+        model = CapacityClassifier(trained, rare_label=1, **options).fit(X)
+        assert model.flag(X).mean() == 0.05
+        assert np.isnan(model.prevalence_)
+        with pytest.raises(ValueError, match="rare_label="):
+            CapacityClassifier(trained, **options).fit(X)
+        with pytest.raises(CapacityError, match="prevalence"):
+            CapacityClassifier(trained, rare_label=1, capacity=Capacity.multiple(2)).fit(X)
+
+    def test_an_untrained_model_cannot_be_prefit(self, fraud):
+        """The complaint is scikit-learn's own."""
+        with pytest.raises((NotFittedError, AttributeError)):
+            CapacityClassifier(
+                LogisticRegression(), capacity=Capacity.count(1, per=9), cv="prefit"
+            ).fit(*fraud)
+
+    @pytest.mark.parametrize("cv", [0.0, 1.0, 1.5, -0.5])
+    def test_a_share_lies_between_nothing_and_everything(self, fraud, cv):
+        """The complaint says what a float means."""
+        with pytest.raises(ValueError, match="held out"):
+            fitted(*fraud, cv=cv)
+
+
+class TestGuarantees:
+    """Promises reach the threshold."""
+
+    def test_an_unknown_prevalence_is_covered(self, fraud):
+        """With labels and a multiple, confident flags less than with a known fraction."""
+        X, y = fraud
+        known = fitted(X, y, capacity=Capacity.fraction(0.04), guarantee="confident")
+        covered = fitted(X, y, guarantee="confident")
+        assert 0 < covered.calibration_.k < known.calibration_.k
+        # Without labels the prevalence of `fit` is taken as known.
+        recalibrated = covered.recalibrate(X)
+        assert recalibrated.calibration_.k > 100
+
+    def test_too_little_data_flags_nothing(self, fraud):
+        """And says how much is needed."""
+        X, y = fraud
+        with pytest.warns(InsufficientCalibrationWarning, match="at least 2995"):
+            model = fitted(X, y, capacity=Capacity.fraction(0.001), guarantee="confident")
+        assert not model.flag(X).any()
+
+    def test_the_next_batch(self, fraud):
+        """A count with `per` is a promise about the next batch."""
+        X, y = fraud
+        model = fitted(X, y, capacity=Capacity.count(40, per=1000), guarantee="next-batch")
+        assert model.calibration_.k < 80
+        assert model.capacity_fraction_ == 0.04
+
+
+def test_one_rare_class_among_many():
+    """Eights among digits: flagged or not, the other labels keep their places."""
+    X, y = load_digits(return_X_y=True)
+    y = y.astype(str)
+    model = CapacityClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        capacity=Capacity.multiple(1),
+        rare_label="8",
+        random_state=0,
+    ).fit(X, y)
+    predicted, flagged = model.predict(X), model.flag(X)
+    assert_array_equal(predicted == "8", flagged)
+    assert (predicted == y).mean() > 0.95
+    decision = model.decision_function(X)
+    assert decision.shape == (len(X), 10)
+    assert_array_equal(model.classes_[decision.argmax(axis=1)], predicted)
+    assert_array_equal(decision[:, 8] > 0, flagged)
+    assert model.class_weight_["0"] == 1.0
+
+
+def test_a_class_missing_from_the_fitting_half_is_aligned():
+    """A common class with a single item may fall into the calibration half."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.array(["a"] * 150 + ["b"] * 49 + ["c"])
+    for seed in range(6):
+        model = CapacityClassifier(
+            LogisticRegression(), capacity=Capacity.fraction(0.2), rare_label="b", random_state=seed
+        ).fit(X, y)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        assert_array_equal(model.predict(X) == "b", model.flag(X))
+        assert model.predict_proba(X).shape == (200, 3)
+
+
+def test_frames_with_strings_reach_the_model_untouched(fraud):
+    """A pipeline with an encoder works on pandas and polars alike."""
+    X, y = fraud
+    columns = {"amount": X[:, 0], "place": np.where(X[:, 7] > 0, "abroad", "home")}
+    encode = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
+    flags = []
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        model = fitted(frame, y, make_pipeline(encode, RandomForestClassifier(20, random_state=0)))
+        assert list(model.feature_names_in_) == ["amount", "place"]
+        flags.append(model.flag(frame))
+    assert_array_equal(*flags)
+    series = fitted(pd.DataFrame(columns), pd.Series(y), model.estimator)
+    assert_array_equal(series.flag(pd.DataFrame(columns)), flags[0])
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_input(fraud, make):
+    """Matrices and arrays, also formats without rows."""
+    X, y = fraud
+    model = LogisticRegression(max_iter=2000)
+    dense = fitted(X[:, 3:], y, model, ties="hash")
+    assert_array_equal(
+        fitted(make(X[:, 3:]), y, model, ties="hash").flag(make(X[:, 3:])), dense.flag(X[:, 3:])
+    )
+
+
+class RecordsFitParams(ClassifierMixin, BaseEstimator):
+    """A model that remembers the weights it was given."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Keep the weights."""
+        self.classes_ = np.unique(y)
+        self.sample_weight_ = sample_weight
+        return self
+
+    def predict_proba(self, X):
+        """Score by the first column."""
+        rare = 1 / (1 + np.exp(-np.asarray(X)[:, 0]))
+        return np.column_stack([1 - rare, rare])
+
+
+@pytest.mark.parametrize("cv", [0.5, 2])
+def test_weights_go_to_the_model(fraud, cv):
+    """Sliced with the rows, with metadata routing on and off."""
+    X, y = fraud
+    weights = np.arange(len(X), dtype=float)
+    options = {"capacity": Capacity.multiple(2), "cv": cv, "random_state": 0}
+    off = CapacityClassifier(RecordsFitParams(), **options).fit(X, y, sample_weight=weights)
+    assert off.estimator_.sample_weight_.size == (2_000 if cv == 0.5 else 4_000)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = RecordsFitParams().set_fit_request(sample_weight=True)
+        on = CapacityClassifier(model, **options).fit(X, y, sample_weight=weights)
+    assert_array_equal(on.estimator_.sample_weight_, off.estimator_.sample_weight_)
+
+
+def test_groups_are_routed_to_the_splitter(fraud):
+    """A group splitter asks for its groups."""
+    X, y = fraud
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CapacityClassifier(logistic(), capacity=Capacity.multiple(2), cv=GroupKFold(3)).fit(
+            X, y, groups=np.arange(len(X)) % 3
+        )
+    assert model.calibration_.n_calibration == len(X)
+
+
+def test_it_lives_in_searches_and_pipelines(fraud):
+    """Inside a pipeline, and searched over capacity and the inner model's parameters."""
+    X, y = fraud
+    pipeline = make_pipeline(
+        StandardScaler(), CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(1))
+    )
+    grid = {
+        "capacityclassifier__capacity": [Capacity.multiple(1), Capacity.multiple(3)],
+        "capacityclassifier__estimator__C": [0.1, 1.0],
+    }
+    search = GridSearchCV(pipeline, grid, cv=2, scoring="recall").fit(X, y)
+    assert search.best_params_["capacityclassifier__capacity"] == Capacity.multiple(3)
+
+
+def test_copies_and_pickles_decide_alike(fraud):
+    """Pickled, a model flags the same; cloned, it is unfitted and equal in its parameters."""
+    X, y = fraud
+    model = fitted(X, y, ties="hash")
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.flag(X), model.flag(X))
+    assert again.with_capacity(Capacity.multiple(3)).flag(X).sum() > model.flag(X).sum()
+    copy = clone(model)
+    assert copy.capacity == model.capacity
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+
+
+def test_infinite_scores_stay_within_capacity():
+    """A model may be infinitely sure."""
+
+    class Sure(RecordsFitParams):
+        def decision_function(self, X):
+            return np.where(np.asarray(X)[:, 0] > 0, np.inf, -np.inf)
+
+        predict_proba = property()
+
+    X = np.arange(-50, 50).reshape(-1, 1)
+    y = np.arange(100) >= 80
+    model = fitted(X, y, Sure(), capacity=Capacity.fraction(0.1))
+    assert not model.flag(X).any()
+    hashed = fitted(X, y, Sure(), capacity=Capacity.fraction(0.1), ties="hash")
+    assert_array_equal(hashed.decision_function(X) > 0, hashed.flag(X))
+    everything = fitted(X, y, Sure(), capacity=Capacity.fraction(1), ties="hash")
+    assert everything.flag(X).all()
+    assert (everything.decision_function(X) > 0).all()
+
+
+class TestErrors:
+    """What goes wrong is said in words."""
+
+    def test_a_bare_count_is_no_rate(self, fraud):
+        """Fifty of how many?"""
+        with pytest.raises(CapacityError, match="per="):
+            fitted(*fraud, capacity=Capacity.count(50))
+
+    def test_a_number_is_no_capacity(self, fraud):
+        """The complaint shows the three ways to write one."""
+        with pytest.raises(TypeError, match=r"Capacity.fraction\(0.01\)"):
+            fitted(*fraud, capacity=0.01)
+
+    def test_an_unknown_label(self, fraud):
+        """A slip of type is shown beside the labels there are."""
+        with pytest.raises(ValueError, match="'1' does not occur among the labels: 0, 1"):
+            fitted(*fraud, rare_label="1")
+
+    def test_one_class_only(self, fraud):
+        """There is nothing to look for."""
+        X, _ = fraud
+        with pytest.raises(ValueError, match="only one class"):
+            fitted(X, np.zeros(len(X)))
+
+    def test_a_single_rare_item(self, fraud):
+        """It cannot be in both halves."""
+        X, _ = fraud
+        with pytest.raises(ValueError, match="only 1 item"):
+            fitted(X, np.arange(len(X)) == 0)
+
+    def test_a_fold_without_the_rare_class(self, fraud):
+        """The complaint names the usual cause."""
+        X, _ = fraud
+        y = np.r_[np.zeros(3000), np.ones(1000)]
+        with pytest.raises(ValueError, match="use a stratified split"):
+            fitted(X, y, RandomForestClassifier(5), cv=KFold(4))
+
+    def test_scores_that_are_nan(self, fraud):
+        """Rows are named."""
+
+        class Broken(RecordsFitParams):
+            def predict_proba(self, X):
+                return np.full((len(X), 2), np.nan)
+
+        with pytest.raises(ValueError, match="NaN"):
+            fitted(*fraud, Broken())
+
+    def test_bad_options(self, fraud):
+        """Each lists what there is."""
+        for option in ("guarantee", "ties", "response_method"):
+            with pytest.raises(ValueError, match=f"{option} must be one of"):
+                fitted(*fraud, **{option: "unheard-of"})
+        with pytest.raises(ValueError, match="has no predict_proba"):
+            fitted(*fraud, SVC(), response_method="predict_proba")

@@ -1,0 +1,53 @@
+"""The command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import shortlist
+from shortlist.cli import app
+from shortlist.experiments import demo
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Run the demonstration on fewer payments."""
+    config = demo.DemoConfig(n_samples=6_000, n_trees=20)
+    monkeypatch.setattr(demo.run, "__defaults__", (config,))
+
+
+def run(*arguments):
+    """Run the command and return what it printed."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_demo_prints_a_table_and_saves_a_picture(tmp_path):
+    """And says where the picture is."""
+    result = run("demo", "--out", str(tmp_path / "curve.png"))
+    assert result.exit_code == 0, result.output
+    assert "default threshold" in result.stdout
+    assert "curve.png" in result.stdout
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_speaks_json(tmp_path):
+    """For scripts: the same numbers, and the capacity is kept."""
+    result = run("demo", "--json", "--out", str(tmp_path / "curve.png"))
+    numbers = json.loads(result.stdout)
+    assert numbers["max_flags"] == 60
+    by_rule = {rule["rule"]: rule for rule in numbers["rules"]}
+    assert by_rule["capacity, exact batch"]["flagged"] == 60
+    assert by_rule["capacity, exact batch"]["found"] > by_rule["default threshold"]["found"]
+
+
+def test_a_missing_folder_is_a_usage_error(tmp_path):
+    """One line, no traceback, exit code 2."""
+    result = run("demo", "--out", str(tmp_path / "missing" / "curve.png"))
+    assert result.exit_code == 2
+    assert "does not exist" in result.output
+
+
+def test_the_version():
+    """As in the package."""
+    assert run("--version").stdout.strip() == f"shortlist {shortlist.__version__}"

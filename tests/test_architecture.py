@@ -1,0 +1,100 @@
+"""Imports point downward, and what is public is documented."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import shortlist
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "shortlist"
+# From the ground up: a module imports only from rows above its own in this list.
+ROWS = [
+    {"exceptions"},
+    {"_binomial", "_hashing", "_labels", "_ranking", "_sklearn", "_validation"},
+    {"capacity"},
+    {"metrics", "thresholds", "theory"},
+    {"_decisions"},
+    {"classifier"},
+    {"datasets", "plots"},
+    {"experiments"},
+    {"cli"},
+]
+LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
+
+
+def module_of(path):
+    """Return the top-level module of the package that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_modules(path):
+    """Return the top-level modules of the package that a file imports."""
+    depth = len(path.relative_to(PACKAGE).parts) - 1
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == depth + 1:
+            if node.module:
+                yield node.module.split(".")[0]
+            else:
+                yield from (alias.name for alias in node.names)
+
+
+FILES = [path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem[:2] != "__"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_downward(path):
+    """No file imports from its own row or a later one."""
+    module = module_of(path)
+    for imported in set(imported_modules(path)) - {"__version__"}:
+        assert LEVEL[imported] < LEVEL[module], f"{module} must not import {imported}"
+
+
+def test_every_module_has_its_row():
+    """A new module is placed before it is used."""
+    assert {module_of(path) for path in FILES} == set(LEVEL)
+
+
+PUBLIC = {
+    f"{module}.{name}": getattr(importlib.import_module(module), name)
+    for module in (
+        "shortlist",
+        "shortlist.datasets",
+        "shortlist.exceptions",
+        "shortlist.metrics",
+        "shortlist.plots",
+        "shortlist.theory",
+        "shortlist.thresholds",
+    )
+    for name in importlib.import_module(module).__all__
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_public_is_documented(name):
+    """Every public name stands in the reference, and has a docstring."""
+    reference = (ROOT / "docs" / "reference.md").read_text()
+    assert f"`{name.rsplit('.', 1)[1]}`" in reference
+    if not isinstance(PUBLIC[name], tuple):
+        assert inspect.getdoc(PUBLIC[name])
+
+
+@pytest.mark.parametrize("name", shortlist.__all__)
+def test_what_is_public_has_an_example(name):
+    """In its own docstring, or in that of the function that makes it."""
+    made_by = {
+        "CalibratedThreshold": "calibrate_threshold",
+        "CapacityCurve": "capacity_curve",
+    }
+    documented = getattr(shortlist, made_by.get(name, name))
+    assert ">>>" in inspect.getdoc(documented)
+
+
+def test_the_version_is_in_the_changelog():
+    """The newest entry is the version of the package."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## {re.escape(shortlist.__version__)}", changelog, re.MULTILINE)
