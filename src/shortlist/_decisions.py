@@ -13,7 +13,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ._hashing import hash_ids, hash_rows
-from ._ranking import TieKeys, flag_exactly
+from ._ranking import TieKeys, flag_exactly, tied_positions
 from ._sklearn import class_column, n_rows, take_rows
 from ._validation import check_same_length, check_scores
 from .capacity import Capacity, check_capacity
@@ -38,10 +38,10 @@ class CalibrationSample:
 
 
 class Decisions(NamedTuple):
-    """Flags, how far each score lies above the threshold, and the model's output behind it."""
+    """Flags, the thresholds they were made with, and the model's output behind them."""
 
     flagged: Mask
-    margin: NDArray[np.float64]
+    threshold: Any
     output: Floats
 
 
@@ -167,7 +167,8 @@ class CapacityDecisionMixin:
             predicted; the column of the rare label is the score minus the threshold.
         """
         check_is_fitted(self)
-        flagged, margin, output = self._decide(X, ids)
+        flagged, threshold, output = self._decide(X, ids)
+        margin = _margin(self._rare_column(output), threshold, flagged)
         if self.classes_.size == 2:
             return margin
         # The best other class stands at 0 below a flag, and at 1 above everything else.
@@ -237,7 +238,7 @@ class CapacityDecisionMixin:
         self
         """
         check_is_fitted(self)
-        self._calibrate_on([self._sample_of(self.score_samples(X), X, ids)])
+        self._calibrate_on([self._sample_of(self.score_samples(X), self._tie_keys(X, ids))])
         return self
 
     # --- for subclasses -----------------------------------------------------------------------
@@ -262,7 +263,7 @@ class CapacityDecisionMixin:
     ) -> Decisions:
         scores = check_scores(self._rare_column(output))
         flagged = calibration.flag_with_keys(scores, tie_keys)
-        return Decisions(flagged, _margin(scores, calibration.value, flagged), output)
+        return Decisions(flagged, calibration.value, output)
 
     def _tie_keys(self, X: Any, ids: ArrayLike | None, *, seed: int | None = None) -> TieKeys:
         seed = self._seed if seed is None else seed
@@ -273,12 +274,16 @@ class CapacityDecisionMixin:
         return lambda tied: hash_ids(ids[tied], seed=seed)
 
     def _sample_of(
-        self, scores: Floats, X: Any, ids: ArrayLike | None, is_rare: Mask | None = None
+        self, scores: Floats, tie_keys: TieKeys, is_rare: Mask | None = None
     ) -> CalibrationSample:
+        """Keep scores with what later capacities need: the keys of tied items, and the labels."""
         scores = check_scores(scores)
-        keys = None
-        if self.ties == "hash":
-            keys = self._tie_keys(X, ids)(np.arange(scores.size))
+        if self.ties != "hash":
+            return CalibrationSample(scores, None, is_rare)
+        # An item that ties with nobody stands alone in its block, and needs no key.
+        keys, tied = np.zeros(scores.size), tied_positions(scores)
+        if tied.size:
+            keys[tied] = tie_keys(tied)
         return CalibrationSample(scores, keys, is_rare)
 
     def _calibrate_on(self, samples: list[CalibrationSample]) -> None:
@@ -303,7 +308,7 @@ class CapacityDecisionMixin:
         )
 
 
-def _margin(scores: Floats, threshold: float, flagged: Mask) -> NDArray[np.float64]:
+def _margin(scores: Floats, threshold: Any, flagged: Mask) -> NDArray[np.float64]:
     """Return scores minus threshold, positive exactly where `flagged`."""
     with np.errstate(invalid="ignore"):
         margin = scores.astype(np.float64) - threshold

@@ -26,28 +26,34 @@ _NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
 
 def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
     """Return one key in [0, 1) per identifier; 7, 7.0 and an int32 7 are the same identifier."""
-    return _unit_interval(_hash_column(np.asarray(ids), seed))
+    return _unit_interval(_hash_values(np.asarray(ids), seed))
 
 
 def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:
     """Return one key in [0, 1) per row of a data frame, array, sparse matrix or sequence."""
-    words: Words = np.zeros(1, dtype=np.uint64)
-    for column in _columns(X):
-        words = _mix(words + _hash_column(column, seed))
-    return _unit_interval(words)
+    return _unit_interval(_mix(_sum_over_columns(X, seed)))
 
 
-def _columns(X: Any) -> list[NDArray[Any]]:
+def _sum_over_columns(X: Any, seed: int) -> Words:
+    """Add up the bits of a row, mixed once more with the column so that its place counts."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return [column.to_numpy() for column in frame.iter_columns()]
-    table: NDArray[Any] = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    if table.ndim == 1:
-        return [table]
-    return list(table.reshape(len(table), -1).T)
+    with np.errstate(over="ignore"):
+        if isinstance(frame, nw.DataFrame):
+            words = np.zeros(len(frame), dtype=np.uint64)
+            for column, place in zip(frame.iter_columns(), _places(frame.shape[1]), strict=True):
+                words += _mix(_hash_values(column.to_numpy(), seed) + place)
+            return words
+        table: NDArray[Any] = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        flat = table.reshape(len(table), -1)
+        hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
+        return _mix(hashed + _places(flat.shape[1])).sum(axis=1, dtype=np.uint64)
 
 
-def _hash_column(values: NDArray[Any], seed: int) -> Words:
+def _places(n_columns: int) -> Words:
+    return _mix(np.arange(n_columns, dtype=np.uint64))
+
+
+def _hash_values(values: NDArray[Any], seed: int) -> Words:
     """Return 64 well-mixed bits per value, keyed by `seed`."""
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind in "biu":

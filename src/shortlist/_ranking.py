@@ -13,7 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cut", "TieKeys", "count_above", "cut_after", "flag_above", "flag_exactly", "rank"]
+__all__ = [
+    "Cut",
+    "TieKeys",
+    "count_above",
+    "cut_after",
+    "flag_above",
+    "flag_exactly",
+    "rank",
+    "tied_positions",
+]
 
 Floats = NDArray[np.floating]
 Mask = NDArray[np.bool_]
@@ -93,6 +102,17 @@ def rank(
     ranked = scores[order]
     block_ends = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
     return order, np.concatenate([[0], block_ends, [scores.size]])
+
+
+def tied_positions(scores: Floats) -> NDArray[np.intp]:
+    """Return the positions of all scores that occur more than once."""
+    order = np.argsort(scores)
+    ranked = scores[order]
+    equals_next = ranked[1:] == ranked[:-1]
+    tied = np.zeros(scores.size, dtype=bool)
+    tied[1:] |= equals_next
+    tied[:-1] |= equals_next
+    return order[tied]
 
 
 def count_above(scores: Floats, value: float) -> int:

@@ -11,8 +11,8 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
-from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -248,7 +248,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         """
         check_is_fitted(self)
         scores = (self._rare_column(self._response(model, X)) for model in self.estimators_)
-        self._calibrate_on([self._sample_of(column, X, ids) for column in scores])
+        keys = self._tie_keys(X, ids)
+        self._calibrate_on([self._sample_of(column, keys) for column in scores])
         return self
 
     @property
@@ -333,13 +334,16 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else np.unique(y)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs items of two classes or more; got only one class, "
-                f"{self.classes_.tolist()}."
-            )
+        self._check_classes(self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         return y, is_rare
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs items of two classes or more, with a positive "
+                f"sample_weight if there is one; got only one class, {classes.tolist()}."
+            )
 
     def _learn_no_labels(self) -> tuple[None, None]:
         if not self._is_prefit:
@@ -361,20 +365,22 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.estimators_ = [self.estimator]
         self._method = response_method_of(self.estimator, self.response_method)
         scores = self._unseen_scores(self.estimator, X)
-        self._calibrate_on([self._sample_of(scores, X, ids, is_rare)])
+        self._calibrate_on([self._sample_of(scores, self._tie_keys(X, ids), is_rare)])
 
     def _fit_models(self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch) -> None:
         """Fit on each training part, score what it left out, and keep what will decide."""
         self._method = response_method_of(self.estimator, self.response_method)
+        weights = routed.estimator.fit.get("sample_weight")
+        if weights is not None:
+            self._check_classes(np.unique(y[np.asarray(weights) != 0]))
         folds = list(self._folds(X, y, is_rare, routed.splitter.split))
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(self._fit_and_score)(X, y, train, unseen, routed.estimator.fit)
             for train, unseen in folds
         )
+        keys = self._tie_keys(X, ids)
         samples = [
-            self._sample_of(
-                scores, take_rows(X, unseen), None if ids is None else ids[unseen], is_rare[unseen]
-            )
+            self._sample_of(scores, _keys_within(keys, unseen), is_rare[unseen])
             for (_, scores), (_, unseen) in zip(fitted, folds, strict=True)
         ]
         if self._holds_out or self.ensemble:
@@ -395,8 +401,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
                 "part of the data and calibrate on the other. Use cv='prefit', or find more items "
                 "of this class."
             )
-        split = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
-        return split.split(np.zeros(is_rare.size), is_rare)
+        return [_hold_out(is_rare, self.cv, check_random_state(self.random_state))]
 
     def _fit_and_score(self, X: Any, y: Any, train: Any, unseen: Any, fit_params: Any) -> Any:
         params = slice_fit_params(X, fit_params, indices=train)
@@ -434,15 +439,19 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         picks = self._tie_keys(X, ids, seed=self._seed + 1)(np.arange(n_rows(X)))
         fold_of = (picks * len(self.estimators_)).astype(int)
         parts, rows_of_parts = [], []
-        for fold, model in enumerate(self.estimators_):
+        for fold in np.unique(fold_of):
             rows = np.flatnonzero(fold_of == fold)
-            if rows.size:
-                output = self._response(model, take_rows(X, rows))
-                part = self._decide_by(self._calibrations[fold], output, _keys_within(keys, rows))
-                parts.append(part)
-                rows_of_parts.append(rows)
+            output = self._response(self.estimators_[fold], take_rows(X, rows))
+            parts.append(
+                self._decide_by(self._calibrations[fold], output, _keys_within(keys, rows))
+            )
+            rows_of_parts.append(rows)
         back = np.argsort(np.concatenate(rows_of_parts))
-        return Decisions(*(np.concatenate(column)[back] for column in zip(*parts, strict=True)))
+        return Decisions(
+            flagged=np.concatenate([part.flagged for part in parts])[back],
+            threshold=np.array([calibration.value for calibration in self._calibrations])[fold_of],
+            output=np.concatenate([part.output for part in parts])[back],
+        )
 
     def _threshold_odds(self, name: str) -> float:
         """Return t / (1 - t) for a threshold t on probabilities."""
@@ -455,6 +464,15 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
 def _share(is_rare: Mask) -> Fraction:
     return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
+
+
+def _hold_out(is_rare: Mask, share: float, rng: np.random.RandomState) -> tuple[Any, Any]:
+    """Split rare and common items at random in the same proportion; both parts get some of each."""
+    held_out = np.zeros(is_rare.size, dtype=bool)
+    for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
+        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
+        held_out[rng.permutation(stratum)[:n_held_out]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def _keys_within(keys: Any, rows: NDArray[np.intp]) -> Any:

@@ -21,21 +21,16 @@ CLASSIFIERS = [
 
 def expected_failures(classifier):
     """Name the checks whose assumption a capacity contradicts, and why."""
-    failures = {
-        "check_classifiers_one_label_sample_weights": (
-            "weights go to the model; they do not weight the capacity, which is still filled"
+    if not hasattr(classifier.estimator, "predict_proba"):
+        return {}
+    return {
+        "check_classifiers_train": (
+            "the capacity decides, so predict is not the class with the highest probability"
+        ),
+        "check_decision_proba_consistency": (
+            "decision_function speaks for the rare label, also when it sorts first"
         ),
     }
-    if hasattr(classifier.estimator, "predict_proba"):
-        failures["check_classifiers_train"] = (
-            "the capacity decides, so predict is not the class with the highest probability"
-        )
-        failures["check_decision_proba_consistency"] = (
-            "decision_function speaks for the rare label, also when it sorts first"
-        )
-    if isinstance(classifier.estimator, KNeighborsClassifier):
-        del failures["check_classifiers_one_label_sample_weights"]  # it takes no weights
-    return failures
 
 
 @parametrize_with_checks(CLASSIFIERS, expected_failed_checks=expected_failures)
@@ -45,14 +40,7 @@ def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def expected_failures_with_routing(classifier):
-    """With routing, weights that nobody asked for are refused, so they cannot go astray."""
-    failures = expected_failures(classifier)
-    failures.pop("check_classifiers_one_label_sample_weights", None)
-    return failures
-
-
-@parametrize_with_checks(CLASSIFIERS[:2], expected_failed_checks=expected_failures_with_routing)
+@parametrize_with_checks(CLASSIFIERS[:2], expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_with_metadata_routing(estimator, check):
     """The same with metadata routing enabled."""

@@ -1,0 +1,50 @@
+"""How things are measured here: ratios within one run, medians, and peak memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+
+def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
+    """Return the median time of a call."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def paired_ratio(
+    ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 7
+) -> tuple[float, float]:
+    """Return the median ratio of alternating calls, and the median time of `theirs`.
+
+    The two take turns, so that a busy moment of the machine hits both.
+    """
+    ratios, baselines = [], []
+    for _ in range(repeats):
+        baseline = seconds(theirs, repeats=1)
+        ratios.append(seconds(ours, repeats=1) / baseline)
+        baselines.append(baseline)
+    return statistics.median(ratios), statistics.median(baselines)
+
+
+def peak_bytes(function: Callable[[], Any]) -> int:
+    """Return the most memory that a call held at once, beyond what was there before."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Format a Markdown table."""
+    lines = ["| " + " | ".join(row) + " |" for row in [headings, ["---"] * len(headings), *rows]]
+    return "\n".join(lines)

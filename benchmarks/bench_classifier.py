@@ -1,0 +1,53 @@
+"""What `CapacityClassifier` adds to the model inside, in `fit` and in `predict`."""
+
+from __future__ import annotations
+
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from _measure import paired_ratio, table
+from shortlist import Capacity, CapacityClassifier
+from shortlist.datasets import make_fraud
+
+MODELS = {
+    "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
+    "random forest, 100 trees": RandomForestClassifier(100, min_samples_leaf=5, random_state=0),
+    "5 nearest neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier()),
+}
+# Enough to see the trend: the slower models would only take longer to show the same.
+LARGEST = {"random forest, 100 trees": 40_000, "5 nearest neighbours": 40_000}
+
+
+def main(sizes: tuple[int, ...] = (10_000, 40_000, 160_000, 640_000)) -> str:
+    """Compare with fitting on the same half and scoring the other, and with `predict_proba`."""
+    rows = []
+    for name, model in MODELS.items():
+        for n in sizes:
+            if n > LARGEST.get(name, n):
+                continue
+            X, y = make_fraud(n)
+            train, unseen = next(
+                StratifiedShuffleSplit(1, test_size=0.5, random_state=0).split(X, y)
+            )
+            wrapper = CapacityClassifier(model, capacity=Capacity.multiple(2), random_state=0)
+
+            def by_hand(model=model, X=X, y=y, train=train, unseen=unseen):
+                return clone(model).fit(X[train], y[train]).predict_proba(X[unseen])
+
+            fit_ratio, _ = paired_ratio(lambda w=wrapper, X=X, y=y: clone(w).fit(X, y), by_hand)
+            fitted = wrapper.fit(X, y)
+            predict_ratio, _ = paired_ratio(
+                lambda f=fitted, X=X: f.predict(X),
+                lambda f=fitted, X=X: f.estimator_.predict_proba(X),
+            )
+            rows.append([name, f"{n:,}", f"{fit_ratio:.3f}", f"{predict_ratio:.3f}"])
+    return table(["model", "rows", "fit / model's own calls", "predict / predict_proba"], rows)
+
+
+if __name__ == "__main__":
+    print(main())

@@ -1,0 +1,35 @@
+"""Run all benchmarks and print their tables: `make bench`, or `make bench ARGS=--quick`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+import numpy
+import sklearn
+
+import bench_classifier
+import bench_peers
+import bench_thresholds
+import shortlist
+
+
+def main(*, quick: bool) -> None:
+    """Print one section per benchmark."""
+    versions = f"Python {platform.python_version()}, NumPy {numpy.__version__}"
+    print(f"shortlist {shortlist.__version__}, {versions}, scikit-learn {sklearn.__version__}\n")
+    sections = {
+        bench_thresholds: lambda: bench_thresholds.main(*([10**6] if quick else [])),
+        bench_classifier: lambda: bench_classifier.main(
+            (10_000, 20_000) if quick else (10_000, 100_000, 1_000_000)
+        ),
+        bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
+    }
+    for module, run in sections.items():
+        print(f"## {module.__doc__.splitlines()[0]}\n\n{run()}\n", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes, a minute or two")
+    main(quick=parser.parse_args().quick)
