@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ._hashing import hash_ids, hash_rows
+from ._binomial import clopper_pearson_lower
+from ._hashing import hash_rows, keys_by_id
+from ._labels import find_rare
 from ._ranking import TieKeys, flag_exactly, tied_positions
-from ._sklearn import class_column, n_rows, take_rows
-from ._validation import check_same_length, check_scores
+from ._sklearn import Scores, n_rows, take_rows
+from ._steady import lift
+from ._validation import check_ids, check_scores
 from .capacity import Capacity, check_capacity
 from .thresholds import CalibratedThreshold
 from .thresholds._calibrate import calibrate_scores
@@ -30,64 +33,79 @@ _JUST_ABOVE = np.nextafter(0.0, 1.0)
 
 @dataclass(frozen=True)
 class CalibrationSample:
-    """Scores of items the model has not seen, kept so that the capacity can change later."""
+    """Scores of items the model has not seen, kept so that the capacity can change later.
+
+    `tie_keys` are there when ties are hashed; `keyed_by_ids` says whether they come from ids or
+    from the rows, since the keys in use must come from the same source. `is_rare` are labels.
+    """
 
     scores: Floats
     tie_keys: NDArray[np.float64] | None = None
+    keyed_by_ids: bool = False
     is_rare: Mask | None = None
 
 
 class Decisions(NamedTuple):
-    """Flags, the thresholds they were made with, and the model's output behind them."""
+    """Flags, the scores and thresholds they were made with, and scores by class beyond two."""
 
     flagged: Mask
+    scores: Floats
     threshold: Any
-    output: Floats
+    by_class: Floats | None
 
 
 class CapacityDecisionMixin:
     """Flags, labels and lists under a capacity, for a classifier that can score.
 
-    A subclass stores the parameters `capacity`, `guarantee`, `confidence` and `ties`, and in `fit`
-    sets `classes_`, `rare_label_`, `_seed` and `_prevalence` (an exact fraction, or None),
-    implements `_output`, and hands calibration scores to `_calibrate_on`.
+    A subclass stores the parameters `capacity`, `guarantee`, `confidence` and `ties`, implements
+    `_score`, and in `fit` sets `classes_`, `rare_label_`, `_seed`, `_n_labelled` and `_n_rare`
+    (both None without labels), and hands calibration samples to `_calibrate_on` at last.
     """
 
     capacity: Capacity
+    prevalence: Any = None
     guarantee: str
     confidence: float
     ties: str
     classes_: NDArray[Any]
     rare_label_: Any
+    calibrations_: list[CalibratedThreshold]
     _seed: int
-    _prevalence: Fraction | None
+    _n_rare: int | None
+    _n_labelled: int | None
+    _calibrated_capacity: Capacity
     _samples: list[CalibrationSample]
-    _calibrations: list[CalibratedThreshold]
 
-    def _output(self, X: Any) -> Floats:
-        """Return the model's output: rare scores alone, or one column per class."""
+    def _score(self, X: Any) -> Scores:
+        """Score items for the rare label, rising with suspicion; by class, if more than two."""
         raise NotImplementedError
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibrations_")
+
     @property
-    def calibration_(self) -> Any:
-        """The calibrated threshold with all that is known about it; a list if there are several."""
-        return self._calibrations[0] if len(self._calibrations) == 1 else self._calibrations
+    def calibration_(self) -> CalibratedThreshold:
+        """The calibrated threshold, with all that is known about it."""
+        if len(self.calibrations_) > 1:
+            raise AttributeError("There are several calibrated thresholds: see calibrations_.")
+        return self.calibrations_[0]
 
     @property
     def threshold_(self) -> Any:
         """An item is flagged when its score is strictly above; an array if there are several."""
-        values = [calibration.value for calibration in self._calibrations]
+        values = [calibration.value for calibration in self.calibrations_]
         return values[0] if len(values) == 1 else np.array(values)
 
     @property
     def prevalence_(self) -> float:
         """Share of rare items in the data given to `fit`; NaN when no labels were given."""
-        return np.nan if self._prevalence is None else float(self._prevalence)
+        share = self._share_in_fit()
+        return np.nan if share is None else float(share)
 
     @property
     def capacity_fraction_(self) -> float:
-        """The capacity as a fraction of all items."""
-        return self.capacity.as_fraction(self._prevalence)
+        """The capacity of the threshold as a fraction of all items."""
+        return self._calibrated_capacity.as_fraction(self._reference_prevalence())
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.
@@ -100,10 +118,10 @@ class CapacityDecisionMixin:
         Returns
         -------
         ndarray of shape (n_items,)
-            Scores on the scale of `threshold_`.
+            Scores, to be compared with `threshold_` where that is a single number.
         """
         check_is_fitted(self)
-        return self._rare_column(self._output(X))
+        return self._score(X).rare
 
     def flag(self, X: Any, *, ids: ArrayLike | None = None) -> Mask:
         """Decide for each item on its own whether to follow it up.
@@ -113,7 +131,8 @@ class CapacityDecisionMixin:
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Items.
         ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
+            Identifiers for hashed ties, if there were any in calibration; otherwise the row's
+            own values are hashed.
 
         Returns
         -------
@@ -133,7 +152,7 @@ class CapacityDecisionMixin:
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Items.
         ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
+            As for :meth:`flag`.
 
         Returns
         -------
@@ -141,12 +160,12 @@ class CapacityDecisionMixin:
             Labels.
         """
         check_is_fitted(self)
-        flagged, _, output = self._decide(X, ids)
-        if self.classes_.size == 2:
-            other = self.classes_[1 - self._rare_index]
-            return np.where(flagged, self.classes_[self._rare_index], other)
-        predicted = np.argmax(self._without_rare(output), axis=1)
-        predicted[flagged] = self._rare_index
+        decisions = self._decide(X, ids)
+        if decisions.by_class is None:
+            common_and_rare = self.classes_[[1 - self._rare_index, self._rare_index]]
+            return common_and_rare[decisions.flagged.view(np.int8)]
+        predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
+        predicted[decisions.flagged] = self._rare_index
         return self.classes_[predicted]
 
     def decision_function(self, X: Any, *, ids: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -157,7 +176,7 @@ class CapacityDecisionMixin:
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Items.
         ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
+            As for :meth:`flag`.
 
         Returns
         -------
@@ -167,12 +186,12 @@ class CapacityDecisionMixin:
             predicted; the column of the rare label is the score minus the threshold.
         """
         check_is_fitted(self)
-        flagged, threshold, output = self._decide(X, ids)
-        margin = _margin(self._rare_column(output), threshold, flagged)
-        if self.classes_.size == 2:
+        flagged, scores, threshold, by_class = self._decide(X, ids)
+        margin = _margin(scores, threshold, flagged)
+        if by_class is None:
             return margin
         # The best other class stands at 0 below a flag, and at 1 above everything else.
-        others = self._without_rare(output)
+        others = self._without_rare(by_class)
         decision = others - others.max(axis=1, keepdims=True) + ~flagged[:, np.newaxis]
         decision[:, self._rare_index] = margin
         return decision
@@ -187,7 +206,7 @@ class CapacityDecisionMixin:
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             The batch.
         capacity : Capacity, default=None
-            How much can be followed up in this batch; `None` takes the classifier's own.
+            How much can be followed up in this batch; `None` takes the one of the threshold.
         ids : array-like of shape (n_items,), default=None
             Identifiers that break ties; the row's own values are hashed when absent.
 
@@ -196,10 +215,10 @@ class CapacityDecisionMixin:
         ndarray of bool, shape (n_items,)
             True for the items to follow up.
         """
-        scores = check_scores(self.score_samples(X))
-        capacity = self.capacity if capacity is None else check_capacity(capacity)
-        max_flags = capacity.max_flags(scores.size, self._prevalence)
-        return flag_exactly(scores, max_flags, self._tie_keys(X, ids))
+        scores = lift(check_scores(self.score_samples(X)))
+        capacity = self._calibrated_capacity if capacity is None else check_capacity(capacity)
+        max_flags = capacity.max_flags(scores.size, self._reference_prevalence())
+        return flag_exactly(scores, max_flags, self._keys(X, ids))
 
     def with_capacity(self, capacity: Capacity) -> Self:
         """Return a fitted copy for another capacity, from the same model and calibration scores.
@@ -212,7 +231,7 @@ class CapacityDecisionMixin:
         Returns
         -------
         classifier
-            Fitted; this one is left as it is.
+            Fitted, and sharing the fitted model; this one is left as it is.
         """
         check_is_fitted(self)
         changed = copy.copy(self)
@@ -220,16 +239,22 @@ class CapacityDecisionMixin:
         changed._calibrate_on(self._samples)
         return changed
 
-    def recalibrate(self, X: Any, *, ids: ArrayLike | None = None) -> Self:
-        """Find a new threshold from unlabelled items, without refitting the model.
+    def recalibrate(
+        self, X: Any, y: ArrayLike | None = None, *, ids: ArrayLike | None = None
+    ) -> Self:
+        """Find a new threshold from other items, without refitting the model.
 
-        The guarantee then rests on these items alone: they should be recent, like the ones to
-        come, and not among those the model was trained on. The prevalence stays that of `fit`.
+        The guarantee then rests on these items: they should be recent, like the ones to come, and
+        not among those the model was trained on. No labels are needed. A multiple as capacity still
+        refers to the prevalence of `fit`; ``guarantee="confident"`` covers the uncertainty
+        of that, too, and does so at less cost when labels are given.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
-            Unlabelled items.
+            Items.
+        y : array-like of shape (n_items,), default=None
+            Their labels, if there are any; they replace the prevalence of `fit`.
         ids : array-like of shape (n_items,), default=None
             Identifiers for hashed ties; the row's own values are hashed when absent.
 
@@ -238,7 +263,11 @@ class CapacityDecisionMixin:
         self
         """
         check_is_fitted(self)
-        self._calibrate_on([self._sample_of(self.score_samples(X), self._tie_keys(X, ids))])
+        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
+        samples = self._samples_from(X, ids, is_rare)
+        if is_rare is not None:
+            self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
+        self._calibrate_on(samples)
         return self
 
     # --- for subclasses -----------------------------------------------------------------------
@@ -247,73 +276,112 @@ class CapacityDecisionMixin:
     def _rare_index(self) -> int:
         return int(np.flatnonzero(self.classes_ == self.rare_label_)[0])
 
-    def _rare_column(self, output: Floats) -> Floats:
-        return class_column(output, self._rare_index)
-
-    def _without_rare(self, output: Floats) -> NDArray[np.float64]:
-        others = np.array(output, dtype=np.float64)
+    def _without_rare(self, by_class: Floats) -> NDArray[np.float64]:
+        others = np.array(by_class, dtype=np.float64)
         others[:, self._rare_index] = -np.inf
         return others
 
+    def _share_in_fit(self) -> Fraction | None:
+        if self._n_rare is None or self._n_labelled is None:
+            return None
+        return Fraction(self._n_rare, self._n_labelled)
+
+    def _reference_prevalence(self) -> Any:
+        """Return the prevalence that a multiple refers to: as stated, or else that of `fit`."""
+        return self._share_in_fit() if self.prevalence is None else self.prevalence
+
     def _decide(self, X: Any, ids: ArrayLike | None) -> Decisions:
-        return self._decide_by(self._calibrations[0], self._output(X), self._tie_keys(X, ids))
+        keys = self._keys_as_calibrated(X, ids)
+        return self._decide_by(self.calibrations_[0], self._score(X), keys)
 
     def _decide_by(
-        self, calibration: CalibratedThreshold, output: Floats, tie_keys: TieKeys
+        self,
+        calibration: CalibratedThreshold,
+        scores: Scores,
+        tie_keys: TieKeys,
+        rows: NDArray[np.intp] | None = None,
     ) -> Decisions:
-        scores = check_scores(self._rare_column(output))
-        flagged = calibration.flag_with_keys(scores, tie_keys)
-        return Decisions(flagged, calibration.value, output)
+        rare = check_scores(scores.rare, rows=rows)
+        # A strict threshold is a point of the grid, so that it need not be lifted to.
+        compared = lift(rare) if calibration.ties == "hash" else rare
+        flagged = calibration.flag_with_keys(compared, tie_keys)
+        return Decisions(flagged, rare, calibration.value, scores.by_class)
 
-    def _tie_keys(self, X: Any, ids: ArrayLike | None, *, seed: int | None = None) -> TieKeys:
+    def _keys(self, X: Any, ids: ArrayLike | None, *, seed: int | None = None) -> TieKeys:
         seed = self._seed if seed is None else seed
         if ids is None:
             return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
-        ids = np.asarray(ids)
-        check_same_length(X=range(n_rows(X)), ids=ids)
-        return lambda tied: hash_ids(ids[tied], seed=seed)
+        return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
 
-    def _sample_of(
-        self, scores: Floats, tie_keys: TieKeys, is_rare: Mask | None = None
+    def _keys_as_calibrated(self, X: Any, ids: ArrayLike | None) -> TieKeys:
+        """Hash what was hashed in calibration: a cut among ids says nothing about rows."""
+        by_ids = self._samples[0].keyed_by_ids
+        if self._samples[0].tie_keys is not None and by_ids != (ids is not None):
+            raise ValueError(
+                f"Ties were calibrated {'with' if by_ids else 'without'} ids, and these items come "
+                f"{'without' if by_ids else 'with'} them, so that their hashes cannot be compared. "
+                "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
+            )
+        return self._keys(X, ids)
+
+    def _samples_from(
+        self, X: Any, ids: ArrayLike | None, is_rare: Mask | None
+    ) -> list[CalibrationSample]:
+        """Make calibration samples from new items, one for each threshold."""
+        keys = self._keys(X, ids)
+        return [self._sample(self.score_samples(X), keys, ids is not None, is_rare)]
+
+    def _sample(
+        self,
+        scores: Floats,
+        tie_keys: TieKeys,
+        keyed_by_ids: bool,
+        is_rare: Mask | None = None,
+        rows: NDArray[np.intp] | None = None,
     ) -> CalibrationSample:
         """Keep scores with what later capacities need: the keys of tied items, and the labels."""
-        scores = check_scores(scores)
-        if self.ties != "hash":
-            return CalibrationSample(scores, None, is_rare)
-        # An item that ties with nobody stands alone in its block, and needs no key.
-        keys, tied = np.zeros(scores.size), tied_positions(scores)
-        if tied.size:
-            keys[tied] = tie_keys(tied)
-        return CalibrationSample(scores, keys, is_rare)
+        scores = lift(check_scores(scores, rows=rows))
+        keys = None
+        if self.ties == "hash":
+            # An item that ties with nobody stands alone in its block, and needs no key.
+            keys, tied = np.zeros(scores.size), tied_positions(scores)
+            if tied.size:
+                keys[tied] = tie_keys(tied)
+        return CalibrationSample(scores, keys, keyed_by_ids, is_rare)
 
     def _calibrate_on(self, samples: list[CalibrationSample]) -> None:
         """Set the threshold of each model from the scores of items it has not seen."""
-        calibrations = [self._threshold_for(sample) for sample in samples]
-        self._samples, self._calibrations = samples, calibrations
+        self.calibrations_ = [self._threshold_for(sample) for sample in samples]
+        self._samples, self._calibrated_capacity = samples, self.capacity
 
     def _threshold_for(self, sample: CalibrationSample) -> CalibratedThreshold:
         keys = sample.tie_keys
-        # Labels add something only where the prevalence itself is uncertain and must be covered.
-        needs_labels = self.capacity.kind == "multiple" and self.guarantee == "confident"
-        walks = needs_labels and sample.is_rare is not None
-        return calibrate_scores(
-            sample.scores,
-            self.capacity,
-            prevalence=None if walks else self._prevalence,
-            guarantee=self.guarantee,
-            confidence=self.confidence,
-            tie_keys=None if keys is None else (lambda tied: keys[tied]),
-            is_rare=sample.is_rare if walks else None,
-            seed=self._seed,
-        )
+        options: dict[str, Any] = {
+            "prevalence": self._reference_prevalence(),
+            "guarantee": self.guarantee,
+            "confidence": self.confidence,
+            "tie_keys": None if keys is None else (lambda tied: keys[tied]),
+            "seed": self._seed,
+        }
+        estimated = self.capacity.kind == "multiple" and self.prevalence is None
+        if not (estimated and self.guarantee == "confident"):
+            return calibrate_scores(sample.scores, self.capacity, **options)
+        if sample.is_rare is not None:
+            options |= {"prevalence": None, "is_rare": sample.is_rare}
+            return calibrate_scores(sample.scores, self.capacity, **options)
+        # Without labels, half of the error is spent on a lower bound of the prevalence.
+        error = (1 - self.confidence) / 2
+        lowest = clopper_pearson_lower(self._n_rare or 0, self._n_labelled or 1, error=error)
+        options |= {"prevalence": float(lowest), "confidence": 1 - error}
+        calibration = calibrate_scores(sample.scores, self.capacity, **options)
+        return replace(calibration, confidence=self.confidence)
 
 
 def _margin(scores: Floats, threshold: Any, flagged: Mask) -> NDArray[np.float64]:
-    """Return scores minus threshold, positive exactly where `flagged`."""
-    with np.errstate(invalid="ignore"):
-        margin = scores.astype(np.float64) - threshold
+    """Return scores minus threshold: finite, and positive exactly where `flagged`."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        margin = np.nan_to_num(scores.astype(np.float64) - threshold, nan=0.0)
     # Ties with the threshold, and infinities that meet, have no sign of their own.
     unsettled = (margin > 0) != flagged
-    unsettled |= np.isnan(margin)
     margin[unsettled] = np.where(flagged[unsettled], _JUST_ABOVE, 0.0)
     return margin

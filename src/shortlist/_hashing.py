@@ -8,7 +8,8 @@ is one: uniform, independent of the score, and the same whenever the item comes 
 from __future__ import annotations
 
 import hashlib
-from numbers import Real
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["hash_ids", "hash_rows"]
+__all__ = ["hash_ids", "hash_rows", "keys_by_id"]
 
 Words = NDArray[np.uint64]
 
@@ -29,28 +30,56 @@ def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
     return _unit_interval(_hash_values(np.asarray(ids), seed))
 
 
+def keys_by_id(
+    ids: NDArray[Any] | None, *, seed: int
+) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+    """Return the tie keys of items at given positions, by their ids or else by the positions."""
+    return lambda tied: hash_ids(tied if ids is None else ids[tied], seed=seed)
+
+
 def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:
     """Return one key in [0, 1) per row of a data frame, array, sparse matrix or sequence."""
     return _unit_interval(_mix(_sum_over_columns(X, seed)))
 
 
 def _sum_over_columns(X: Any, seed: int) -> Words:
-    """Add up the bits of a row, mixed once more with the column so that its place counts."""
+    """Add up the bits of a row, each mixed with its column so that the place counts."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     with np.errstate(over="ignore"):
         if isinstance(frame, nw.DataFrame):
             words = np.zeros(len(frame), dtype=np.uint64)
-            for column, place in zip(frame.iter_columns(), _places(frame.shape[1]), strict=True):
-                words += _mix(_hash_values(column.to_numpy(), seed) + place)
+            for column in frame.iter_columns():  # known by name, in whatever order they come
+                place = _hash_values(np.array([column.name], dtype=object), seed)
+                words += _mix(_hash_values(_to_numpy(column), seed) + place)
             return words
-        table: NDArray[Any] = X.toarray() if sparse.issparse(X) else np.asarray(X)
-        flat = table.reshape(len(table), -1)
+        if sparse.issparse(X):
+            return _sum_over_entries(sparse.csr_array(X), seed)
+        table = np.asarray(X)
+        flat = table.reshape(len(table), int(np.prod(table.shape[1:])))
         hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
-        return _mix(hashed + _places(flat.shape[1])).sum(axis=1, dtype=np.uint64)
+        return _mix(hashed + _places(flat.shape[1], seed)).sum(axis=1, dtype=np.uint64)
 
 
-def _places(n_columns: int) -> Words:
-    return _mix(np.arange(n_columns, dtype=np.uint64))
+def _to_numpy(column: Any) -> NDArray[Any]:
+    """Keep whole numbers whole: beside a missing value they would become floats."""
+    if column.dtype.is_integer() and column.null_count():
+        return np.array(column.to_list(), dtype=object)
+    return column.to_numpy()
+
+
+def _sum_over_entries(X: Any, seed: int) -> Words:
+    """Do the same for a sparse table: start from a row of zeros, and correct its stored entries."""
+    places = _places(X.shape[1], seed)
+    zero = _hash_values(np.zeros(1), seed)
+    change = _mix(_hash_values(X.data, seed) + places[X.indices]) - _mix(zero + places[X.indices])
+    totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(change, dtype=np.uint64)])
+    row_of_zeros = _mix(zero + places).sum(dtype=np.uint64)
+    return row_of_zeros + totals[X.indptr[1:]] - totals[X.indptr[:-1]]
+
+
+def _places(n_columns: int, seed: int) -> Words:
+    """Return the bits of the columns of an array, which are known by their numbers."""
+    return _hash_values(np.arange(n_columns), seed)
 
 
 def _hash_values(values: NDArray[Any], seed: int) -> Words:
@@ -79,8 +108,8 @@ def _float_words(values: NDArray[np.float64]) -> Words:
 def _object_word(value: Any, seed: int) -> int:
     if _is_missing(value):
         return int(_MISSING)
-    if isinstance(value, int):
-        return value % 2**64
+    if isinstance(value, Integral):
+        return int(value) % 2**64
     if isinstance(value, Real):
         return int(_float_words(np.array([float(value)]))[0])
     text = value if isinstance(value, bytes) else str(value).encode()
@@ -94,6 +123,8 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA refuses to be true or false
         return True
+    except ValueError:  # an array inside a cell
+        return False
 
 
 def _mix(words: Words) -> Words:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["find_rare", "rarest_label"]
+__all__ = ["find_rare", "rare_share", "rarest_label"]
 
 
 def find_rare(y: ArrayLike, rare_label: Any = None) -> tuple[NDArray[np.bool_], Any]:
@@ -26,7 +27,13 @@ def find_rare(y: ArrayLike, rare_label: Any = None) -> tuple[NDArray[np.bool_], 
         labels = np.unique(y).tolist()
         shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
         raise ValueError(f"rare_label={rare_label!r} does not occur among the labels: {shown}.")
-    return is_rare, rare_label
+    # As it stands in y, whatever equal number or string was asked for.
+    return is_rare, y[int(np.argmax(is_rare))].item() if y.dtype != object else rare_label
+
+
+def rare_share(is_rare: NDArray[np.bool_]) -> Fraction:
+    """Return the share of rare items exactly: one of three is 1/3, which no decimal is."""
+    return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
 
 
 def rarest_label(y: NDArray[Any]) -> Any:

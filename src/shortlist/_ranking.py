@@ -138,6 +138,8 @@ def nth_largest(scores: Floats, place: int) -> float:
         at_low += int(np.count_nonzero(chunk == low))
         inside.append(chunk[(chunk > low) & (chunk < high)])
     gathered = np.concatenate(inside)
+    if low == high:
+        at_low = 0  # the block has been counted already
     down_to_high, down_to_inside = above + at_high, above + at_high + gathered.size
     if above <= place < down_to_high:
         return float(high)

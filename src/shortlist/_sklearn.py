@@ -1,15 +1,18 @@
-"""The only file that touches scikit-learn's private corners, and turns any model into scores."""
+"""The only file that touches scikit-learn's private corners, and turns any model into scores.
+
+Signs are flipped here and nowhere else: whatever a model says, and whichever label is the rare one,
+the scores that leave this file rise with suspicion.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
-from sklearn.utils._metadata_requests import _raise_for_params as raise_for_params
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils.validation import _check_method_params as slice_fit_params
 from sklearn.utils.validation import _num_samples as n_rows
@@ -17,42 +20,93 @@ from sklearn.utils.validation import _num_samples as n_rows
 __all__ = [
     "RESPONSE_METHODS",
     "MetadataRequester",
-    "class_column",
-    "class_index",
+    "Scores",
+    "mean_scores",
     "n_rows",
-    "raise_for_params",
+    "probabilities",
+    "rare_label_of",
     "rare_scores",
-    "response",
     "response_method_of",
     "routing_enabled",
+    "score_classes",
     "slice_fit_params",
     "take_rows",
 ]
 
+Floats = NDArray[np.floating]
+
 RESPONSE_METHODS = ("predict_proba", "decision_function")
 
 
-def rare_scores(
-    model: Any, X: Any, *, rare_label: Any, response_method: str = "auto"
-) -> NDArray[np.floating]:
+class Scores(NamedTuple):
+    """Scores of the rare label, and with more than two classes a column for every class."""
+
+    rare: Floats
+    by_class: Floats | None = None
+
+
+def rare_scores(model: Any, X: Any, *, rare_label: Any, response_method: str = "auto") -> Floats:
     """Score the rows of `X` by a fitted classifier: higher is more suspicious.
 
     Parameters
     ----------
     model : classifier
         Fitted, with `classes_` and one of `predict_proba` and `decision_function`; or a
-        classifier of this package, whose own `score_samples` is already what is wanted.
+        classifier of this package, alone or at the end of a pipeline or search.
     X : any input the model takes
         It is handed on as it is.
     rare_label : label
         One of `model.classes_`.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-        "auto" takes the first that the model has.
+        "auto" takes the model's own `score_samples` for its own rare label, or else the first
+        method that the model has.
     """
-    if getattr(_innermost(model), "rare_label_", None) == rare_label:
+    if response_method == "auto" and rare_label_of(model) == rare_label:
         return model.score_samples(X)
     method = response_method_of(model, response_method)
-    return class_column(response(model, X, method), class_index(model, rare_label))
+    return score_classes(model, X, method=method, rare_label=rare_label).rare
+
+
+def score_classes(
+    model: Any, X: Any, *, method: str, rare_label: Any, classes: NDArray[Any] | None = None
+) -> Scores:
+    """Score the rows of `X` for the rare label, and for all of `classes` if they are more than two.
+
+    A class that the model has not seen gets the lowest score there is.
+    """
+    known = np.asarray(model.classes_)
+    classes = known if classes is None else classes
+    rare = _position(rare_label, known)
+    if method == "decision_function" and known.size == 2 and rare_label_of(model) is not None:
+        # Ours speaks for its rare label, and loses the ranking where nothing can be flagged.
+        scores = model.score_samples(X)
+        output = scores if rare_label_of(model) == known[1] else -scores
+    else:
+        output = np.asarray(getattr(model, method)(X))
+    _check_columns(model, output, known, method)
+    if output.ndim == 1:
+        # A one-dimensional decision function speaks for the second class.
+        output = output if classes.size == 2 and rare == 1 else np.column_stack([-output, output])
+    if output.ndim == 1 or classes.size == 2:
+        return Scores(output if output.ndim == 1 else output[:, rare])
+    return Scores(output[:, rare], _aligned(output, known, classes, method))
+
+
+def probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    """Return the model's probabilities with a column for each of `classes`."""
+    output = np.asarray(model.predict_proba(X))
+    return _aligned(output, np.asarray(model.classes_), classes, "predict_proba")
+
+
+def mean_scores(several: list[Scores]) -> Scores:
+    """Average the scores of several models."""
+    if len(several) == 1:
+        return several[0]
+    by_class = [scores.by_class for scores in several if scores.by_class is not None]
+    return Scores(
+        np.mean([scores.rare for scores in several], axis=0),
+        np.mean(by_class, axis=0) if by_class else None,
+    )
 
 
 def response_method_of(model: Any, response_method: str) -> str:
@@ -67,42 +121,9 @@ def response_method_of(model: Any, response_method: str) -> str:
     )
 
 
-def response(
-    model: Any, X: Any, method: str, classes: NDArray[Any] | None = None
-) -> NDArray[np.floating]:
-    """Return the model's output as an array: one column, or one per class.
-
-    With `classes` given, columns are put in that order; a class that the model has not seen
-    gets the lowest score there is.
-    """
-    output = np.asarray(getattr(model, method)(X))
-    if classes is None or np.array_equal(model.classes_, classes):
-        return output
-    lowest = 0.0 if method == "predict_proba" else -np.inf
-    aligned = np.full((len(output), len(classes)), lowest)
-    columns = np.column_stack([-output, output]) if output.ndim == 1 else output
-    aligned[:, np.searchsorted(classes, model.classes_)] = columns
-    return aligned
-
-
-def class_column(output: NDArray[np.floating], index: int) -> NDArray[np.floating]:
-    """Return the scores of one class from a model's output."""
-    if output.ndim == 2:
-        return output[:, index]
-    # A one-dimensional decision function speaks for the second class.
-    return output if index == 1 else -output
-
-
-def class_index(model: Any, label: Any) -> int:
-    """Return the position of `label` among the classes the model has learned."""
-    index = np.flatnonzero(np.asarray(model.classes_) == label)
-    if index.size != 1:
-        raise ValueError(
-            f"The model has not learned the label {label!r}; its classes are "
-            f"{np.asarray(model.classes_).tolist()}. A fold without that class is a common cause: "
-            "use a stratified split, or more data."
-        )
-    return int(index[0])
+def rare_label_of(model: Any) -> Any:
+    """Return the rare label of a classifier of this package, through wrappers; or None."""
+    return getattr(_innermost(model), "rare_label_", None)
 
 
 def _innermost(model: Any) -> Any:
@@ -114,3 +135,33 @@ def _innermost(model: Any) -> Any:
             model = model.steps[-1][1]
         else:
             return model
+
+
+def _position(label: Any, classes: NDArray[Any]) -> int:
+    index = np.flatnonzero(classes == label)
+    if index.size != 1:
+        raise ValueError(
+            f"The model has not learned the label {label!r}; its classes are {classes.tolist()}. "
+            "A fold without that class is a common cause: use a stratified split, or more data."
+        )
+    return int(index[0])
+
+
+def _check_columns(model: Any, output: Floats, known: NDArray[Any], method: str) -> None:
+    """Refuse columns for pairs of classes, of which three classes have as many as columns."""
+    pairwise = getattr(_innermost(model), "decision_function_shape", "ovr") == "ovo"
+    is_pairwise = pairwise and method == "decision_function" and known.size > 2
+    if output.ndim == 2 and (output.shape[1] != known.size or is_pairwise):
+        raise ValueError(
+            f"{type(model).__name__}.{method} does not give one column for each of the "
+            f"{known.size} classes. With an SVC, use decision_function_shape='ovr'."
+        )
+
+
+def _aligned(output: Floats, known: NDArray[Any], classes: NDArray[Any], method: str) -> Floats:
+    if np.array_equal(known, classes):
+        return output
+    lowest = 0.0 if method == "predict_proba" else -np.inf
+    aligned = np.full((len(output), classes.size), lowest)
+    aligned[:, np.searchsorted(classes, known)] = output
+    return aligned

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Collection
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "check_confidence",
+    "check_ids",
     "check_number",
     "check_option",
     "check_same_length",
     "check_sample_weight",
     "check_scores",
     "check_seed",
+    "warn_user",
 ]
 
 _MOST_ROWS_NAMED = 5
@@ -34,7 +39,11 @@ def check_number(name: str, value: Any) -> Real:
     """Return `value` if it is a finite real number; booleans and strings are not numbers here."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}.")
-    if not np.isfinite(float(value)):
+    try:
+        finite = bool(np.isfinite(float(value)))
+    except OverflowError:
+        finite = False
+    if not finite:
         raise ValueError(f"{name} must be finite; got {value!r}.")
     return value
 
@@ -50,10 +59,13 @@ def check_confidence(confidence: Any) -> float:
     return confidence
 
 
-def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.floating]:
+def check_scores(
+    scores: ArrayLike, *, name: str = "scores", rows: NDArray[np.intp] | None = None
+) -> NDArray[np.floating]:
     """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
 
-    float32 and float64 are kept as they are, so that large arrays are not copied.
+    float32 and float64 are kept as they are, so that large arrays are not copied. `rows` are the
+    user's numbers for the items, where they are not simply 0, 1, 2, ...
     """
     array = np.asarray(scores)
     if array.ndim != 1:
@@ -62,16 +74,42 @@ def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float
             "For the output of predict_proba, pass the column of the rare label."
         )
     if array.dtype not in (np.float32, np.float64):
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
+        array = _as_floats(array, name)
     # min() propagates NaN and needs no temporary array the size of the scores.
     if array.size and np.isnan(array.min()):
-        rows = np.flatnonzero(np.isnan(array))
+        bad = np.flatnonzero(np.isnan(array))
+        named = _name_rows(bad if rows is None else rows[bad])
         raise ValueError(
-            f"{name} must not be NaN; found {rows.size} NaN of {array.size} at {_name_rows(rows)}. "
+            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. "
             "Give these items a score, or leave them out before selecting."
+        )
+    return array
+
+
+def _as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    holds_text = array.dtype.kind == "O" and any(isinstance(value, str) for value in array)
+    if array.dtype.kind in "USmMc" or holds_text:
+        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
+
+
+def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
+    """Return identifiers as an array with one entry per item, or None."""
+    if ids is None:
+        return None
+    if isinstance(ids, (list, tuple)):
+        # Left as they are: an array would turn [7, "a"] into texts, and pairs into a table.
+        array = np.empty(len(ids), dtype=object)
+        array[:] = ids
+    else:
+        array = np.asarray(ids)
+    if array.shape != (n_items,):
+        raise ValueError(
+            f"ids must hold one identifier for each of the {n_items} items; "
+            f"got shape {array.shape}."
         )
     return array
 
@@ -114,3 +152,12 @@ def check_seed(random_state: Any) -> int:
         "random_state must be None, an int, a numpy Generator or a RandomState; "
         f"got {random_state!r}."
     )
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that called this package, however deep we are in it."""
+    package = str(Path(__file__).parent)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -13,7 +13,7 @@ import numpy as np
 from ._validation import check_number
 from .exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["Capacity", "check_capacity", "exact"]
+__all__ = ["Capacity", "check_capacity", "check_prevalence", "exact"]
 
 Kind = Literal["multiple", "fraction", "count"]
 
@@ -155,7 +155,7 @@ class Capacity:
                 f"{self!r} counts in units of the prevalence, which is unknown here. Pass "
                 "prevalence=..., or use Capacity.fraction(...) or Capacity.count(...)."
             )
-        ratio = exact(self.value) * _check_prevalence(prevalence)
+        ratio = exact(self.value) * check_prevalence(prevalence)
         if ratio > 1:
             raise CapacityError(
                 f"{self!r} at prevalence {float(prevalence):.6g} would flag {float(ratio):.6g} of "
@@ -205,9 +205,7 @@ class Capacity:
 
 def exact(number: Any) -> Fraction:
     """Read a number as it is written in decimal: 0.29 is 29/100, not its binary neighbour."""
-    if isinstance(number, Fraction):
-        return number
-    return Fraction(str(number))
+    return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
 def check_capacity(capacity: Any) -> Capacity:
@@ -215,8 +213,8 @@ def check_capacity(capacity: Any) -> Capacity:
     if isinstance(capacity, Capacity):
         return capacity
     raise CapacityTypeError(
-        f"capacity must be a Capacity; got {capacity!r}. Write Capacity.count(50), "
-        "Capacity.fraction(0.01) or Capacity.multiple(2)."
+        f"capacity must be a Capacity; got {capacity!r}. Write Capacity.count(50, per=1_000), "
+        "Capacity.fraction(0.05), Capacity.multiple(2), or Capacity.count(50) for a single batch."
     )
 
 
@@ -269,7 +267,8 @@ def _whole(name: str, value: Any) -> int:
     return whole
 
 
-def _check_prevalence(prevalence: Any) -> Fraction:
+def check_prevalence(prevalence: Any) -> Fraction:
+    """Return the prevalence as an exact fraction between 0 and 1."""
     check_number("prevalence", prevalence)
     ratio = exact(prevalence)
     if not 0 <= ratio <= 1:

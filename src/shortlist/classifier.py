@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._decisions import CalibrationSample, CapacityDecisionMixin, Decisions, Floats, Mask
 from ._labels import find_rare
+from ._ranking import TieKeys
 from ._sklearn import (
     RESPONSE_METHODS,
-    class_column,
-    class_index,
+    Scores,
+    mean_scores,
     n_rows,
-    response,
+    probabilities,
     response_method_of,
     routing_enabled,
+    score_classes,
     slice_fit_params,
     take_rows,
 )
-from ._validation import check_confidence, check_option, check_seed
-from .capacity import Capacity, check_capacity
-from .thresholds import GUARANTEES, TIES
+from ._validation import check_confidence, check_ids, check_option, check_seed
+from .capacity import Capacity
+from .thresholds import TIES
+from .thresholds._calibrate import check_guarantee
 
 __all__ = ["CapacityClassifier"]
 
@@ -60,6 +63,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``.
     rare_label : label, default=None
         The label that is looked for; `None` takes the rarest in `y`.
+    prevalence : number, default=None
+        Share of rare items that a multiple refers to, where it is known better than from `y`: for
+        example when common items were sampled less often. `None` takes the share in `y`.
     cv : float, int, splitter or "prefit", default=0.5
         Where the scores for the threshold come from:
 
@@ -74,8 +80,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
     guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
         What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
-        "confident", a multiple as capacity and labelled calibration items, the promise covers the
-        unknown prevalence as well.
+        "confident" and a multiple as capacity, the promise covers the unknown prevalence as well,
+        unless `prevalence` is stated.
     confidence : float, default=0.95
         How surely, for the last two guarantees.
     ties : {"exclude", "hash"}, default="exclude"
@@ -85,8 +91,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         Which output of the model is the score; "auto" takes the first that it has.
     ensemble : bool, default=False
         With an int or splitter as `cv`: keep the model of each fold with a threshold from the items
-        it has not seen, and let a hash of the row pick the model that decides about it. The
-        guarantee "expected" then holds exactly.
+        it has not seen, and let a hash of the row (or its id) pick the model that decides
+        about it. The guarantee "expected" then holds exactly; "confident" and "next-batch" hold for
+        each fold's threshold, not for their mixture.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
     n_jobs : int, default=None
@@ -109,14 +116,17 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
     threshold_ : float
         Items with a score strictly above are flagged. An array with ``ensemble=True``.
     calibration_ : CalibratedThreshold
-        The threshold with its interval and sample size; a list with ``ensemble=True``.
+        The threshold with its interval and sample size. Not there with ``ensemble=True``.
+    calibrations_ : list of CalibratedThreshold
+        One for each of `estimators_`.
     likelihood_ratio_threshold_ : float
         For probability scores, the level :math:`\gamma^*` of the likelihood ratio that the
         threshold stands for.
     modified_prior_ : float
         The prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the rule of Bayes is this rule.
     class_weight_ : dict
-        Class weights under which the rule of Bayes is this rule; the common classes weigh 1.
+        With two classes, the weights under which the rule of Bayes is this rule; the common class
+        weighs 1. Items tied with the threshold are left out of these equivalences.
     n_features_in_, feature_names_in_
         Those of the model, where it has them.
 
@@ -133,6 +143,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
+
+    Scores that agree in their first ten digits count as tied (five in single precision): models
+    may tremble beyond that from batch to batch, and no flag should depend on it.
 
     Examples
     --------
@@ -155,6 +168,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         *,
         capacity: Capacity,
         rare_label: Any = None,
+        prevalence: Any = None,
         cv: Any = 0.5,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
@@ -167,6 +181,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.estimator = estimator
         self.capacity = capacity
         self.rare_label = rare_label
+        self.prevalence = prevalence
         self.cv = cv
         self.guarantee = guarantee
         self.confidence = confidence
@@ -197,19 +212,22 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         -------
         self
         """
+        self._forget()
         self._check_params()
-        X, y, ids = indexable(X, y, None if ids is None else np.asarray(ids))
+        X, y = indexable(X, y)
+        ids = check_ids(ids, n_rows(X))
         self._seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
-        self._prevalence = None if is_rare is None else _share(is_rare)
-        self.capacity.as_ratio(self._prevalence)  # an impossible capacity fails before any model
+        self._n_rare = None if is_rare is None else int(np.count_nonzero(is_rare))
+        self._n_labelled = None if is_rare is None else is_rare.size
+        # An impossible capacity fails before any model is fitted.
+        self.capacity.as_ratio(self._reference_prevalence())
         if self._is_prefit:
-            self._take_as_it_is(X, is_rare, ids)
+            samples = self._take_as_it_is(X, is_rare, ids, params)
         else:
-            self._fit_models(X, y, is_rare, ids, self._route(params))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+            samples = self._fit_models(X, y, is_rare, ids, self._route(params))
+        self._remember_features()
+        self._calibrate_on(samples)
         return self
 
     @available_if(_model_has("predict_proba"))
@@ -227,34 +245,12 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             In the order of `classes_`; the mean over the folds with ``ensemble=True``.
         """
         check_is_fitted(self)
-        return self._mean_response(X, "predict_proba")
-
-    def recalibrate(self, X: Any, *, ids: ArrayLike | None = None) -> Self:
-        """Find a new threshold from unlabelled items, without refitting the model.
-
-        The guarantee then rests on these items alone: they should be recent, like the ones to
-        come, and not among those the model was trained on. The prevalence stays that of `fit`.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
-            Unlabelled items.
-        ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        scores = (self._rare_column(self._response(model, X)) for model in self.estimators_)
-        keys = self._tie_keys(X, ids)
-        self._calibrate_on([self._sample_of(column, keys) for column in scores])
-        return self
+        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
+        return several[0] if len(several) == 1 else np.mean(several, axis=0)
 
     @property
     def likelihood_ratio_threshold_(self) -> float:
-        r"""The level :math:`\gamma^*` of f0 / f1 that a threshold on probabilities stands for."""
+        r"""The level :math:`\gamma^*` of rare to common density that the threshold stands for."""
         odds = self._threshold_odds("likelihood_ratio_threshold_")
         return odds * (1 - self.prevalence_) / self.prevalence_
 
@@ -265,13 +261,15 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     @property
     def class_weight_(self) -> dict[Any, float]:
-        """Class weights under which the rule of Bayes is this rule."""
+        """Class weights under which the rule of Bayes is this rule, for two classes."""
         odds = self._threshold_odds("class_weight_")
-        rare_weight = 1 / odds if odds > 0 else np.inf
-        return {
-            label: float(rare_weight) if label == self.rare_label_ else 1.0
-            for label in self.classes_.tolist()
-        }
+        if self.classes_.size > 2:
+            raise AttributeError(
+                "class_weight_ is defined for two classes: the threshold compares the rare class "
+                "with all others together, weights compare it with each of them."
+            )
+        common, rare = self.classes_[[1 - self._rare_index, self._rare_index]].tolist()
+        return {common: 1.0, rare: 1 / odds if odds > 0 else np.inf}
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata: to the model's `fit` and the splitter's `split`.
@@ -295,26 +293,37 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags = get_tags(self.estimator).input_tags
         # Under a capacity, accuracy is not what is asked for.
         tags.classifier_tags.poor_score = True
         return tags
 
     # --- fitting --------------------------------------------------------------------------------
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
+
     def _check_params(self) -> None:
-        check_capacity(self.capacity)
-        check_option("guarantee", self.guarantee, GUARANTEES)
+        check_guarantee(self.guarantee, self.capacity)
         check_option("ties", self.ties, TIES)
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
         check_confidence(self.confidence)
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            raise ValueError(
+                f"cv must be a float, an int, a splitter or 'prefit'; got {self.cv!r}."
+            )
         if self._holds_out and not 0 < self.cv < 1:
             raise ValueError(
                 f"cv={self.cv!r} as a float is the share of the data held out for calibration, and "
                 "must lie strictly between 0 and 1. For a number of folds, pass an int."
+            )
+        if self.ensemble and (self._holds_out or self._is_prefit):
+            raise ValueError(
+                f"ensemble=True keeps one model for each fold, and needs folds; got "
+                f"cv={self.cv!r}. Pass an int or a splitter."
             )
 
     @property
@@ -329,14 +338,28 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
+        if self._is_prefit:
+            self._check_trained()
         if y is None:
             return self._learn_no_labels()
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f" and np.isnan(y).any():
+            raise ValueError("Input y contains NaN. Leave out the items without a label.")
         check_classification_targets(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else np.unique(y)
         self._check_classes(self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         return y, is_rare
+
+    def _check_trained(self) -> None:
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError as error:
+            raise NotFittedError(
+                f"A trained model is needed, and this {type(self.estimator).__name__} is not. Fit "
+                "it first, or drop cv='prefit'. In a search or cross-validation, which copies "
+                "models without what they have learned, wrap it in a FrozenEstimator."
+            ) from error
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         if classes.size < 2:
@@ -360,27 +383,44 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             return process_routing(self, "fit", **params)
         return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
 
-    def _take_as_it_is(self, X: Any, is_rare: Mask | None, ids: Any) -> None:
-        self.estimator_ = self.estimator
-        self.estimators_ = [self.estimator]
+    def _take_as_it_is(
+        self, X: Any, is_rare: Mask | None, ids: Any, params: dict[str, Any]
+    ) -> list[CalibrationSample]:
+        if params:
+            raise ValueError(
+                f"A trained model is not fitted again, so that {sorted(params)} would go unused."
+            )
         self._method = response_method_of(self.estimator, self.response_method)
-        scores = self._unseen_scores(self.estimator, X)
-        self._calibrate_on([self._sample_of(scores, self._tie_keys(X, ids), is_rare)])
+        self.estimator_, self.estimators_ = self.estimator, [self.estimator]
+        return self._samples_from(X, ids, is_rare)
 
-    def _fit_models(self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch) -> None:
+    def _fit_models(
+        self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch
+    ) -> list[CalibrationSample]:
         """Fit on each training part, score what it left out, and keep what will decide."""
         self._method = response_method_of(self.estimator, self.response_method)
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
             self._check_classes(np.unique(y[np.asarray(weights) != 0]))
-        folds = list(self._folds(X, y, is_rare, routed.splitter.split))
+        folds = self._folds(X, y, is_rare, routed.splitter.split)
         fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fit_and_score)(X, y, train, unseen, routed.estimator.fit)
+            delayed(_fit_and_score)(
+                clone(self.estimator),
+                X,
+                y,
+                train,
+                unseen,
+                fit_params=routed.estimator.fit,
+                method=self._method,
+                rare_label=self.rare_label_,
+            )
             for train, unseen in folds
         )
-        keys = self._tie_keys(X, ids)
+        keys = self._keys(X, ids)
         samples = [
-            self._sample_of(scores, _keys_within(keys, unseen), is_rare[unseen])
+            self._sample(
+                scores, _keys_within(keys, unseen), ids is not None, is_rare[unseen], unseen
+            )
             for (_, scores), (_, unseen) in zip(fitted, folds, strict=True)
         ]
         if self._holds_out or self.ensemble:
@@ -388,70 +428,80 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         else:
             self.estimators_ = [clone(self.estimator).fit(X, y, **routed.estimator.fit)]
             samples = [_pooled(samples)]
-        self._remember_single_model()
-        self._calibrate_on(samples)
-
-    def _folds(self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any]) -> Any:
-        if not self._holds_out:
-            return check_cv(self.cv, y, classifier=True).split(X, y, **split_params)
-        n_rare = int(np.count_nonzero(is_rare))
-        if n_rare < 2:
-            raise ValueError(
-                f"The class {self.rare_label_!r} has only {n_rare} item, too few to fit on one "
-                "part of the data and calibrate on the other. Use cv='prefit', or find more items "
-                "of this class."
-            )
-        return [_hold_out(is_rare, self.cv, check_random_state(self.random_state))]
-
-    def _fit_and_score(self, X: Any, y: Any, train: Any, unseen: Any, fit_params: Any) -> Any:
-        params = slice_fit_params(X, fit_params, indices=train)
-        model = clone(self.estimator).fit(take_rows(X, train), y[train], **params)
-        return model, self._unseen_scores(model, take_rows(X, unseen))
-
-    def _unseen_scores(self, model: Any, X: Any) -> Floats:
-        return class_column(response(model, X, self._method), class_index(model, self.rare_label_))
-
-    def _remember_single_model(self) -> None:
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
-        elif hasattr(self, "estimator_"):
-            del self.estimator_
+        return samples
+
+    def _folds(
+        self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any]
+    ) -> list[tuple[Any, Any]]:
+        if self._holds_out:
+            self._check_enough_rare(is_rare)
+            seed = None if self.random_state is None else self._seed
+            return [_hold_out(is_rare, self.cv, np.random.default_rng(seed))]
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
+        tested = np.concatenate([unseen for _, unseen in folds])
+        if not self.ensemble and np.unique(tested).size < tested.size:
+            raise ValueError(
+                "Pooling out-of-fold scores needs a splitter that tests each row at most once; "
+                f"{self.cv!r} repeats some, which would pass for more data than there are. Use "
+                "ensemble=True, or another splitter."
+            )
+        return folds
+
+    def _check_enough_rare(self, is_rare: Mask) -> None:
+        n_rare = int(np.count_nonzero(is_rare))
+        if min(n_rare, is_rare.size - n_rare) < 2:
+            raise ValueError(
+                f"The class {self.rare_label_!r} has {n_rare} of {is_rare.size} items; fitting on "
+                "one part of the data and calibrating on the other takes two of this class and two "
+                "others. Use cv='prefit', or find more items."
+            )
+
+    def _remember_features(self) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
 
     # --- deciding -------------------------------------------------------------------------------
 
-    def _response(self, model: Any, X: Any, method: str | None = None) -> Floats:
-        return response(model, X, method or self._method, self.classes_)
+    def _score_by(self, model: Any, X: Any) -> Scores:
+        return score_classes(
+            model, X, method=self._method, rare_label=self.rare_label_, classes=self.classes_
+        )
 
-    def _mean_response(self, X: Any, method: str) -> Floats:
-        if len(self.estimators_) == 1:
-            return self._response(self.estimators_[0], X, method)
-        return np.mean([self._response(model, X, method) for model in self.estimators_], axis=0)
+    def _score(self, X: Any) -> Scores:
+        return mean_scores([self._score_by(model, X) for model in self.estimators_])
 
-    def _output(self, X: Any) -> Floats:
-        return self._mean_response(X, self._method)
+    def _samples_from(
+        self, X: Any, ids: ArrayLike | None, is_rare: Mask | None
+    ) -> list[CalibrationSample]:
+        keys = self._keys(X, ids)
+        scores = [self._score_by(model, X).rare for model in self.estimators_]
+        return [self._sample(column, keys, ids is not None, is_rare) for column in scores]
 
     def _decide(self, X: Any, ids: ArrayLike | None) -> Decisions:
         """Decide by the one model, or let each row be judged by the fold that its hash picks."""
-        if len(self.estimators_) == 1:
+        if len(self.estimators_) == 1 or n_rows(X) == 0:
             return super()._decide(X, ids)
         (X,) = indexable(X)
-        keys = self._tie_keys(X, ids)
-        picks = self._tie_keys(X, ids, seed=self._seed + 1)(np.arange(n_rows(X)))
-        fold_of = (picks * len(self.estimators_)).astype(int)
-        parts, rows_of_parts = [], []
-        for fold in np.unique(fold_of):
-            rows = np.flatnonzero(fold_of == fold)
-            output = self._response(self.estimators_[fold], take_rows(X, rows))
-            parts.append(
-                self._decide_by(self._calibrations[fold], output, _keys_within(keys, rows))
-            )
-            rows_of_parts.append(rows)
-        back = np.argsort(np.concatenate(rows_of_parts))
-        return Decisions(
-            flagged=np.concatenate([part.flagged for part in parts])[back],
-            threshold=np.array([calibration.value for calibration in self._calibrations])[fold_of],
-            output=np.concatenate([part.output for part in parts])[back],
+        keys = self._keys_as_calibrated(X, ids)
+        picks = self._keys(X, ids, seed=self._seed + 1)(np.arange(n_rows(X)))
+        fold_of = (picks * len(self.estimators_)).astype(np.intp)
+        return _joined(
+            [
+                (rows, self._decide_by_fold(fold, X, rows, keys))
+                for fold in range(len(self.estimators_))
+                if (rows := np.flatnonzero(fold_of == fold)).size
+            ]
         )
+
+    def _decide_by_fold(self, fold: int, X: Any, rows: Any, keys: TieKeys) -> Decisions:
+        scores = self._score_by(self.estimators_[fold], take_rows(X, rows))
+        decisions = self._decide_by(
+            self.calibrations_[fold], scores, _keys_within(keys, rows), rows
+        )
+        return decisions._replace(threshold=np.full(rows.size, decisions.threshold))
 
     def _threshold_odds(self, name: str) -> float:
         """Return t / (1 - t) for a threshold t on probabilities."""
@@ -462,11 +512,25 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         return threshold / (1 - threshold) if threshold < 1 else np.inf
 
 
-def _share(is_rare: Mask) -> Fraction:
-    return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
+def _fit_and_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    unseen: Any,
+    *,
+    fit_params: dict[str, Any],
+    method: str,
+    rare_label: Any,
+) -> tuple[Any, Floats]:
+    """Fit on the training rows, and score the others."""
+    params = slice_fit_params(X, fit_params, indices=train)
+    model.fit(take_rows(X, train), y[train], **params)
+    scores = score_classes(model, take_rows(X, unseen), method=method, rare_label=rare_label)
+    return model, scores.rare
 
 
-def _hold_out(is_rare: Mask, share: float, rng: np.random.RandomState) -> tuple[Any, Any]:
+def _hold_out(is_rare: Mask, share: float, rng: np.random.Generator) -> tuple[Any, Any]:
     """Split rare and common items at random in the same proportion; both parts get some of each."""
     held_out = np.zeros(is_rare.size, dtype=bool)
     for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
@@ -475,7 +539,7 @@ def _hold_out(is_rare: Mask, share: float, rng: np.random.RandomState) -> tuple[
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def _keys_within(keys: Any, rows: NDArray[np.intp]) -> Any:
+def _keys_within(keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:
     return lambda tied: keys(rows[tied])
 
 
@@ -484,4 +548,17 @@ def _pooled(samples: list[CalibrationSample]) -> CalibrationSample:
         parts = [getattr(sample, name) for sample in samples]
         return None if parts[0] is None else np.concatenate(parts)
 
-    return CalibrationSample(joined("scores"), joined("tie_keys"), joined("is_rare"))
+    return CalibrationSample(
+        joined("scores"), joined("tie_keys"), samples[0].keyed_by_ids, joined("is_rare")
+    )
+
+
+def _joined(parts: list[tuple[NDArray[np.intp], Decisions]]) -> Decisions:
+    """Put decisions about some of the rows each back into the order of the rows."""
+    back = np.argsort(np.concatenate([rows for rows, _ in parts]))
+
+    def joined(name: str) -> Any:
+        columns = [getattr(part, name) for _, part in parts]
+        return None if columns[0] is None else np.concatenate(columns)[back]
+
+    return Decisions(*(joined(name) for name in Decisions._fields))

@@ -16,13 +16,20 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold
+from shortlist._sklearn import rare_scores
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 
 
@@ -76,6 +83,43 @@ def test_the_rare_label_may_sort_first(fraud, model):
     assert_allclose(words.decision_function(X), numbers.decision_function(X), atol=1e-12)
 
 
+@pytest.mark.parametrize("wrapped_twice", [True, False])
+def test_labels_can_sort_either_way_at_any_depth(fraud, wrapped_twice):
+    """A classifier of ours inside another one, or inside a pipeline, keeps its orientation."""
+    X, y = fraud
+    inner = CapacityClassifier(LinearSVC(), capacity=Capacity.multiple(2), random_state=0)
+    model = make_pipeline(StandardScaler(), inner)
+    for labels, rare in ((y, 1), (np.where(y == 1, "bad", "good"), "bad")):
+        outer = fitted(X, labels, model) if wrapped_twice else model.fit(X, labels)
+        found = (outer.predict(X) == rare)[y == 1].mean()
+        assert found > 0.4
+        assert (
+            rare_scores(outer, X, rare_label=rare)[y == 1].mean()
+            > rare_scores(outer, X, rare_label=rare).mean()
+        )
+        common = 0 if rare == 1 else "good"
+        opposite = rare_scores(outer, X, rare_label=common, response_method="decision_function")
+        assert np.corrcoef(opposite, rare_scores(outer, X, rare_label=rare))[0, 1] < -0.99
+
+
+def test_trembling_scores_do_not_move_a_block(fraud):
+    """Noise in the last bits leaves tied items tied, at the cut as elsewhere."""
+    X, y = fraud
+
+    class Trembling(RecordsFitParams):
+        def predict_proba(self, X):
+            rng = np.random.default_rng()
+            rare = np.choose(np.asarray(X)[:, 0].astype(int) % 5, [0.1, 0.3, 1 / 3, 0.7, 0.9])
+            rare = rare * (1 + rng.integers(-3, 4, size=rare.size) * 2.0**-53)
+            return np.column_stack([1 - rare, rare])
+
+    for ties in ("exclude", "hash"):
+        model = fitted(X, y, Trembling(), capacity=Capacity.fraction(0.3), ties=ties)
+        flags = [model.flag(X) for _ in range(20)]
+        assert all((again == flags[0]).all() for again in flags)
+        assert flags[0].mean() < 0.35
+
+
 def test_the_equivalent_rule_of_bayes(fraud):
     """gamma, modified prior and class weights all give the same flags as the threshold."""
     X, y = fraud
@@ -111,7 +155,8 @@ def test_flagging_nothing_has_a_prior_of_zero(fraud):
     assert model.modified_prior_ == 0
     assert model.class_weight_ == {0: 1.0, 1: 0.0}
     assert not model.flag(X).any()
-    assert (model.decision_function(X) == -np.inf).all()
+    assert (model.decision_function(X) < 0).all()
+    assert np.isfinite(model.decision_function(X)).all()
     assert (model.with_capacity(Capacity.fraction(1)).decision_function(X) > 0).all()
 
 
@@ -192,8 +237,24 @@ def test_ids_break_ties_when_given(fraud):
     assert_array_equal(model.predict(X[::-1], ids=ids[::-1]) == 1, flagged[::-1])
     assert_array_equal(model.decision_function(X, ids=ids) > 0, flagged)
     assert model.recalibrate(X, ids=ids).flag(X, ids=ids).mean() == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="same number of items"):
+    with pytest.raises(ValueError, match="each of the 4000 items"):
         model.flag(X, ids=ids[:5])
+
+
+def test_ids_in_calibration_and_in_use_go_together(fraud):
+    """A cut among hashes of ids says nothing about hashes of rows, nor the other way round."""
+    X, y = fraud
+    X, ids = X[:, [6, 7]], np.arange(len(X))
+    by_rows = fitted(X, y, KNeighborsClassifier(), ties="hash")
+    with pytest.raises(ValueError, match="calibrated without ids"):
+        by_rows.flag(X, ids=ids)
+    by_ids = by_rows.recalibrate(X, ids=ids)
+    with pytest.raises(ValueError, match="calibrated with ids"):
+        by_ids.predict(X)
+    assert by_ids.flag(X, ids=ids).mean() == pytest.approx(0.04)
+    assert by_ids.select(X).sum() == 160  # a batch is settled within itself
+    strict = fitted(X, y, KNeighborsClassifier())
+    assert_array_equal(strict.flag(X, ids=ids), strict.flag(X))
 
 
 class TestWhereTheThresholdComesFrom:
@@ -209,9 +270,23 @@ class TestWhereTheThresholdComesFrom:
             assert_allclose(model.predict_proba(X), everything.predict_proba(X))
 
     def test_parallel_folds_give_the_same(self, fraud):
-        """n_jobs changes nothing but the time."""
+        """n_jobs changes nothing but the time, also with metadata routing."""
         X, y = fraud
         assert fitted(X, y, cv=3, n_jobs=2).threshold_ == fitted(X, y, cv=3).threshold_
+        with sklearn.config_context(enable_metadata_routing=True):
+            inner = make_pipeline(
+                StandardScaler().set_fit_request(sample_weight=False),
+                LogisticRegression().set_fit_request(sample_weight=True),
+            )
+            model = CapacityClassifier(inner, capacity=Capacity.multiple(2), cv=3, n_jobs=2)
+            assert model.fit(X, y, sample_weight=np.ones(len(X))).capacity_fraction_ == 0.04
+
+    def test_a_row_is_not_pooled_twice(self, fraud):
+        """Repeated splits would pass for more data than there are."""
+        X, y = fraud
+        with pytest.raises(ValueError, match="at most once"):
+            fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2))
+        fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2), ensemble=True)
 
     def test_an_ensemble_keeps_one_threshold_per_fold(self, fraud):
         """Each row is decided by the model its hash picks, alone as in a batch."""
@@ -228,7 +303,10 @@ class TestWhereTheThresholdComesFrom:
         assert_allclose(model.predict_proba(X), np.mean(members, axis=0))
         assert model.select(X).sum() == 160
         assert model.with_capacity(Capacity.multiple(4)).flag(X)[flagged].all()
-        assert all(c.n_calibration == len(X) for c in model.recalibrate(X).calibration_)
+        assert not hasattr(model, "calibration_")
+        assert all(c.n_calibration == len(X) for c in model.recalibrate(X).calibrations_)
+        with pytest.raises(ValueError, match="needs folds"):
+            fitted(X, y, ensemble=True)
 
     def test_refitting_as_a_single_model_forgets_the_ensemble(self, fraud):
         """And the other way round."""
@@ -236,7 +314,7 @@ class TestWhereTheThresholdComesFrom:
         model = fitted(X, y)
         model.set_params(cv=3, ensemble=True).fit(X, y)
         assert not hasattr(model, "estimator_")
-        model.set_params(cv=0.5).fit(X, y)
+        model.set_params(cv=0.5, ensemble=False).fit(X, y)
         assert model.estimators_ == [model.estimator_]
 
     @pytest.mark.parametrize("as_frozen", [True, False])
@@ -265,7 +343,7 @@ class TestWhereTheThresholdComesFrom:
 
     def test_an_untrained_model_cannot_be_prefit(self, fraud):
         """The complaint is scikit-learn's own."""
-        with pytest.raises((NotFittedError, AttributeError)):
+        with pytest.raises(NotFittedError, match="FrozenEstimator"):
             CapacityClassifier(
                 LogisticRegression(), capacity=Capacity.count(1, per=9), cv="prefit"
             ).fit(*fraud)
@@ -286,9 +364,28 @@ class TestGuarantees:
         known = fitted(X, y, capacity=Capacity.fraction(0.04), guarantee="confident")
         covered = fitted(X, y, guarantee="confident")
         assert 0 < covered.calibration_.k < known.calibration_.k
-        # Without labels the prevalence of `fit` is taken as known.
-        recalibrated = covered.recalibrate(X)
-        assert recalibrated.calibration_.k > 100
+
+    def test_recalibration_covers_the_unknown_prevalence_too(self, fraud):
+        """Without labels by a bound on the prevalence of `fit`, with labels by walking again."""
+        X, y = fraud
+        plug_in = fitted(X, y).recalibrate(X)
+        unlabelled = fitted(X, y, guarantee="confident").recalibrate(X)
+        stated = fitted(X, y, guarantee="confident", prevalence=0.02).recalibrate(X)
+        labelled = fitted(X, y, guarantee="confident").recalibrate(X, y)
+        assert 0 < unlabelled.calibration_.k < stated.calibration_.k < plug_in.calibration_.k
+        assert unlabelled.calibration_.k < labelled.calibration_.k < plug_in.calibration_.k
+        assert unlabelled.calibration_.confidence == 0.95
+        half = fitted(X, y).recalibrate(X[y == 0][:1000], np.r_[np.ones(10), np.zeros(990)])
+        assert half.prevalence_ == 0.01
+
+    def test_a_stated_prevalence_is_what_a_multiple_refers_to(self, fraud):
+        """Common items may have been sampled less often."""
+        X, y = fraud
+        model = fitted(X, y, prevalence=0.005)
+        assert model.prevalence_ == 0.02
+        assert model.capacity_fraction_ == 0.01
+        assert model.calibration_.flagged_fraction == 0.01
+        assert model.select(X).sum() == 40
 
     def test_too_little_data_flags_nothing(self, fraud):
         """And says how much is needed."""
@@ -322,7 +419,8 @@ def test_one_rare_class_among_many():
     assert decision.shape == (len(X), 10)
     assert_array_equal(model.classes_[decision.argmax(axis=1)], predicted)
     assert_array_equal(decision[:, 8] > 0, flagged)
-    assert model.class_weight_["0"] == 1.0
+    assert model.modified_prior_ > 0
+    assert not hasattr(model, "class_weight_")  # weights would compare with each class, not all
 
 
 def test_a_class_missing_from_the_fitting_half_is_aligned():
@@ -450,8 +548,97 @@ def test_infinite_scores_stay_within_capacity():
     assert (everything.decision_function(X) > 0).all()
 
 
+def test_parameters_set_after_fit_wait_for_the_next_fit(fraud):
+    """Threshold, fraction and list all follow the capacity that was calibrated."""
+    X, y = fraud
+    model = fitted(X, y)
+    model.set_params(capacity=Capacity.multiple(10))
+    assert model.capacity_fraction_ == 0.04
+    assert model.select(X).sum() == 160
+
+
+def test_a_failed_fit_leaves_no_mixture(fraud):
+    """Neither a half-fitted model nor new labels on an old threshold."""
+    X, y = fraud
+    model = fitted(X, y)
+    with pytest.raises(ValueError, match="only one class"):
+        model.fit(X, np.zeros(len(X)))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    assert hasattr(model.fit(frame, y), "feature_names_in_")
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+
+
+def test_labels_keep_their_type(fraud):
+    """Objects stay objects, and the rare label is the one in y."""
+    X, y = fraud
+    names = np.where(y == 1, "bad", "good").astype(object)
+    assert fitted(X, names).predict(X).dtype == object
+    assert fitted(X, y, rare_label=True).rare_label_ == 1
+    assert type(fitted(X, y, rare_label=1.0).rare_label_) is int
+
+
+def test_seeds_of_every_kind(fraud):
+    """None, ints, generators and random states."""
+    X, y = fraud
+    for seed in (None, 3, np.random.default_rng(3), np.random.RandomState(3)):
+        assert fitted(X, y, random_state=seed).calibration_.flagged_fraction == 0.04
+    assert fitted(X, y, random_state=3).threshold_ == fitted(X, y, random_state=3).threshold_
+
+
 class TestErrors:
     """What goes wrong is said in words."""
+
+    def test_a_trained_model_takes_no_fit_parameters(self, fraud):
+        """They would go unused."""
+        X, y = fraud
+        model = CapacityClassifier(
+            FrozenEstimator(logistic().fit(X, y)), capacity=Capacity.fraction(0.1)
+        )
+        with pytest.raises(ValueError, match=r"\['sample_weight'\] would go unused"):
+            model.fit(X, y, sample_weight=y)
+
+    def test_a_promise_that_does_not_suit_fails_before_the_model_is_fitted(self, fraud):
+        """An hour of training is not lost."""
+
+        class Untouchable(RecordsFitParams):
+            def fit(self, X, y, sample_weight=None):
+                raise AssertionError
+
+        for options in (
+            {"guarantee": "next-batch"},
+            {"capacity": Capacity.multiple(100)},
+            {"cv": "pre"},
+        ):
+            with pytest.raises(ValueError, match=r"per=N|at most 1 / prevalence|'prefit'"):
+                fitted(*fraud, Untouchable(), **options)
+
+    def test_a_missing_label(self, fraud):
+        """NaN in y is named."""
+        X, y = fraud
+        with pytest.raises(ValueError, match="y contains NaN"):
+            fitted(X, np.where(y == 1, np.nan, y))
+
+    def test_nan_scores_are_named_by_their_rows_in_X(self, fraud):
+        """Not by their places in the held-out part."""
+        X, y = fraud
+
+        class Holes(RecordsFitParams):
+            def predict_proba(self, X):
+                rare = np.where(np.asarray(X)[:, 0] < 0, np.nan, 0.5)
+                return np.column_stack([1 - rare, rare])
+
+        broken = np.abs(X) + 1
+        broken[3998:, 0] = -1
+        with pytest.raises(ValueError, match=r"at rows? 399\d"):
+            fitted(broken, y, Holes(), cv=KFold(4), ties="hash")
+
+    def test_pairwise_columns_are_refused(self, fraud):
+        """Three classes have three pairs, which are not their scores."""
+        X, y = fraud[0][:800], np.arange(800) % 3
+        with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
+            fitted(X, y, SVC(decision_function_shape="ovo"), rare_label=2)
 
     def test_a_bare_count_is_no_rate(self, fraud):
         """Fifty of how many?"""
@@ -460,7 +647,7 @@ class TestErrors:
 
     def test_a_number_is_no_capacity(self, fraud):
         """The complaint shows the three ways to write one."""
-        with pytest.raises(TypeError, match=r"Capacity.fraction\(0.01\)"):
+        with pytest.raises(TypeError, match=r"Capacity.fraction\(0.05\)"):
             fitted(*fraud, capacity=0.01)
 
     def test_an_unknown_label(self, fraud):
@@ -477,7 +664,7 @@ class TestErrors:
     def test_a_single_rare_item(self, fraud):
         """It cannot be in both halves."""
         X, _ = fraud
-        with pytest.raises(ValueError, match="only 1 item"):
+        with pytest.raises(ValueError, match="has 1 of 4000 items"):
             fitted(X, np.arange(len(X)) == 0)
 
     def test_a_fold_without_the_rare_class(self, fraud):

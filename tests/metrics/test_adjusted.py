@@ -1,5 +1,7 @@
 """The metric M, by hand and by its identities."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -102,6 +104,32 @@ def test_flagging_nothing_finds_nothing():
     interval = adjusted_detection_interval([1, 0, 0], [0, 0, 0], capacity=Capacity.fraction(0.5))
     assert interval.low == 0
     assert interval.high > 0
+
+
+def test_a_mask_of_flags_is_welcome():
+    """Whatever the labels are, and whichever is rare."""
+    y_true = np.array(["good", "bad", "good", "good"])
+    flags = np.array([False, True, True, False])
+    assert adjusted_detection_score(y_true, flags, capacity=Capacity.count(2)) == 1.0
+    zeros = np.array([1, 0, 1, 1])
+    assert adjusted_detection_score(zeros, flags, capacity=Capacity.count(2)) == 1.0
+
+
+def test_predictions_of_another_kind_are_refused():
+    """Scores for labels, numbers for texts."""
+    with pytest.raises(ValueError, match="fractions, as scores are"):
+        adjusted_detection_score([0, 1, 0], [0.1, 0.9, 0.2], capacity=Capacity.count(1))
+    with pytest.raises(ValueError, match="no prediction can equal"):
+        adjusted_detection_score(["a", "b"], [0, 1], capacity=Capacity.count(1))
+
+
+@pytest.mark.parametrize(("n_rare", "n"), [(1, 3), (10, 300), (55, 300), (7, 11), (1, 11)])
+def test_a_perfect_prediction_at_b_1_is_perfect(n_rare, n):
+    """No prevalence is lost in rounding, and b = 1 / prevalence is legal."""
+    y = np.arange(n) < n_rare
+    assert adjusted_detection_score(y, y, capacity=Capacity.multiple(1), rare_label=True) == 1.0
+    everything = Capacity.multiple(Fraction(n, n_rare))
+    assert adjusted_detection_score(y, np.ones(n, bool), capacity=everything, rare_label=True) == 1
 
 
 def test_lengths_and_shapes_are_checked():

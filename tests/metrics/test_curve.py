@@ -62,6 +62,14 @@ def test_it_can_be_cut_off_and_asked(fraud, rng):
         capacity_curve(y, scores, max_fraction=0)
 
 
+@pytest.mark.parametrize(("n_rare", "n"), [(1, 3), (10, 300), (7, 11), (55, 300)])
+def test_multiples_are_exact(n_rare, n):
+    """Twice the rare items are twice the rare items, or all there are."""
+    curve = capacity_curve(np.arange(n) < n_rare, -np.arange(n), rare_label=True)
+    assert curve.at(Capacity.multiple(1))["n_flagged"] == n_rare
+    assert curve.at(Capacity.multiple(1.5))["n_flagged"] == 3 * n_rare // 2
+
+
 def test_it_becomes_a_data_frame():
     """Columns by name."""
     table = capacity_curve([1, 0, 0], [3, 2, 1]).to_dict()
@@ -77,3 +85,5 @@ def test_labels_and_scores_are_checked():
         capacity_curve([0, 1], [1, 2], rare_label="1")
     with pytest.raises(ValueError, match="NaN"):
         capacity_curve([0, 1], [1, np.nan])
+    with pytest.raises(ValueError, match="continuous"):
+        capacity_curve([0.2, 0.9, 0.4], [0, 1, 0])

@@ -56,6 +56,17 @@ def test_either_label_can_be_rare(fraud, model, rare):
         assert scorer(estimator.fit(X, y), X, y) > 0.4
 
 
+def test_the_rare_label_is_that_of_the_model(fraud):
+    """Also on test data in which another label is rarer."""
+    X, y = fraud
+    model = CapacityClassifier(LogisticRegression(max_iter=1000), capacity=Capacity.multiple(2))
+    model.fit(X, y)
+    keep = np.r_[np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:30]]
+    scorer = capacity_scorer(Capacity.fraction(0.5))
+    named = capacity_scorer(Capacity.fraction(0.5), rare_label=1)
+    assert scorer(model, X[keep], y[keep]) == named(model, X[keep], y[keep])
+
+
 def test_it_serves_searches_and_survives_pickling(fraud):
     """GridSearchCV, cross_val_score, pickle, repr."""
     X, y = fraud

@@ -161,6 +161,23 @@ def test_flat_ratios_stay_below_the_capacity():
     assert rule.flagged_fraction == 0
 
 
+@pytest.mark.parametrize(
+    ("rare", "common"),
+    [
+        (stats.norm(60), stats.norm()),  # a ratio beyond the range of floating point
+        (stats.norm(0, 3), stats.uniform(-1, 2)),  # rare items where no common one can be
+        (stats.uniform(0, 1), stats.uniform(5, 1)),  # no overlap at all
+    ],
+)
+def test_infinite_ratios_stay_within_the_capacity(rare, common):
+    """Where only rare items live there may be more of them than can be followed up."""
+    rule = optimal(rare, common, b=0.5)
+    assert rule.flagged_fraction <= 0.005 * (1 + 1e-9)
+    assert rule.adjusted_detection <= 0.5 + 1e-9
+    generous = optimal(rare, common, b=3)
+    assert 0.005 < generous.flagged_fraction <= 0.03 * (1 + 1e-9)
+
+
 def test_sensitivity_agrees_with_integration():
     """The probability of the region is the integral of the density over it."""
     rule = optimal(stats.norm(0, 3), stats.norm(), prevalence=0.05)

@@ -200,6 +200,19 @@ def test_next_batch_needs_a_count_per_batch():
         calibrate_threshold([1.0, 2.0], Capacity.fraction(0.1), guarantee="next-batch")
 
 
+def test_labels_that_are_not_needed_are_not_looked_at():
+    """A fraction needs no prevalence."""
+    assert calibrate_threshold([1, 2, 3], Capacity.fraction(0.4), y=[0, 0, 0]).k == 1
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    """Not into this package."""
+    with pytest.warns(InsufficientCalibrationWarning) as caught:
+        calibrate_threshold([1.0], Capacity.fraction(0.1), guarantee="expected")
+    assert caught[0].filename == __file__
+    assert "confidence" not in str(caught[0].message)
+
+
 def test_unknown_options_are_listed():
     """The complaint shows what there is."""
     with pytest.raises(ValueError, match="'plug-in', 'expected', 'confident', 'next-batch'"):

@@ -33,6 +33,15 @@ def test_the_sampled_search_agrees_with_sorting(small_pieces, rng, kind):
     assert_array_equal([nth_largest(scores, place) for place in range(300)], expected)
 
 
+def test_a_sample_that_sees_one_value_only(monkeypatch):
+    """The bracket collapses on a block that does not hold the answer."""
+    monkeypatch.setattr(_ranking, "_SORT_BELOW", 8)
+    scores = np.r_[np.full(900, 5.0), np.ones(100)]
+    monkeypatch.setattr(_ranking, "_bracket", lambda scores, place: (np.float64(5), np.float64(5)))
+    assert nth_largest(scores, 899) == 5
+    assert nth_largest(scores, 950) == 1
+
+
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(-1, 41))
 def test_a_cut_leaves_at_most_k_items_before_it(values, k):
     """With keys exactly k (all keys differ), without keys at most k."""

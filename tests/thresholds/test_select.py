@@ -28,6 +28,19 @@ def test_ids_decide_ties_whatever_their_container():
     assert_array_equal(select(scores, Capacity.count(7), ids=pl.Series(text)), by_text)
 
 
+def test_ids_can_be_pairs_and_mixtures():
+    """An account and a day; numbers and texts side by side: each keeps its own key."""
+    pairs = [(account, day) for account in "abcd" for day in range(5)]
+    chosen = select(np.ones(20), Capacity.count(6), ids=pairs)
+    assert chosen.sum() == 6
+    assert_array_equal(select(np.ones(20), Capacity.count(6), ids=pairs[::-1]), chosen[::-1])
+    mixed = [7, "a", *range(8, 26)]
+    with_text = select(np.ones(20), Capacity.count(6), ids=mixed)
+    order = np.argsort([str(item) for item in mixed])
+    again = select(np.ones(20), Capacity.count(6), ids=[mixed[place] for place in order])
+    assert_array_equal(again, with_text[order])
+
+
 def test_another_key_draws_other_items():
     """Ties are settled by chance, but reproducibly."""
     scores = np.ones(100)
@@ -66,9 +79,12 @@ def test_bad_arguments_are_explained():
         select([1, 2], 1)
     with pytest.raises(ValueError, match="one-dimensional"):
         select([[1, 2]], Capacity.count(1))
-    with pytest.raises(ValueError, match="scores has 2, ids has 1"):
+    with pytest.raises(ValueError, match=r"each of the 2 items; got shape \(1,\)"):
         select([1, 2], Capacity.count(1), ids=["a"])
     with pytest.raises(ValueError, match="random_state"):
         select([1, 2], Capacity.count(1), random_state="x")
-    with pytest.raises(ValueError, match="must be numbers"):
-        select(["a", "b"], Capacity.count(1))
+    with pytest.raises(ValueError, match="one identifier"):
+        select([1, 1], Capacity.count(1), ids=np.zeros((2, 1)))
+    for texts in (["a", "b"], ["0.3", "0.2"], np.array(["1", 2], dtype=object)):
+        with pytest.raises(ValueError, match="must be numbers"):
+            select(texts, Capacity.count(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._validation import check_confidence
-from ..capacity import Capacity, check_capacity, exact
+from ..capacity import Capacity, check_capacity, check_prevalence
 from ._counts import Counts, count_flags
 
 __all__ = ["adjusted_detection_interval", "adjusted_detection_score"]
@@ -35,7 +36,8 @@ def adjusted_detection_score(
     y_true : array-like of shape (n_items,)
         True labels.
     y_pred : array-like of shape (n_items,)
-        Predicted labels; the items predicted `rare_label` are the ones to follow up.
+        Predicted labels, of which `rare_label` are the ones to follow up; or a boolean mask of
+        the items to follow up, where the labels are not themselves booleans.
     capacity : Capacity
         How much can be followed up.
     rare_label : label, default=None
@@ -76,8 +78,9 @@ def adjusted_detection_score(
     if not _has_rare_items(counts):
         return 0.0
     sensitivity = counts.found / counts.rare
-    room = capacity_fraction(capacity, counts, prevalence) * counts.items
-    return sensitivity if counts.flagged <= room else sensitivity * (room / counts.flagged)
+    room = capacity_room(capacity, counts, prevalence)
+    # Exact on both sides: a perfect prediction at b = 1 fills its capacity, and does not exceed it.
+    return sensitivity if counts.flagged <= room else sensitivity * float(room / counts.flagged)
 
 
 def adjusted_detection_interval(
@@ -97,7 +100,8 @@ def adjusted_detection_interval(
     Parameters
     ----------
     y_true, y_pred, capacity, rare_label, prevalence
-        As for :func:`adjusted_detection_score`.
+        As for :func:`adjusted_detection_score`. There are no sample weights: exact bounds are
+        known for counts only.
     confidence : float, default=0.95
         The interval covers the true value at least this often.
 
@@ -132,15 +136,17 @@ def adjusted_detection_interval(
     b = _known_multiple(check_capacity(capacity), prevalence)
     if b is not None:
         return _interval_for_multiple(counts, b, error)
-    return _interval_for_fraction(counts, capacity_fraction(capacity, counts, prevalence), error)
+    room = capacity_room(capacity, counts, prevalence)
+    return _interval_for_fraction(counts, float(room) / counts.items, error)
 
 
-def capacity_fraction(capacity: Capacity, counts: Counts, prevalence: Any = None) -> float:
-    """Return the capacity as a fraction of the items at hand."""
-    capacity = check_capacity(capacity)
-    if capacity.kind == "count" and capacity.per is None:
-        return min(1.0, float(capacity.value) / counts.items)
-    return capacity.as_fraction(counts.rare / counts.items if prevalence is None else prevalence)
+def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
+    """Return how many (or how much weight) of the items at hand can be followed up, exactly."""
+    items = Fraction(counts.items)
+    if check_capacity(capacity).kind == "count" and capacity.per is None:
+        return min(Fraction(int(capacity.value)), items)
+    share = Fraction(counts.rare) / items if prevalence is None else prevalence
+    return capacity.as_ratio(share) * items
 
 
 def _has_rare_items(counts: Counts) -> bool:
@@ -156,8 +162,9 @@ def _has_rare_items(counts: Counts) -> bool:
 def _known_multiple(capacity: Capacity, prevalence: Any) -> float | None:
     if capacity.kind == "multiple":
         return float(capacity.value)
-    if prevalence is not None and not (capacity.kind == "count" and capacity.per is None):
-        return float(capacity.as_ratio() / exact(prevalence))
+    is_rate = not (capacity.kind == "count" and capacity.per is None)
+    if prevalence is not None and is_rate and check_prevalence(prevalence) > 0:
+        return float(capacity.as_ratio() / check_prevalence(prevalence))
     return None
 
 

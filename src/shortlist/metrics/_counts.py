@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._labels import rarest_label
 from .._validation import check_same_length, check_sample_weight
@@ -36,14 +36,32 @@ def count_flags(
         raise ValueError("At least one item is needed; got none.")
     if rare_label is None:
         rare_label = _rarest_of(y_true, y_pred)
+    flagged = _as_flags(y_true, y_pred, rare_label)
     weight = np.ones(y_true.size) if sample_weight is None else check_sample_weight(sample_weight)
-    is_rare, flagged = y_true == rare_label, y_pred == rare_label
+    is_rare = y_true == rare_label
     return Counts(
         items=float(weight.sum()),
         rare=float(weight[is_rare].sum()),
         flagged=float(weight[flagged].sum()),
         found=float(weight[is_rare & flagged].sum()),
     )
+
+
+def _as_flags(y_true: Any, y_pred: Any, rare_label: Any) -> NDArray[np.bool_]:
+    """Read predictions as flags: labels that equal the rare one, or a mask outright."""
+    if y_pred.dtype == bool and y_true.dtype != bool:
+        return y_pred
+    if y_pred.dtype.kind == "f" and np.any(y_pred != np.floor(y_pred)):
+        raise ValueError(
+            "y_pred must hold predicted labels or flags; got fractions, as scores are. Cut them "
+            "first with select or a CapacityClassifier, or draw them with capacity_curve."
+        )
+    if (y_pred.dtype.kind in "biuf") != (y_true.dtype.kind in "biuf"):
+        raise ValueError(
+            f"y_pred has dtype {y_pred.dtype} and y_true {y_true.dtype}, so that no prediction can "
+            "equal a true label. Pass labels of the same kind, or a boolean mask."
+        )
+    return y_pred == rare_label
 
 
 def _rarest_of(y_true: Any, y_pred: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import isotonic_regression
+from sklearn.utils.multiclass import check_classification_targets
 
 from .._binomial import clopper_pearson_lower, clopper_pearson_upper
 from .._labels import find_rare
@@ -80,7 +82,8 @@ class CapacityCurve:
         >>> row["n_found"], row["detection"]
         (2, 1.0)
         """
-        max_flags = check_capacity(capacity).max_flags(self.n_items, self.n_rare / self.n_items)
+        prevalence = Fraction(self.n_rare, self.n_items)
+        max_flags = check_capacity(capacity).max_flags(self.n_items, prevalence)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(
                 f"{capacity!r} allows {max_flags} flags, but the curve was cut off at "
@@ -147,6 +150,7 @@ def capacity_curve(
     y_true, scores = np.asarray(y_true), check_scores(scores)
     check_same_length(y_true=y_true, scores=scores)
     confidence = check_confidence(confidence)
+    check_classification_targets(y_true)
     is_rare, _ = find_rare(y_true, rare_label)
     order, n_flagged = rank(scores)
     n_found = np.concatenate([[0], np.cumsum(is_rare[order])])[n_flagged]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import find_rare
+from .._labels import find_rare, rare_share
 from .._ranking import rank
-from .._sklearn import MetadataRequester, rare_scores
+from .._sklearn import MetadataRequester, rare_label_of, rare_scores
 from .._validation import check_same_length, check_sample_weight, check_scores
 from ..capacity import Capacity, check_capacity
-from ._adjusted import capacity_fraction
+from ._adjusted import capacity_room
 from ._counts import Counts
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
@@ -33,8 +32,9 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
         How much can be followed up; for a multiple, the prevalence is that of the
         validation items.
     rare_label : label, default=None
-        The label that is looked for; `None` takes the rarest of the validation items. Name it
-        when classes are nearly balanced, or folds may disagree.
+        The label that is looked for; `None` takes that of the model where it has a
+        `rare_label_`, or else the rarest of the validation items. Name it when classes are nearly
+        balanced, or folds may disagree.
 
     Returns
     -------
@@ -68,7 +68,8 @@ class CapacityScorer(MetadataRequester):
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return the detection of the fitted `estimator` at the capacity."""
-        is_rare, rare_label = find_rare(y, self.rare_label)
+        label = rare_label_of(estimator) if self.rare_label is None else self.rare_label
+        is_rare, rare_label = find_rare(y, label)
         scores = rare_scores(estimator, X, rare_label=rare_label)
         return detection_at_capacity(is_rare, scores, self.capacity, sample_weight=sample_weight)
 
@@ -95,12 +96,10 @@ def detection_at_capacity(
     flagged = _running_total(weight[order])[cuts]
     found = _running_total((weight * is_rare)[order])[cuts]
     if sample_weight is None:
-        # The counts come from the labels, so the prevalence is handed on exactly.
-        prevalence = Fraction(int(np.count_nonzero(is_rare)), scores.size)
-        budget: float = capacity.max_flags(scores.size, prevalence)
+        budget: float = capacity.max_flags(scores.size, rare_share(is_rare))
     else:
         counts = Counts(items=flagged[-1], rare=found[-1], flagged=0, found=0)
-        budget = capacity_fraction(capacity, counts) * counts.items
+        budget = float(capacity_room(capacity, counts))
     # Between two cuts lies one tied block; sharing it out evenly is a straight line.
     return float(np.interp(budget, flagged, found) / found[-1])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._labels import find_rare
-from .._sklearn import rare_scores, take_rows
+from .._sklearn import rare_label_of, rare_scores, take_rows
 from .._validation import check_option
 from ..capacity import Capacity, check_capacity
 from ..metrics import CapacityCurve, capacity_curve
@@ -137,7 +137,7 @@ class CapacityCurveDisplay:
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             Which output of the classifier is the score.
         rare_label : label, default=None
-            `None` takes the rarest in `y`.
+            `None` takes that of the estimator where it has a `rare_label_`, or the rarest in `y`.
         name : str, default=None
             Name for the legend; `None` takes the name of the class.
         **options : dict
@@ -147,7 +147,8 @@ class CapacityCurveDisplay:
         -------
         CapacityCurveDisplay
         """
-        _, rare_label = find_rare(y, rare_label)
+        label = rare_label_of(estimator) if rare_label is None else rare_label
+        _, rare_label = find_rare(y, label)
         scores = rare_scores(estimator, X, rare_label=rare_label, response_method=response_method)
         name = type(estimator).__name__ if name is None else name
         return cls.from_predictions(y, scores, rare_label=rare_label, name=name, **options)
@@ -198,7 +199,8 @@ class CapacityCurveDisplay:
                 "return_estimator=True and return_indices=True."
             )
         y = np.asarray(y)
-        _, rare_label = find_rare(y, rare_label)
+        label = rare_label_of(cv_results["estimator"][0]) if rare_label is None else rare_label
+        _, rare_label = find_rare(y, label)
         curves = [
             capacity_curve(
                 y[rows],
@@ -291,11 +293,12 @@ class CapacityCurveDisplay:
             color=color,
             alpha=0.15,
             linewidth=0,
-            label=f"{curve.confidence:.0%} band",
+            label=self._unless_there(f"{curve.confidence:.0%} band"),
         )
 
     def _draw_chance(self, curve: CapacityCurve, x: str, style: dict[str, Any]) -> None:
-        defaults = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": "At random"}
+        label = self._unless_there("At random")
+        defaults = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": label}
         end = slice(None, None, max(1, curve.fraction.size - 1))
         self.ax_.plot(_x(curve, x)[end], curve.fraction[end], **{**defaults, **style})
 
@@ -326,6 +329,10 @@ class CapacityCurveDisplay:
         axis.set_ylim(0, None)
         axis.set_ylabel("Rare items found by one more flag (dash-dotted)")
         return axis
+
+    def _unless_there(self, label: str) -> str | None:
+        """Name a thing in the legend once, however many displays share the axes."""
+        return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _finish(self, x: str, despine: bool) -> None:
         self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from .._validation import check_number
 from ..capacity import Capacity, check_capacity
 from ._regions import Interval1D, LikelihoodRatio, probability
 
 __all__ = ["BayesRule", "OptimalRule"]
+
+_LOG_MAX = math.log(np.finfo(np.float64).max)
 
 
 class _LikelihoodRatioRule:
@@ -22,8 +25,10 @@ class _LikelihoodRatioRule:
     # The logarithm is what is solved for: rounding it by way of gamma could tip a flat ratio.
     _log_gamma: float
 
-    def __init__(self, rare: Any, common: Any, *, prevalence: float) -> None:
-        self.rare, self.common = rare, common
+    def __init__(
+        self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity | None
+    ) -> None:
+        self.rare, self.common, self.capacity = rare, common, capacity
         self.prevalence = float(check_number("prevalence", prevalence))
         if not 0 < self.prevalence < 1:
             raise ValueError(f"prevalence must lie strictly between 0 and 1; got {prevalence!r}.")
@@ -32,12 +37,12 @@ class _LikelihoodRatioRule:
     @property
     def gamma(self) -> float:
         """Level of the likelihood ratio above which an item is flagged."""
-        return math.exp(self._log_gamma)
+        return float(np.exp(self._log_gamma)) if self._log_gamma < _LOG_MAX else math.inf
 
     @property
     def modified_prior(self) -> float:
         r"""Prior :math:`\pi_0'` under which the rule of Bayes is this rule (Proposition 2)."""
-        return 1 / (1 + self.gamma)
+        return float(expit(-self._log_gamma))
 
     @cached_property
     def region(self) -> list[Interval1D]:
@@ -63,6 +68,15 @@ class _LikelihoodRatioRule:
     def accuracy(self) -> float:
         """Share of all items that is put in its own class."""
         return self._mix(self.sensitivity, self.specificity)
+
+    @property
+    def adjusted_detection(self) -> float:
+        """The metric M: the sensitivity, paid for where more than the capacity is flagged."""
+        if self.capacity is None:
+            return self.sensitivity
+        fraction = self.capacity.as_fraction(self.prevalence)
+        flagged = self.flagged_fraction
+        return self.sensitivity * (1.0 if flagged <= fraction else fraction / flagged)
 
     def predict(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Return True where x is flagged."""
@@ -107,8 +121,8 @@ class OptimalRule(_LikelihoodRatioRule):
 
     Notes
     -----
-    Where the likelihood ratio is constant on a set of positive probability, no strict level may
-    fill the capacity exactly; the rule then stays below it.
+    Where the likelihood ratio is constant (or infinite) on a set of positive probability, no
+    strict level may fill the capacity exactly; the rule then stays below it.
 
     Examples
     --------
@@ -123,37 +137,29 @@ class OptimalRule(_LikelihoodRatioRule):
     """
 
     def __init__(self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity) -> None:
-        super().__init__(rare, common, prevalence=prevalence)
-        self.capacity = check_capacity(capacity)
-        self._fraction = self.capacity.as_fraction(prevalence)
+        super().__init__(rare, common, prevalence=prevalence, capacity=check_capacity(capacity))
+        self._fraction = capacity.as_fraction(prevalence)
         self._log_gamma = self._solve_log_gamma()
-
-    @property
-    def adjusted_detection(self) -> float:
-        """The metric M, which equals the sensitivity because the capacity is respected."""
-        return self.sensitivity
 
     def _solve_log_gamma(self) -> float:
         """Bisect the logarithm of gamma until the flagged fraction is the capacity, from below."""
         if self._fraction == 0:
             return math.inf
-        if self._fraction == 1:
+        if self._flagged_above(-math.inf) <= self._fraction:
             return -math.inf
-        low, high = self._bracket()
+        low, high = -1.0, 1.0
+        while self._flagged_above(low) <= self._fraction:
+            low *= 2
+        while self._flagged_above(high) > self._fraction:
+            high *= 2
+            if high == math.inf:  # where only rare items live there is more than the capacity
+                return math.inf
         while low < (middle := low + (high - low) / 2) < high:
             if self._flagged_above(middle) > self._fraction:
                 low = middle
             else:
                 high = middle
         return high
-
-    def _bracket(self) -> tuple[float, float]:
-        low, high = -1.0, 1.0
-        while self._flagged_above(low) <= self._fraction and low > -700:
-            low *= 2
-        while self._flagged_above(high) > self._fraction and high < 700:
-            high *= 2
-        return max(low, -700.0), min(high, 700.0)
 
     def _flagged_above(self, log_level: float) -> float:
         region = self._ratio.region_above(log_level)
@@ -203,15 +209,6 @@ class BayesRule(_LikelihoodRatioRule):
     def __init__(
         self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity | None = None
     ) -> None:
-        super().__init__(rare, common, prevalence=prevalence)
-        self.capacity = None if capacity is None else check_capacity(capacity)
+        capacity = None if capacity is None else check_capacity(capacity)
+        super().__init__(rare, common, prevalence=prevalence, capacity=capacity)
         self._log_gamma = math.log1p(-self.prevalence) - math.log(self.prevalence)
-
-    @property
-    def adjusted_detection(self) -> float:
-        """The metric M under the capacity."""
-        if self.capacity is None:
-            return self.sensitivity
-        fraction = self.capacity.as_fraction(self.prevalence)
-        flagged = self.flagged_fraction
-        return self.sensitivity * (1.0 if flagged <= fraction else fraction / flagged)

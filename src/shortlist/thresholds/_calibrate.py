@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,16 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from .._binomial import Interval, clopper_pearson_lower
-from .._hashing import hash_ids
-from .._labels import find_rare
+from .._hashing import keys_by_id
+from .._labels import find_rare, rare_share
 from .._ranking import Cut, TieKeys, count_above, cut_after, flag_above, rank
 from .._validation import (
     check_confidence,
+    check_ids,
     check_option,
     check_same_length,
     check_sample_weight,
     check_scores,
     check_seed,
+    warn_user,
 )
 from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
@@ -29,7 +31,7 @@ from . import _guarantees as guarantees
 from ._calibrated import CalibratedThreshold
 from ._unknown_prevalence import confident_k_by_walking, rare_items_needed
 
-__all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold"]
+__all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold", "check_guarantee"]
 
 GUARANTEES = ("plug-in", "expected", "confident", "next-batch")
 TIES = ("exclude", "hash")
@@ -127,22 +129,18 @@ def calibrate_threshold(
     scores = check_scores(scores)
     check_option("ties", ties, TIES)
     y = None if y is None else np.asarray(y)
-    ids = None if ids is None else np.asarray(ids)
     weights = None if sample_weight is None else check_sample_weight(sample_weight)
-    check_same_length(scores=scores, ids=ids, y=y, sample_weight=weights)
-    seed = check_seed(random_state)
-
-    def tie_keys(tied: NDArray[np.intp]) -> NDArray[np.float64]:
-        return hash_ids(tied if ids is None else ids[tied], seed=seed)
-
+    check_same_length(scores=scores, y=y, sample_weight=weights)
+    ids, seed = check_ids(ids, scores.size), check_seed(random_state)
+    needs_labels = check_capacity(capacity).kind == "multiple" and prevalence is None
     return calibrate_scores(
         scores,
         capacity,
         prevalence=prevalence,
         guarantee=guarantee,
         confidence=confidence,
-        tie_keys=tie_keys if ties == "hash" else None,
-        is_rare=None if y is None else find_rare(y, rare_label)[0],
+        tie_keys=keys_by_id(ids, seed=seed) if ties == "hash" else None,
+        is_rare=find_rare(y, rare_label)[0] if needs_labels and y is not None else None,
         weights=weights,
         seed=seed,
     )
@@ -163,10 +161,9 @@ def calibrate_scores(
     """Do the work of :func:`calibrate_threshold` on checked arrays and any source of tie keys."""
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
-    check_option("guarantee", guarantee, GUARANTEES)
+    check_guarantee(guarantee, capacity)
     confidence = check_confidence(confidence)
-    capacity = check_capacity(capacity)
-    covers_prevalence = prevalence is None and is_rare is not None and capacity.kind == "multiple"
+    covers_prevalence = prevalence is None and capacity.kind == "multiple"
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
     promise = _Promise(capacity, capacity.as_ratio(prevalence), guarantee, 1 - confidence)
@@ -204,34 +201,57 @@ class _Promise:
     error: float
 
 
-def _k(n: int, promise: _Promise) -> int:
-    """Apply the rule of the guarantee, and say so when there are too few scores for it."""
-    ratio, error = promise.ratio, promise.error
-    if ratio == 0:
-        return -1
-    if promise.guarantee == "plug-in":
-        return guarantees.plug_in_k(n, ratio)
-    if promise.guarantee == "expected":
-        k, needed = guarantees.expected_k(n, ratio), guarantees.expected_sample_size(ratio)
-    elif promise.guarantee == "confident":
-        k = guarantees.confident_k(n, ratio, error=error)
-        needed = guarantees.confident_sample_size(ratio, error=error) if k < 0 else 0
-    else:
-        batch = _batch(promise.capacity)
-        k = guarantees.next_batch_k(n, *batch, error=error)
-        needed = guarantees.next_batch_sample_size(*batch, error=error) if k < 0 else 0
-    if k < 0:
-        _warn_too_few(promise, f"needs at least {needed} calibration scores; got {n}")
-    return k
-
-
-def _batch(capacity: Capacity) -> tuple[int, int]:
-    if capacity.kind != "count" or capacity.per is None:
+def check_guarantee(guarantee: str, capacity: Capacity) -> None:
+    """Complain about an unknown guarantee, or one that the capacity does not suit."""
+    check_option("guarantee", guarantee, GUARANTEES)
+    check_capacity(capacity)
+    if guarantee == "next-batch" and (capacity.kind != "count" or capacity.per is None):
         raise CapacityError(
             "guarantee='next-batch' promises a number of flags in a batch of known size; got "
             f"{capacity!r}. Use Capacity.count(K, per=N)."
         )
-    return int(capacity.value), capacity.per
+
+
+def _k(n: int, promise: _Promise) -> int:
+    """Apply the rule of the guarantee, and say so when there are too few scores for it."""
+    if promise.ratio == 0:
+        return -1
+    k, sample_size = _RULES[promise.guarantee](n, promise)
+    if k < 0:
+        _warn_too_few(promise, f"needs at least {sample_size()} calibration scores; got {n}")
+    return k
+
+
+# For each guarantee the number of scores above the threshold, and the sample size it needs.
+_Rule = Callable[[int, _Promise], tuple[int, Callable[[], int]]]
+
+
+def _plug_in(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
+    return guarantees.plug_in_k(n, promise.ratio), lambda: 1
+
+
+def _expected(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
+    k = guarantees.expected_k(n, promise.ratio)
+    return k, lambda: guarantees.expected_sample_size(promise.ratio)
+
+
+def _confident(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
+    k = guarantees.confident_k(n, promise.ratio, error=promise.error)
+    return k, lambda: guarantees.confident_sample_size(promise.ratio, error=promise.error)
+
+
+def _next_batch(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
+    batch = int(promise.capacity.value), int(promise.capacity.per or 0)
+    k = guarantees.next_batch_k(n, *batch, error=promise.error)
+    return k, lambda: guarantees.next_batch_sample_size(*batch, error=promise.error)
+
+
+_RULES: dict[str, _Rule] = {
+    "plug-in": _plug_in,
+    "expected": _expected,
+    "confident": _confident,
+    "next-batch": _next_batch,
+}
 
 
 def _walked_k(
@@ -280,17 +300,17 @@ def _weighted_k(
 
 
 def _warn_too_few(promise: _Promise, shortage: str) -> None:
-    warnings.warn(
-        f"guarantee={promise.guarantee!r} with confidence {1 - promise.error:g} for "
-        f"{promise.capacity!r} {shortage}. The threshold flags nothing.",
+    surely = "" if promise.guarantee == "expected" else f" with confidence {1 - promise.error:g}"
+    warn_user(
+        f"guarantee={promise.guarantee!r}{surely} for {promise.capacity!r} {shortage}. "
+        "The threshold flags nothing.",
         InsufficientCalibrationWarning,
-        stacklevel=5,
     )
 
 
 def _share(is_rare: NDArray[np.bool_], weights: NDArray[np.float64] | None) -> Fraction:
     if weights is None:
-        return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
+        return rare_share(is_rare)
     return Fraction(float(weights[is_rare].sum())) / Fraction(float(weights.sum()))
 
 

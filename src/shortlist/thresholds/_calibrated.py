@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._binomial import Interval
-from .._hashing import hash_ids
+from .._hashing import keys_by_id
 from .._ranking import Cut, TieKeys, flag_above
-from .._validation import check_same_length, check_scores
+from .._validation import check_ids, check_scores
 
 __all__ = ["CalibratedThreshold"]
 
@@ -78,9 +78,8 @@ class CalibratedThreshold:
                 "This threshold breaks ties by a hash of the item's id, so that an item gets the "
                 "same answer alone and in a batch. Pass ids=..., or calibrate with ties='exclude'."
             )
-        ids = np.asarray(ids)
-        check_same_length(scores=scores, ids=ids)
-        return self.flag_with_keys(scores, lambda tied: hash_ids(ids[tied], seed=self.seed))
+        keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
+        return self.flag_with_keys(scores, keys)
 
     def flag_with_keys(
         self, scores: NDArray[np.floating], tie_keys: TieKeys | None

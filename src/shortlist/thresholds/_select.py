@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._hashing import hash_ids
+from .._hashing import keys_by_id
 from .._ranking import flag_exactly
-from .._validation import check_same_length, check_scores, check_seed
+from .._validation import check_ids, check_scores, check_seed
 from ..capacity import Capacity, check_capacity
 
 __all__ = ["select"]
@@ -60,12 +60,6 @@ def select(
     [False, True, False, False]
     """
     scores = check_scores(scores)
-    ids = None if ids is None else np.asarray(ids)
-    check_same_length(scores=scores, ids=ids)
     max_flags = check_capacity(capacity).max_flags(scores.size, prevalence)
-    seed = check_seed(random_state)
-
-    def tie_keys(tied: NDArray[np.intp]) -> NDArray[np.float64]:
-        return hash_ids(tied if ids is None else ids[tied], seed=seed)
-
-    return flag_exactly(scores, max_flags, tie_keys)
+    keys = keys_by_id(check_ids(ids, scores.size), seed=check_seed(random_state))
+    return flag_exactly(scores, max_flags, keys)

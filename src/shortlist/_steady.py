@@ -1,0 +1,39 @@
+"""Scores that do not tremble in their last bits.
+
+Many models give one item slightly different scores in different batches: sums are taken in
+another order, by several threads or by another kernel. A threshold on an atom of the scores would
+then flag the atom or not by accident. So scores are lifted to the next point of a grid that is far
+coarser than the noise and far finer than anything a model knows (about ten digits in double
+precision). The grid points have odd last bits, so that the numbers models like to return (0, 1/2,
+3/40) do not lie at the edge of a cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["lift"]
+
+# For each precision: an integer of the same width, the number of bits given up, the odd remainder.
+_GRIDS: dict[Any, tuple[Any, int, int]] = {
+    np.dtype(np.float64): (np.int64, 16, 0x5EB3),
+    np.dtype(np.float32): (np.int32, 6, 0x15),
+}
+
+
+def lift(scores: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return for each score the smallest grid point that is not below it; infinities stay.
+
+    For a grid point g, ``score > g`` exactly when ``lift(score) > g``.
+    """
+    integer, n_bits, remainder = _GRIDS[scores.dtype]
+    bits = np.ascontiguousarray(scores).view(integer)
+    largest = np.iinfo(integer).max
+    # Flipping the magnitude of negative numbers makes the bits rise with the scores.
+    rising = np.where(bits < 0, bits ^ largest, bits)
+    lifted = ((rising + ((1 << n_bits) - 1 - remainder)) >> n_bits << n_bits) + remainder
+    back = np.where(lifted < 0, lifted ^ largest, lifted).view(scores.dtype)
+    return np.where(np.isinf(scores), scores, np.nan_to_num(back, nan=np.inf, posinf=np.inf))
