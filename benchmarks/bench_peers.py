@@ -152,7 +152,7 @@ class _Remembered:
         return self._known[id(X)][1] if id(X) in self._known else self.model.predict_proba(X)
 
 
-def main(seeds: int = 20) -> str:
+def main(seeds: int = 60) -> str:
     """Average over seeds, with standard errors."""
     collected = defaultdict(list)
     for seed in range(seeds):
@@ -182,5 +182,5 @@ def main(seeds: int = 20) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=60)
     print(main(parser.parse_args().seeds))

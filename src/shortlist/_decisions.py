@@ -163,7 +163,7 @@ class CapacityDecisionMixin:
         decisions = self._decide(X, ids)
         if decisions.by_class is None:
             common_and_rare = self.classes_[[1 - self._rare_index, self._rare_index]]
-            return common_and_rare[decisions.flagged.view(np.int8)]
+            return common_and_rare.take(decisions.flagged)
         predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
         predicted[decisions.flagged] = self._rare_index
         return self.classes_[predicted]

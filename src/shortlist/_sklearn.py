@@ -149,9 +149,14 @@ def _position(label: Any, classes: NDArray[Any]) -> int:
 
 def _check_columns(model: Any, output: Floats, known: NDArray[Any], method: str) -> None:
     """Refuse columns for pairs of classes, of which three classes have as many as columns."""
-    pairwise = getattr(_innermost(model), "decision_function_shape", "ovr") == "ovo"
-    is_pairwise = pairwise and method == "decision_function" and known.size > 2
-    if output.ndim == 2 and (output.shape[1] != known.size or is_pairwise):
+    if output.ndim == 1:
+        return
+    is_pairwise = (
+        method == "decision_function"
+        and known.size > 2
+        and getattr(_innermost(model), "decision_function_shape", "ovr") == "ovo"
+    )
+    if output.shape[1] != known.size or is_pairwise:
         raise ValueError(
             f"{type(model).__name__}.{method} does not give one column for each of the "
             f"{known.size} classes. With an SVC, use decision_function_shape='ovr'."

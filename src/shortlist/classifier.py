@@ -403,19 +403,17 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if weights is not None:
             self._check_classes(np.unique(y[np.asarray(weights) != 0]))
         folds = self._folds(X, y, is_rare, routed.splitter.split)
-        fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_and_score)(
-                clone(self.estimator),
-                X,
-                y,
-                train,
-                unseen,
-                fit_params=routed.estimator.fit,
-                method=self._method,
-                rare_label=self.rare_label_,
-            )
-            for train, unseen in folds
-        )
+        options = {
+            "fit_params": routed.estimator.fit,
+            "method": self._method,
+            "rare_label": self.rare_label_,
+        }
+        tasks = [(clone(self.estimator), X, y, train, unseen) for train, unseen in folds]
+        if len(tasks) == 1:  # fitted right here; workers would only take longer
+            fitted = [_fit_and_score(*tasks[0], **options)]
+        else:
+            run = Parallel(n_jobs=self.n_jobs)
+            fitted = run(delayed(_fit_and_score)(*task, **options) for task in tasks)
         keys = self._keys(X, ids)
         samples = [
             self._sample(
