@@ -197,7 +197,7 @@ class CapacityDecisionMixin:
         return decision
 
     def select(
-        self, X: Any, capacity: Capacity | None = None, *, ids: ArrayLike | None = None
+        self, X: Any, capacity: Capacity | None = None, ids: ArrayLike | None = None
     ) -> Mask:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Collection
@@ -156,7 +157,7 @@ def check_seed(random_state: Any) -> int:
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that called this package, however deep we are in it."""
-    package = str(Path(__file__).parent)
+    package = f"{Path(__file__).parent}{os.sep}"
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back

@@ -122,7 +122,7 @@ def draw(result: DemoResult, path: Path, config: DemoConfig = DemoConfig()) -> P
         markeredgewidth=2,
         label="Same forest, default threshold",
     )
-    display.ax_.legend(loc="lower right")
+    display.ax_.legend(loc="center right")
     display.ax_.set_title("What does a review capacity find?")
     figure.savefig(path, dpi=150)
     return path

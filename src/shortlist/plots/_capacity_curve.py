@@ -337,10 +337,12 @@ class CapacityCurveDisplay:
     def _finish(self, x: str, despine: bool) -> None:
         self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
         self.ax_.set_xlim(left=0)
+        self.ax_.margins(x=0)
         if despine:
             self.ax_.spines[["top", "right"]].set_visible(False)
         if self.ax_.get_legend_handles_labels()[1]:
-            self.ax_.legend(loc="lower right")
+            # The marginal line runs along the bottom.
+            self.ax_.legend(loc="lower right" if self.marginal_ax_ is None else "center right")
 
 
 def _line_style(style: Mapping[str, Any] | None) -> dict[str, Any]:

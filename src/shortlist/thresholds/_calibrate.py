@@ -216,42 +216,30 @@ def _k(n: int, promise: _Promise) -> int:
     """Apply the rule of the guarantee, and say so when there are too few scores for it."""
     if promise.ratio == 0:
         return -1
-    k, sample_size = _RULES[promise.guarantee](n, promise)
+    k = _K[promise.guarantee](n, promise)
     if k < 0:
-        _warn_too_few(promise, f"needs at least {sample_size()} calibration scores; got {n}")
+        needed = _SAMPLE_SIZE[promise.guarantee](promise)
+        _warn_too_few(promise, f"needs at least {needed} calibration scores; got {n}")
     return k
 
 
-# For each guarantee the number of scores above the threshold, and the sample size it needs.
-_Rule = Callable[[int, _Promise], tuple[int, Callable[[], int]]]
-
-
-def _plug_in(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
-    return guarantees.plug_in_k(n, promise.ratio), lambda: 1
-
-
-def _expected(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
-    k = guarantees.expected_k(n, promise.ratio)
-    return k, lambda: guarantees.expected_sample_size(promise.ratio)
-
-
-def _confident(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
-    k = guarantees.confident_k(n, promise.ratio, error=promise.error)
-    return k, lambda: guarantees.confident_sample_size(promise.ratio, error=promise.error)
-
-
-def _next_batch(n: int, promise: _Promise) -> tuple[int, Callable[[], int]]:
-    batch = int(promise.capacity.value), int(promise.capacity.per or 0)
-    k = guarantees.next_batch_k(n, *batch, error=promise.error)
-    return k, lambda: guarantees.next_batch_sample_size(*batch, error=promise.error)
-
-
-_RULES: dict[str, _Rule] = {
-    "plug-in": _plug_in,
-    "expected": _expected,
-    "confident": _confident,
-    "next-batch": _next_batch,
+# For each guarantee, how many of n scores may lie above the threshold ...
+_K: dict[str, Callable[[int, _Promise], int]] = {
+    "plug-in": lambda n, p: guarantees.plug_in_k(n, p.ratio),
+    "expected": lambda n, p: guarantees.expected_k(n, p.ratio),
+    "confident": lambda n, p: guarantees.confident_k(n, p.ratio, error=p.error),
+    "next-batch": lambda n, p: guarantees.next_batch_k(n, *_batch(p), error=p.error),
 }
+# ... and how many scores it takes before anything can be flagged; the plug-in rule always can.
+_SAMPLE_SIZE: dict[str, Callable[[_Promise], int]] = {
+    "expected": lambda p: guarantees.expected_sample_size(p.ratio),
+    "confident": lambda p: guarantees.confident_sample_size(p.ratio, error=p.error),
+    "next-batch": lambda p: guarantees.next_batch_sample_size(*_batch(p), error=p.error),
+}
+
+
+def _batch(promise: _Promise) -> tuple[int, int]:
+    return int(promise.capacity.value), int(promise.capacity.per or 0)
 
 
 def _walked_k(
