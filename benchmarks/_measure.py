@@ -20,14 +20,16 @@ def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
 
 
 def paired_ratio(
-    ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 7
+    ours: Callable[[], Any], theirs: Callable[[], Any], *, at_least: int = 7, budget: float = 4.0
 ) -> tuple[float, float]:
     """Return the median ratio of alternating calls, and the median time of `theirs`.
 
-    The two take turns, so that a busy moment of the machine hits both.
+    The two take turns, so that a busy moment of the machine hits both; quick calls take more
+    turns, up to `budget` seconds in all.
     """
     ratios, baselines = [], []
-    for _ in range(repeats):
+    end = time.perf_counter() + budget
+    while len(ratios) < at_least or (time.perf_counter() < end and len(ratios) < 400):
         baseline = seconds(theirs, repeats=1)
         ratios.append(seconds(ours, repeats=1) / baseline)
         baselines.append(baseline)

@@ -29,7 +29,7 @@ def main(largest: int = 10**8) -> str:
         }
         for name, task in tasks.items():
             ratio, baseline = paired_ratio(
-                task, lambda s=scores, p=place: np.partition(s, p), repeats=3 if n > 10**7 else 7
+                task, lambda s=scores, p=place: np.partition(s, p), at_least=3 if n > 10**7 else 7
             )
             memory = peak_bytes(task) / scores.nbytes
             rows.append([name, f"{n:.0e}", f"{ratio:.2f}", f"{baseline:.3f}", f"{memory:.3f}"])

@@ -19,7 +19,7 @@ def small(monkeypatch):
 
 def run(*arguments):
     """Run the command and return what it printed."""
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "300"})
 
 
 def test_the_demo_prints_a_table_and_saves_a_picture(tmp_path):

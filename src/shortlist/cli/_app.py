@@ -6,6 +6,7 @@ import typer
 
 from .. import __version__
 from ._demo import demo
+from ._reproduce import reproduce
 
 app = typer.Typer(
     name="shortlist",
@@ -14,6 +15,7 @@ app = typer.Typer(
     add_completion=True,
 )
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,104 @@
+"""Many repetitions of a study: in parallel, with progress, and resumed where they stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+__all__ = ["Row", "run_all"]
+
+#: One row of a tidy table.
+Row = dict[str, Any]
+
+
+def run_all(
+    work: Callable[[Any], list[Row]],
+    configs: Sequence[Any],
+    *,
+    store: Path | None = None,
+    n_jobs: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Row]:
+    """Run `work` on every config, and return all rows in the order of the configs.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a config, returns rows of plain numbers and strings. Its result must depend on the
+        config alone (seeds included), so that it can be stored.
+    configs : sequence of frozen dataclasses
+        One for each repetition.
+    store : Path, default=None
+        Folder in which the result of each config is kept, written at once and whole. A later call
+        finds what is there and runs only the rest, whenever and however this one was ended.
+    n_jobs : int, default=None
+        Number of processes, as in joblib. The table does not depend on it.
+    on_progress : callable, default=None
+        Called with the number of finished configs and of all configs.
+
+    Returns
+    -------
+    list of dict
+    """
+    results = {index: _load(store, work, config) for index, config in enumerate(configs)}
+    missing = [index for index, rows in results.items() if rows is None]
+    done = len(configs) - len(missing)
+    report = on_progress or (lambda done, total: None)
+    report(done, len(configs))
+    for index, rows in _run(work, configs, missing, store, n_jobs):
+        results[index] = rows
+        done += 1
+        report(done, len(configs))
+    return [row for index in range(len(configs)) for row in results[index] or []]
+
+
+def _run(
+    work: Callable[[Any], list[Row]],
+    configs: Sequence[Any],
+    indices: list[int],
+    store: Path | None,
+    n_jobs: int | None,
+) -> Iterable[tuple[int, list[Row]]]:
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    return parallel(delayed(_run_one)(work, index, configs[index], store) for index in indices)
+
+
+def _run_one(
+    work: Callable[[Any], list[Row]], index: int, config: Any, store: Path | None
+) -> tuple[int, list[Row]]:
+    # By way of JSON also without a store, so that a resumed table is the same to the last digit.
+    text = json.dumps(work(config))
+    if store is not None:
+        _write_atomically(_path(store, work, config), text)
+    return index, json.loads(text)
+
+
+def _load(store: Path | None, work: Callable[..., Any], config: Any) -> list[Row] | None:
+    if store is None:
+        return None
+    try:
+        return json.loads(_path(store, work, config).read_text())
+    except FileNotFoundError:
+        return None
+
+
+def _path(store: Path, work: Callable[..., Any], config: Any) -> Path:
+    """Name the file after everything that the result depends on."""
+    name = f"{work.__module__}.{work.__qualname__}"
+    text = json.dumps([name, type(config).__qualname__, asdict(config)], sort_keys=True)
+    return store / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    """Write beside the file and rename, so that a reader finds all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(text)
+    unfinished.replace(path)
