@@ -17,7 +17,7 @@ ROWS = [
     {"exceptions"},
     {"_binomial", "_hashing", "_labels", "_ranking", "_sklearn", "_steady", "_validation"},
     {"capacity"},
-    {"metrics", "thresholds", "theory"},
+    {"assignment", "metrics", "thresholds", "theory"},
     {"_decisions"},
     {"classifier"},
     {"datasets", "plots"},
@@ -63,6 +63,7 @@ PUBLIC = {
     f"{module}.{name}": getattr(importlib.import_module(module), name)
     for module in (
         "shortlist",
+        "shortlist.assignment",
         "shortlist.datasets",
         "shortlist.exceptions",
         "shortlist.metrics",

@@ -4,6 +4,7 @@ Someone can follow up only so many cases. shortlist finds the most rare cases th
 allows, keeps the promise that the capacity holds, and says what more capacity would find.
 """
 
+from .assignment import assign
 from .capacity import Capacity
 from .classifier import CapacityClassifier
 from .metrics import (
@@ -26,6 +27,7 @@ __all__ = [
     "CapacityCurveDisplay",
     "adjusted_detection_interval",
     "adjusted_detection_score",
+    "assign",
     "calibrate_threshold",
     "capacity_curve",
     "capacity_scorer",
