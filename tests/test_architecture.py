@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "shortlist"
 ROWS = [
     {"exceptions"},
     {"_binomial", "_hashing", "_labels", "_ranking", "_sklearn", "_steady", "_validation"},
-    {"capacity"},
+    {"_fitting", "capacity"},
     {"assignment", "metrics", "thresholds", "theory"},
     {"_decisions"},
     {"classifier"},
