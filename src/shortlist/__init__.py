@@ -14,6 +14,7 @@ from .metrics import (
     capacity_curve,
     capacity_scorer,
 )
+from .multiclass import MulticlassCapacityClassifier
 from .plots import CapacityCurveDisplay
 from .thresholds import CalibratedThreshold, calibrate_threshold, select
 
@@ -25,6 +26,7 @@ __all__ = [
     "CapacityClassifier",
     "CapacityCurve",
     "CapacityCurveDisplay",
+    "MulticlassCapacityClassifier",
     "adjusted_detection_interval",
     "adjusted_detection_score",
     "assign",

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ._sklearn import routing_enabled, slice_fit_params, take_rows
 
 __all__ = [
+    "check_classes",
     "check_cv_option",
     "check_labels",
     "check_trained",
@@ -90,6 +91,15 @@ def check_labels(y: Any) -> NDArray[Any]:
         raise ValueError("Input y contains NaN. Leave out the items without a label.")
     check_classification_targets(y)
     return y
+
+
+def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
+    """Complain when there is nothing to tell apart."""
+    if classes.size < 2:
+        raise ValueError(
+            f"{type(classifier).__name__} needs items of two classes or more, with a positive "
+            f"sample_weight if there is one; got only one class, {classes.tolist()}."
+        )
 
 
 def hold_out(strata: NDArray[np.intp], share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._decisions import CalibrationSample, CapacityDecisionMixin, Decisions, Floats, Mask
 from ._fitting import (
+    check_classes,
     check_cv_option,
     check_labels,
     check_trained,
@@ -325,16 +326,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             return self._learn_no_labels()
         y = check_labels(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else np.unique(y)
-        self._check_classes(self.classes_)
+        check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         return y, is_rare
-
-    def _check_classes(self, classes: NDArray[Any]) -> None:
-        if classes.size < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs items of two classes or more, with a positive "
-                f"sample_weight if there is one; got only one class, {classes.tolist()}."
-            )
 
     def _learn_no_labels(self) -> tuple[None, None]:
         if not self._is_prefit:
@@ -364,7 +358,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self._method = response_method_of(self.estimator, self.response_method)
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
-            self._check_classes(np.unique(y[np.asarray(weights) != 0]))
+            check_classes(self, np.unique(y[np.asarray(weights) != 0]))
         folds = self._folds(X, y, is_rare, routed.splitter.split)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_and_score)(

@@ -18,7 +18,8 @@ from ._solve import solve
 
 __all__ = ["Assignment", "assign", "solve_assignment"]
 
-Segments = Mapping[Any, int] | Sequence[Mapping[Any, int]]
+Limits = Mapping[Any, int | None]
+Segments = Limits | Sequence[Limits]
 
 
 @dataclass(frozen=True)

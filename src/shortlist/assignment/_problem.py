@@ -50,7 +50,7 @@ def check_problem(
     *,
     total: int | None,
     segments: ArrayLike | None,
-    segment_capacities: Mapping[Any, int] | Sequence[Mapping[Any, int]] | None,
+    segment_capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
     case_values: ArrayLike | None,
 ) -> Problem:
     """Check the arguments of :func:`assign`, and say what is wrong with them."""
@@ -150,7 +150,7 @@ def check_limit(name: str, limit: Any) -> int:
 
 def _check_segments(
     segments: ArrayLike | None,
-    capacities: Mapping[Any, int] | Sequence[Mapping[Any, int]] | None,
+    capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
     n: int,
 ) -> tuple[Segmentation, ...]:
     if (segments is None) != (capacities is None):
@@ -172,7 +172,7 @@ def _check_segments(
     )
 
 
-def _check_segmentation(column: NDArray[Any], capacities: Mapping[Any, int]) -> Segmentation:
+def _check_segmentation(column: NDArray[Any], capacities: Mapping[Any, int | None]) -> Segmentation:
     labels, codes = np.unique(column, return_inverse=True)
     given = {
         label: check_limit(f"segment_capacities[{label!r}]", limit)
