@@ -16,10 +16,10 @@ PACKAGE = ROOT / "src" / "shortlist"
 ROWS = [
     {"exceptions"},
     {"_binomial", "_hashing", "_labels", "_ranking", "_sklearn", "_steady", "_validation"},
-    {"capacity"},
-    {"metrics", "thresholds", "theory"},
+    {"_fitting", "capacity"},
+    {"assignment", "metrics", "thresholds", "theory"},
     {"_decisions"},
-    {"classifier"},
+    {"classifier", "multiclass"},
     {"datasets", "plots"},
     {"experiments"},
     {"cli"},
@@ -63,9 +63,11 @@ PUBLIC = {
     f"{module}.{name}": getattr(importlib.import_module(module), name)
     for module in (
         "shortlist",
+        "shortlist.assignment",
         "shortlist.datasets",
         "shortlist.exceptions",
         "shortlist.metrics",
+        "shortlist.multiclass",
         "shortlist.plots",
         "shortlist.theory",
         "shortlist.thresholds",

@@ -4,6 +4,7 @@ Someone can follow up only so many cases. shortlist finds the most rare cases th
 allows, keeps the promise that the capacity holds, and says what more capacity would find.
 """
 
+from .assignment import assign
 from .capacity import Capacity
 from .classifier import CapacityClassifier
 from .metrics import (
@@ -13,6 +14,7 @@ from .metrics import (
     capacity_curve,
     capacity_scorer,
 )
+from .multiclass import MulticlassCapacityClassifier
 from .plots import CapacityCurveDisplay
 from .thresholds import CalibratedThreshold, calibrate_threshold, select
 
@@ -24,8 +26,10 @@ __all__ = [
     "CapacityClassifier",
     "CapacityCurve",
     "CapacityCurveDisplay",
+    "MulticlassCapacityClassifier",
     "adjusted_detection_interval",
     "adjusted_detection_score",
+    "assign",
     "calibrate_threshold",
     "capacity_curve",
     "capacity_scorer",

@@ -22,6 +22,7 @@ __all__ = [
     "check_sample_weight",
     "check_scores",
     "check_seed",
+    "name_rows",
     "warn_user",
 ]
 
@@ -79,7 +80,7 @@ def check_scores(
     # min() propagates NaN and needs no temporary array the size of the scores.
     if array.size and np.isnan(array.min()):
         bad = np.flatnonzero(np.isnan(array))
-        named = _name_rows(bad if rows is None else rows[bad])
+        named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
             f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. "
             "Give these items a score, or leave them out before selecting."
@@ -115,7 +116,8 @@ def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
     return array
 
 
-def _name_rows(rows: NDArray[np.intp]) -> str:
+def name_rows(rows: NDArray[np.intp]) -> str:
+    """Name the first few rows, and count the others."""
     named = ", ".join(str(row) for row in rows[:_MOST_ROWS_NAMED])
     more = rows.size - _MOST_ROWS_NAMED
     return f"row{'s' if rows.size > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")

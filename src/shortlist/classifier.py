@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ._decisions import CalibrationSample, CapacityDecisionMixin, Decisions, Floats, Mask
+from ._fitting import (
+    check_classes,
+    check_cv_option,
+    check_labels,
+    check_trained,
+    fit_and_score,
+    forget,
+    hold_out,
+    holds_out,
+    is_prefit,
+    remember_features,
+    route,
+    router_of,
+    unseen_once,
+)
 from ._labels import find_rare
 from ._ranking import TieKeys
 from ._sklearn import (
@@ -28,9 +39,7 @@ from ._sklearn import (
     n_rows,
     probabilities,
     response_method_of,
-    routing_enabled,
     score_classes,
-    slice_fit_params,
     take_rows,
 )
 from ._validation import check_confidence, check_ids, check_option, check_seed
@@ -212,7 +221,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         -------
         self
         """
-        self._forget()
+        forget(self)
         self._check_params()
         X, y = indexable(X, y)
         ids = check_ids(ids, n_rows(X))
@@ -225,8 +234,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if self._is_prefit:
             samples = self._take_as_it_is(X, is_rare, ids, params)
         else:
-            samples = self._fit_models(X, y, is_rare, ids, self._route(params))
-        self._remember_features()
+            samples = self._fit_models(X, y, is_rare, ids, route(self, params))
+        remember_features(self, self.estimators_[0])
         self._calibrate_on(samples)
         return self
 
@@ -278,18 +287,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         -------
         MetadataRouter
         """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -300,26 +298,12 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
-        for name in list(vars(self)):
-            if name.endswith("_") and not name.startswith("_"):
-                delattr(self, name)
-
     def _check_params(self) -> None:
         check_guarantee(self.guarantee, self.capacity)
         check_option("ties", self.ties, TIES)
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
         check_confidence(self.confidence)
-        if isinstance(self.cv, str) and self.cv != "prefit":
-            raise ValueError(
-                f"cv must be a float, an int, a splitter or 'prefit'; got {self.cv!r}."
-            )
-        if self._holds_out and not 0 < self.cv < 1:
-            raise ValueError(
-                f"cv={self.cv!r} as a float is the share of the data held out for calibration, and "
-                "must lie strictly between 0 and 1. For a number of folds, pass an int."
-            )
+        check_cv_option(self.cv)
         if self.ensemble and (self._holds_out or self._is_prefit):
             raise ValueError(
                 f"ensemble=True keeps one model for each fold, and needs folds; got "
@@ -328,45 +312,23 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     @property
     def _is_prefit(self) -> bool:
-        return isinstance(self.estimator, FrozenEstimator) or (
-            isinstance(self.cv, str) and self.cv == "prefit"
-        )
+        return is_prefit(self.estimator, self.cv)
 
     @property
     def _holds_out(self) -> bool:
-        return isinstance(self.cv, Real) and not isinstance(self.cv, Integral)
+        return holds_out(self.cv)
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
         if self._is_prefit:
-            self._check_trained()
+            check_trained(self.estimator)
         if y is None:
             return self._learn_no_labels()
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and np.isnan(y).any():
-            raise ValueError("Input y contains NaN. Leave out the items without a label.")
-        check_classification_targets(y)
+        y = check_labels(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else np.unique(y)
-        self._check_classes(self.classes_)
+        check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         return y, is_rare
-
-    def _check_trained(self) -> None:
-        try:
-            check_is_fitted(self.estimator)
-        except NotFittedError as error:
-            raise NotFittedError(
-                f"A trained model is needed, and this {type(self.estimator).__name__} is not. Fit "
-                "it first, or drop cv='prefit'. In a search or cross-validation, which copies "
-                "models without what they have learned, wrap it in a FrozenEstimator."
-            ) from error
-
-    def _check_classes(self, classes: NDArray[Any]) -> None:
-        if classes.size < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs items of two classes or more, with a positive "
-                f"sample_weight if there is one; got only one class, {classes.tolist()}."
-            )
 
     def _learn_no_labels(self) -> tuple[None, None]:
         if not self._is_prefit:
@@ -377,11 +339,6 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             raise ValueError("Without labels y, say which label is rare: rare_label=...")
         self.classes_, self.rare_label_ = np.asarray(self.estimator.classes_), self.rare_label
         return None, None
-
-    def _route(self, params: dict[str, Any]) -> Bunch:
-        if routing_enabled():
-            return process_routing(self, "fit", **params)
-        return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
 
     def _take_as_it_is(
         self, X: Any, is_rare: Mask | None, ids: Any, params: dict[str, Any]
@@ -401,19 +358,18 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self._method = response_method_of(self.estimator, self.response_method)
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
-            self._check_classes(np.unique(y[np.asarray(weights) != 0]))
+            check_classes(self, np.unique(y[np.asarray(weights) != 0]))
         folds = self._folds(X, y, is_rare, routed.splitter.split)
         options = {
             "fit_params": routed.estimator.fit,
-            "method": self._method,
-            "rare_label": self.rare_label_,
+            "score": partial(_rare_scores, method=self._method, rare_label=self.rare_label_),
         }
         tasks = [(clone(self.estimator), X, y, train, unseen) for train, unseen in folds]
         if len(tasks) == 1:  # fitted right here; workers would only take longer
-            fitted = [_fit_and_score(*tasks[0], **options)]
+            fitted = [fit_and_score(*tasks[0], **options)]
         else:
             run = Parallel(n_jobs=self.n_jobs)
-            fitted = run(delayed(_fit_and_score)(*task, **options) for task in tasks)
+            fitted = run(delayed(fit_and_score)(*task, **options) for task in tasks)
         keys = self._keys(X, ids)
         samples = [
             self._sample(
@@ -436,16 +392,10 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if self._holds_out:
             self._check_enough_rare(is_rare)
             seed = None if self.random_state is None else self._seed
-            return [_hold_out(is_rare, self.cv, np.random.default_rng(seed))]
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
-        tested = np.concatenate([unseen for _, unseen in folds])
-        if not self.ensemble and np.unique(tested).size < tested.size:
-            raise ValueError(
-                "Pooling out-of-fold scores needs a splitter that tests each row at most once; "
-                f"{self.cv!r} repeats some, which would pass for more data than there are. Use "
-                "ensemble=True, or another splitter."
-            )
-        return folds
+            return [hold_out(is_rare.astype(np.intp), self.cv, np.random.default_rng(seed))]
+        return unseen_once(
+            self.cv, X, y, split_params, once=not self.ensemble, remedy="ensemble=True, or "
+        )
 
     def _check_enough_rare(self, is_rare: Mask) -> None:
         n_rare = int(np.count_nonzero(is_rare))
@@ -455,11 +405,6 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
                 "one part of the data and calibrating on the other takes two of this class and two "
                 "others. Use cv='prefit', or find more items."
             )
-
-    def _remember_features(self) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
 
     # --- deciding -------------------------------------------------------------------------------
 
@@ -510,31 +455,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         return threshold / (1 - threshold) if threshold < 1 else np.inf
 
 
-def _fit_and_score(
-    model: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    unseen: Any,
-    *,
-    fit_params: dict[str, Any],
-    method: str,
-    rare_label: Any,
-) -> tuple[Any, Floats]:
-    """Fit on the training rows, and score the others."""
-    params = slice_fit_params(X, fit_params, indices=train)
-    model.fit(take_rows(X, train), y[train], **params)
-    scores = score_classes(model, take_rows(X, unseen), method=method, rare_label=rare_label)
-    return model, scores.rare
-
-
-def _hold_out(is_rare: Mask, share: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Split rare and common items at random in the same proportion; both parts get some of each."""
-    held_out = np.zeros(is_rare.size, dtype=bool)
-    for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
-        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
-        held_out[rng.permutation(stratum)[:n_held_out]] = True
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+def _rare_scores(model: Any, X: Any, *, method: str, rare_label: Any) -> Floats:
+    return score_classes(model, X, method=method, rare_label=rare_label).rare
 
 
 def _keys_within(keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:

@@ -1,0 +1,166 @@
+"""Splitting, cross-fitting and routing: what every classifier here does before it calibrates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ._sklearn import routing_enabled, slice_fit_params, take_rows
+
+__all__ = [
+    "check_classes",
+    "check_cv_option",
+    "check_labels",
+    "check_trained",
+    "fit_and_score",
+    "forget",
+    "hold_out",
+    "holds_out",
+    "is_prefit",
+    "remember_features",
+    "route",
+    "router_of",
+    "unseen_once",
+]
+
+Rows = NDArray[np.intp]
+
+
+def forget(classifier: Any) -> None:
+    """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
+    for name in list(vars(classifier)):
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(classifier, name)
+
+
+def remember_features(classifier: Any, model: Any) -> None:
+    """Take over the number and names of the features, where the model has them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(classifier, name, getattr(model, name))
+
+
+def check_cv_option(cv: Any) -> None:
+    """Complain about a `cv` that is neither a share, nor folds, nor "prefit"."""
+    if isinstance(cv, str) and cv != "prefit":
+        raise ValueError(f"cv must be a float, an int, a splitter or 'prefit'; got {cv!r}.")
+    if holds_out(cv) and not 0 < cv < 1:
+        raise ValueError(
+            f"cv={cv!r} as a float is the share of the data held out for calibration, and "
+            "must lie strictly between 0 and 1. For a number of folds, pass an int."
+        )
+
+
+def is_prefit(estimator: Any, cv: Any) -> bool:
+    """Tell whether the model is to be taken as it is."""
+    return isinstance(estimator, FrozenEstimator) or (isinstance(cv, str) and cv == "prefit")
+
+
+def holds_out(cv: Any) -> bool:
+    """Tell whether a share of the data is held out."""
+    return isinstance(cv, Real) and not isinstance(cv, Integral)
+
+
+def check_trained(estimator: Any) -> None:
+    """Complain about a model that should be trained and is not."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"A trained model is needed, and this {type(estimator).__name__} is not. Fit "
+            "it first, or drop cv='prefit'. In a search or cross-validation, which copies "
+            "models without what they have learned, wrap it in a FrozenEstimator."
+        ) from error
+
+
+def check_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array without gaps."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise ValueError("Input y contains NaN. Leave out the items without a label.")
+    check_classification_targets(y)
+    return y
+
+
+def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
+    """Complain when there is nothing to tell apart."""
+    if classes.size < 2:
+        raise ValueError(
+            f"{type(classifier).__name__} needs items of two classes or more, with a positive "
+            f"sample_weight if there is one; got only one class, {classes.tolist()}."
+        )
+
+
+def hold_out(strata: NDArray[np.intp], share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Split each stratum at random in the same proportion; both parts get some of each."""
+    held_out = np.zeros(strata.size, dtype=bool)
+    for code in range(int(strata.max()), -1, -1):
+        stratum = np.flatnonzero(strata == code)
+        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
+        held_out[rng.permutation(stratum)[:n_held_out]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def unseen_once(
+    cv: Any, X: Any, y: Any, split_params: dict[str, Any], *, remedy: str = "", once: bool = True
+) -> list[tuple[Any, Any]]:
+    """Return the folds of a splitter; if their scores will be pooled, each row comes up once."""
+    folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
+    tested = np.concatenate([unseen for _, unseen in folds])
+    if once and np.unique(tested).size < tested.size:
+        raise ValueError(
+            "Pooling out-of-fold scores needs a splitter that tests each row at most once; "
+            f"{cv!r} repeats some, which would pass for more data than there are. Use "
+            f"{remedy}another splitter."
+        )
+    return folds
+
+
+def fit_and_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    unseen: Any,
+    *,
+    fit_params: dict[str, Any],
+    score: Callable[[Any, Any], NDArray[np.floating]],
+) -> tuple[Any, NDArray[np.floating]]:
+    """Fit on the training rows, and score the others."""
+    params = slice_fit_params(X, fit_params, indices=train)
+    model.fit(take_rows(X, train), y[train], **params)
+    return model, score(model, take_rows(X, unseen))
+
+
+def route(classifier: Any, params: dict[str, Any]) -> Bunch:
+    """Send the extra arguments of `fit` to the model and the splitter."""
+    if routing_enabled():
+        return process_routing(classifier, "fit", **params)
+    return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
+
+
+def router_of(classifier: Any) -> MetadataRouter:
+    """Return the routing of metadata: to the model's `fit` and the splitter's `split`."""
+    return (
+        MetadataRouter(owner=classifier)
+        .add_self_request(classifier)
+        .add(
+            estimator=classifier.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        .add(
+            splitter=classifier.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+    )

@@ -1,0 +1,247 @@
+"""`assign`: the best column for each row within the limits of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._hashing import keys_by_id
+from .._validation import check_ids, check_seed
+from ._fixed_point import to_fixed_point
+from ._highs import solve_with_highs
+from ._problem import Problem, Segmentation, check_problem
+from ._solve import solve
+
+__all__ = ["Assignment", "assign", "solve_assignment"]
+
+Limits = Mapping[Any, int | None]
+Segments = Limits | Sequence[Limits]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The best assignment, and prices that prove it; made by :func:`solve_assignment`.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (n_rows,)
+        The column chosen for each row; 0 is "leave it".
+    value : float
+        Sum of the chosen values (times the case values).
+    prices : ndarray of shape (n_columns - 1,)
+        What one more unit of each column's capacity is worth; 0 where the capacity is not
+        used up.
+    total_price : float
+        The same for the total.
+    segment_prices : dict, or list of dicts
+        The same for each segment; a list where several segmentations cross.
+    bound : float
+        By these prices, no assignment within the limits is worth more. It equals `value` up to
+        rounding, unless segmentations cross, where a gap may remain between whole and split rows.
+    """
+
+    columns: NDArray[np.int64]
+    value: float
+    prices: NDArray[np.float64]
+    total_price: float
+    segment_prices: dict[Any, float] | list[dict[Any, float]]
+    bound: float
+
+
+def assign(
+    values: ArrayLike,
+    capacities: Sequence[int | None],
+    *,
+    total: int | None = None,
+    segments: ArrayLike | None = None,
+    segment_capacities: Segments | None = None,
+    case_values: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+) -> NDArray[np.int64]:
+    """Choose a column for each row so that the chosen values sum to the most within the limits.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows, m + 1)
+        What each column is worth for each row. Column 0 is "leave it", and has no limit. A row is
+        given another column only if that is worth more. Minus infinity forbids a column.
+    capacities : sequence of m ints
+        How many rows may get each of the other columns; `None` is no limit.
+    total : int, default=None
+        How many rows may get any of the other columns.
+    segments : array-like of shape (n_rows,) or (n_rows, q), default=None
+        A segment for each row: a region, a team, a product; or q of them, in a column each.
+    segment_capacities : dict or list of q dicts, default=None
+        How many rows of each segment may get any of the other columns. A segment that is not
+        named has no limit.
+    case_values : array-like of shape (n_rows,), default=None
+        An amount at stake for each row, which multiplies its values.
+    ids : array-like of shape (n_rows,), default=None
+        Identifiers that break ties, by a keyed hash; row positions when absent.
+    random_state : int, RandomState instance or None, default=None
+        Key of the hash; `None` is a fixed key.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+        The column chosen for each row: an exact optimum.
+
+    See Also
+    --------
+    shortlist.assignment.solve_assignment : The same, with prices that prove the optimum.
+
+    Notes
+    -----
+    Values are compared as whole multiples of 2⁻⁴⁶ times the largest difference to column 0, which
+    keeps whole numbers exact. Columns, one segmentation and a total form a network, and are solved
+    by successive best paths in time about proportional to the rows, plus (segments × columns +
+    columns²) for each flag. Several segmentations that cross are no network; they are handed to
+    SciPy's HiGHS as a mixed-integer program, which takes far longer.
+
+    Examples
+    --------
+    Both rows prefer column 1, which has room for one; the second has the better alternative:
+
+    >>> from shortlist import assign
+    >>> assign([[0, 5, 1], [0, 6, 4]], [1, 1]).tolist()
+    [1, 2]
+    >>> assign([[0, 5, 1], [0, 6, 4]], [1, 1], total=1).tolist()
+    [0, 1]
+
+    Ten and two are at stake, and each region has one inspector:
+
+    >>> assign(
+    ...     [[0, 0.5], [0, 0.6], [0, 0.1]],
+    ...     [None],
+    ...     case_values=[10, 2, 2],
+    ...     segments=["north", "north", "south"],
+    ...     segment_capacities={"north": 1, "south": 1},
+    ... ).tolist()
+    [1, 0, 1]
+    """
+    problem = check_problem(
+        values,
+        capacities,
+        total=total,
+        segments=segments,
+        segment_capacities=segment_capacities,
+        case_values=case_values,
+    )
+    return _solve(problem, ids, random_state).columns
+
+
+def solve_assignment(
+    values: ArrayLike,
+    capacities: Sequence[int | None],
+    *,
+    total: int | None = None,
+    segments: ArrayLike | None = None,
+    segment_capacities: Segments | None = None,
+    case_values: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+) -> Assignment:
+    """Do what :func:`~shortlist.assign` does, and return prices that prove the optimum as well.
+
+    A row that is worth strictly more in one column than in all others, after paying the prices,
+    has that column in every optimum. No assignment is worth more than the prices' `bound`.
+
+    Parameters
+    ----------
+    values, capacities, total, segments, segment_capacities, case_values, ids, random_state
+        As for :func:`~shortlist.assign`.
+
+    Returns
+    -------
+    Assignment
+        With `columns`, `value`, `prices`, `total_price`, `segment_prices` and `bound`.
+
+    Examples
+    --------
+    One more place in column 1 is worth 3, as the third row would take it:
+
+    >>> from shortlist.assignment import solve_assignment
+    >>> found = solve_assignment([[0, 5, 1], [0, 6, 4], [0, 3, 0]], [1, 1])
+    >>> found.columns.tolist(), found.value, found.bound
+    ([1, 2, 0], 9.0, 9.0)
+    >>> found.prices.tolist()
+    [3.0, 0.0]
+    """
+    problem = check_problem(
+        values,
+        capacities,
+        total=total,
+        segments=segments,
+        segment_capacities=segment_capacities,
+        case_values=case_values,
+    )
+    found = _solve(problem, ids, random_state)
+    named = [
+        dict(zip(part.labels.tolist(), prices.tolist(), strict=True))
+        for part, prices in zip(problem.segmentations, found.segment_prices, strict=True)
+    ]
+    return Assignment(
+        columns=found.columns,
+        value=_value(problem, found.columns),
+        prices=found.class_prices,
+        total_price=found.total_price,
+        segment_prices=named if len(named) > 1 else (named[0] if named else {}),
+        bound=_bound(problem, found),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    columns: NDArray[np.int64]
+    class_prices: NDArray[np.float64]
+    segment_prices: list[NDArray[np.float64]]
+    total_price: float
+
+
+def _solve(problem: Problem, ids: ArrayLike | None, random_state: Any) -> _Found:
+    keys = keys_by_id(check_ids(ids, problem.n_rows), seed=check_seed(random_state))
+    if len(problem.segmentations) > 1:
+        found = solve_with_highs(problem)
+        return _Found(found.columns, found.class_prices, found.segment_prices, found.total_price)
+    scale = to_fixed_point(problem.gains)
+    part = problem.segmentations[0] if problem.segmentations else _one_segment(problem.n_rows)
+    solution = solve(
+        scale.to_integers(problem.gains),
+        class_limits=problem.class_limits,
+        segment_of=part.codes,
+        segment_limits=part.limits,
+        total=problem.total,
+        tie_keys=keys,
+    )
+    by_segment = [scale.to_floats(solution.segment_prices)] if problem.segmentations else []
+    return _Found(
+        solution.columns,
+        scale.to_floats(solution.class_prices),
+        by_segment,
+        float(scale.to_floats(solution.total_price)),
+    )
+
+
+def _one_segment(n_rows: int) -> Segmentation:
+    return Segmentation(np.array([0]), np.zeros(n_rows, dtype=np.intp), np.array([n_rows]))
+
+
+def _value(problem: Problem, columns: NDArray[np.int64]) -> float:
+    flagged = np.flatnonzero(columns)
+    return float(problem.left_alone.sum() + problem.gains[flagged, columns[flagged] - 1].sum())
+
+
+def _bound(problem: Problem, found: _Found) -> float:
+    """Return the dual value: all capacities at their prices, and what the rows keep."""
+    surplus = problem.gains - found.class_prices - found.total_price
+    paid = problem.class_limits @ found.class_prices + problem.total * found.total_price
+    for part, prices in zip(problem.segmentations, found.segment_prices, strict=True):
+        surplus -= prices[part.codes, np.newaxis]
+        paid += part.limits @ prices
+    kept = np.maximum(surplus.max(axis=1, initial=0.0), 0.0)
+    return float(problem.left_alone.sum() + paid + kept.sum())

@@ -1,0 +1,76 @@
+"""Families of limits that cross, by SciPy's HiGHS: a mixed-integer program, and its relaxation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from ._problem import Problem
+
+__all__ = ["HighsSolution", "solve_with_highs"]
+
+
+class HighsSolution(NamedTuple):
+    """The chosen columns; prices of classes, of each segmentation, and of the total."""
+
+    columns: NDArray[np.int64]
+    class_prices: NDArray[np.float64]
+    segment_prices: list[NDArray[np.float64]]
+    total_price: float
+
+
+def solve_with_highs(problem: Problem) -> HighsSolution:
+    """Solve any problem in whole numbers; the prices are those of the relaxation."""
+    rows, classes = np.nonzero(np.isfinite(problem.gains) & (problem.gains > 0))
+    gains = problem.gains[rows, classes]
+    columns = np.zeros(problem.n_rows, dtype=np.int64)
+    limits, limit = _limits(problem, rows, classes)
+    if not rows.size:
+        return _priced(problem, columns, np.zeros(limit.size - problem.n_rows))
+    scale = gains.max()  # HiGHS measures with absolute tolerances
+    found = milp(
+        -gains / scale,
+        integrality=np.ones(rows.size),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(limits, -np.inf, limit),
+        options={"mip_rel_gap": 0},
+    )
+    if found.x is None:
+        raise RuntimeError(f"HiGHS found no assignment: {found.message}")
+    flagged = found.x > 0.5
+    columns[rows[flagged]] = classes[flagged] + 1
+    relaxed = linprog(-gains / scale, A_ub=limits, b_ub=limit, bounds=(0, None), method="highs")
+    prices = np.maximum(-relaxed.ineqlin.marginals[problem.n_rows :], 0) * scale
+    return _priced(problem, columns, prices)
+
+
+def _limits(
+    problem: Problem, rows: NDArray[np.intp], classes: NDArray[np.intp]
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """Write each limit as a row over the candidate flags: rows, classes, total, segments."""
+    families = [
+        (rows, np.ones(problem.n_rows)),
+        (classes, problem.class_limits),
+        (np.zeros_like(rows), np.array([problem.total])),
+        *((part.codes[rows], part.limits) for part in problem.segmentations),
+    ]
+    flags = np.arange(rows.size)
+    blocks = [
+        sparse.coo_array((np.ones(rows.size), (group, flags)), shape=(limit.size, rows.size))
+        for group, limit in families
+    ]
+    limit = np.concatenate([limit for _, limit in families]).astype(np.float64)
+    return sparse.csr_array(sparse.vstack(blocks)), limit
+
+
+def _priced(
+    problem: Problem, columns: NDArray[np.int64], prices: NDArray[np.float64]
+) -> HighsSolution:
+    m = problem.class_limits.size
+    sizes = [part.limits.size for part in problem.segmentations]
+    by_segment = np.split(prices[m + 1 :], np.cumsum(sizes)[:-1]) if sizes else []
+    return HighsSolution(columns, prices[:m], by_segment, float(prices[m]))

@@ -1,0 +1,183 @@
+"""An assignment problem: values, limits and segments, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import name_rows
+from ..exceptions import CapacityError, CapacityTypeError
+
+__all__ = ["Problem", "Segmentation", "check_limit", "check_problem"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Which segment each row belongs to, and how many flags each segment allows."""
+
+    labels: NDArray[Any]
+    codes: NDArray[np.intp]
+    limits: Ints
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Gains over the column "leave it" of shape (n, m), and the limits that they meet."""
+
+    gains: Floats
+    left_alone: Floats
+    class_limits: Ints
+    total: int
+    segmentations: tuple[Segmentation, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.gains)
+
+
+def check_problem(
+    values: ArrayLike,
+    capacities: Sequence[int | None],
+    *,
+    total: int | None,
+    segments: ArrayLike | None,
+    segment_capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
+    case_values: ArrayLike | None,
+) -> Problem:
+    """Check the arguments of :func:`assign`, and say what is wrong with them."""
+    table = _check_values(values)
+    n, m = table.shape[0], table.shape[1] - 1
+    limits = _check_capacities(capacities, n, m)
+    return Problem(
+        *_gains(table, _check_case_values(case_values, n)),
+        limits,
+        n if total is None else min(check_limit("total", total), n),
+        _check_segments(segments, segment_capacities, n),
+    )
+
+
+def _check_values(values: ArrayLike) -> Floats:
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] < 1:
+        raise ValueError(
+            "values must be a table with a row for each item and a column for each option, the "
+            f"first of them 'leave it'; got shape {table.shape}."
+        )
+    bad = ~(table < np.inf)  # NaN and plus infinity
+    bad[:, 0] |= np.isneginf(table[:, 0])
+    rows = np.flatnonzero(bad.any(axis=1))
+    if rows.size:
+        raise ValueError(
+            f"values must be finite, or -inf to forbid a column other than 0; found others at "
+            f"{name_rows(rows)}. NaN and +inf cannot be summed: give these items a number."
+        )
+    return table
+
+
+def _check_case_values(case_values: ArrayLike | None, n: int) -> Floats | None:
+    if case_values is None:
+        return None
+    amounts = np.asarray(case_values, dtype=np.float64)
+    if amounts.shape != (n,) or not np.all(np.isfinite(amounts)) or np.any(amounts < 0):
+        raise ValueError(
+            f"case_values must be one finite number >= 0 for each of the {n} rows; got shape "
+            f"{amounts.shape}."
+        )
+    return amounts
+
+
+def _gains(table: Floats, amounts: Floats | None) -> tuple[Floats, Floats]:
+    left_alone = table[:, 0]
+    with np.errstate(over="ignore"):
+        gains = table[:, 1:] - left_alone[:, np.newaxis]
+        if amounts is not None:
+            forbidden = np.isneginf(gains)
+            gains = np.where(forbidden, 0.0, gains) * amounts[:, np.newaxis]
+            gains[forbidden] = -np.inf
+            left_alone = left_alone * amounts
+    overflown = np.isinf(gains) != np.isinf(table[:, 1:])
+    if np.any(overflown) or not np.all(np.isfinite(left_alone)):
+        raise ValueError(
+            "values lie too far apart for floating point: their differences, times case_values, "
+            "exceed 1e308. Divide them by a constant; the best assignment stays the same."
+        )
+    return gains, left_alone
+
+
+def _check_capacities(capacities: Sequence[int | None], n: int, m: int) -> Ints:
+    try:
+        given = list(capacities)
+    except TypeError:
+        raise CapacityTypeError(
+            f"capacities must be a sequence of {m} whole numbers, one for each column of values "
+            f"after the first; got {capacities!r}."
+        ) from None
+    if len(given) != m:
+        raise CapacityError(
+            f"capacities must have one entry for each of the {m} columns of values after the "
+            f"first, which is the unlimited 'leave it'; got {len(given)}."
+        )
+    limits = [
+        n if limit is None else min(check_limit(f"capacities[{j}]", limit), n)
+        for j, limit in enumerate(given)
+    ]
+    return np.array(limits, dtype=np.int64)
+
+
+def check_limit(name: str, limit: Any) -> int:
+    """Return a limit as a whole number that is not negative."""
+    try:
+        if isinstance(limit, (bool, np.bool_)):
+            raise TypeError
+        whole = operator.index(limit)
+    except TypeError:
+        raise CapacityTypeError(
+            f"{name} must be a whole number such as 50, or None for no limit; got {limit!r}."
+        ) from None
+    if whole < 0:
+        raise CapacityError(f"{name} must not be negative; got {whole}.")
+    return whole
+
+
+def _check_segments(
+    segments: ArrayLike | None,
+    capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
+    n: int,
+) -> tuple[Segmentation, ...]:
+    if (segments is None) != (capacities is None):
+        given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
+        raise ValueError(f"{given} was given without {missing}; pass both, or neither.")
+    if segments is None or capacities is None:
+        return ()
+    table = np.asarray(segments)
+    columns = [table] if isinstance(capacities, Mapping) else list(table.T)
+    several = [capacities] if isinstance(capacities, Mapping) else list(capacities)
+    if any(column.shape != (n,) for column in columns) or len(columns) != len(several):
+        raise ValueError(
+            f"segments must name one segment for each of the {n} rows, with a dict as "
+            "segment_capacities; or be a table with a column for each of a list of dicts. Got "
+            f"shape {table.shape} with {len(several)} dict{'s' if len(several) > 1 else ''}."
+        )
+    return tuple(
+        _check_segmentation(column, limits) for column, limits in zip(columns, several, strict=True)
+    )
+
+
+def _check_segmentation(column: NDArray[Any], capacities: Mapping[Any, int | None]) -> Segmentation:
+    labels, codes = np.unique(column, return_inverse=True)
+    given = {
+        label: check_limit(f"segment_capacities[{label!r}]", limit)
+        for label, limit in capacities.items()
+        if limit is not None
+    }
+    limits = [min(given.get(label, column.size), column.size) for label in labels.tolist()]
+    return Segmentation(labels, codes, np.array(limits, dtype=np.int64))

@@ -1,0 +1,82 @@
+"""Laws of the joint rule: however posteriors tie, no capacity is exceeded where none may be."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_array_equal
+
+from shortlist.multiclass._calibrate import JointSample, plug_in_rule
+from shortlist.multiclass._capacities import Ratios
+from shortlist.multiclass._rule import to_units
+
+coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
+ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))
+
+
+@st.composite
+def samples(draw):
+    """Draw calibration items with ties, and limits for them."""
+    n, m = draw(st.integers(1, 30)), draw(st.integers(1, 4))
+    n_segments = draw(st.integers(1, 3))
+    gains = draw(hnp.arrays(np.float64, (n, m), elements=coarse | st.floats(-2, 2)))
+    segments = draw(hnp.arrays(np.intp, n, elements=st.integers(0, n_segments - 1)))
+    keys = draw(st.none() | hnp.arrays(np.float64, n, elements=st.floats(0, 1, exclude_max=True)))
+    sample = JointSample(gains, np.zeros(n), segments, keys, False)
+    limits = Ratios(
+        draw(st.lists(ratios, min_size=m, max_size=m)),
+        draw(ratios),
+        draw(st.lists(ratios, min_size=n_segments, max_size=n_segments)),
+    )
+    return sample, limits
+
+
+def choose(rule, sample):
+    """Apply a rule to a sample."""
+    return rule.choose(to_units(sample.gains, rule.scale, sample.keys), sample.segments)
+
+
+@given(samples())
+def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
+    """By class, by segment and in total, with ties and with hashed ties."""
+    sample, limits = drawn
+    columns = choose(plug_in_rule(sample, limits), sample)
+    n = len(sample)
+    for j, ratio in enumerate(limits.classes):
+        assert ratio is None or (columns == j + 1).sum() <= ratio * n
+    assert limits.total is None or (columns > 0).sum() <= limits.total * n
+    for s, ratio in enumerate(limits.segments):
+        own = sample.segments == s
+        assert ratio is None or (columns[own] > 0).sum() <= ratio * own.sum()
+
+
+@given(samples(), st.data())
+def test_items_are_decided_one_at_a_time(drawn, data):
+    """Neither the batch nor the order plays a part."""
+    sample, limits = drawn
+    rule = plug_in_rule(sample, limits)
+    row = data.draw(st.integers(0, len(sample) - 1))
+    alone = choose(rule, sample.take(np.array([row])))
+    assert_array_equal(alone, choose(rule, sample)[[row]])
+
+
+@given(samples())
+def test_only_strict_gains_are_flagged(drawn):
+    """Without the hash, nothing is flagged that is not worth more than leaving it alone."""
+    sample, limits = drawn
+    if sample.keys is None:
+        flagged = np.flatnonzero(choose(plug_in_rule(sample, limits), sample))
+        assert (sample.gains[flagged].max(axis=1, initial=-1) > 0).all()
+
+
+@given(samples())
+def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
+    """Prices belong to the sample as a set."""
+    sample, limits = drawn
+    rule = plug_in_rule(sample, limits)
+    reversed_rule = plug_in_rule(sample.take(np.arange(len(sample))[::-1]), limits)
+    assert_array_equal(rule.class_prices, reversed_rule.class_prices)
+    assert_array_equal(rule.segment_prices, reversed_rule.segment_prices)
+    assert rule.total_price == reversed_rule.total_price
