@@ -136,6 +136,18 @@ VALUES = np.zeros((3, 3))
             "one segment for each of the 3 rows",
         ),
         (
+            lambda: assign(VALUES, [1, 1], segments=[1, 1, 2], segment_capacities={1: 1}),
+            CapacityError,
+            "segments holds 2, for which there is no limit",
+        ),
+        (
+            lambda: assign(
+                VALUES, [1, 1], segments=np.array([1, "a", 2], object), segment_capacities={1: 1}
+            ),
+            ValueError,
+            "of one type",
+        ),
+        (
             lambda: assign(VALUES, [1, 1], segments=[1, 1, 2], segment_capacities={1: -1}),
             CapacityError,
             r"segment_capacities\[1\]",

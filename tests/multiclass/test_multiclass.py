@@ -1,6 +1,7 @@
 """MulticlassCapacityClassifier: several capacities, one rule."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
+from shortlist.multiclass._rule import to_units
+from shortlist.thresholds._guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
 
@@ -193,6 +196,20 @@ def test_too_few_items_for_the_promise_flag_nothing_and_warn(rng):
     with pytest.warns(InsufficientCalibrationWarning, match=r"class 2 \(needs \d+ items, got 150"):
         model = fitted(X, y, guarantee="confident", capacities={1: Capacity.fraction(0.2), **TWO})
     assert not (model.predict(X) == 2).any()
+
+
+def test_a_class_without_enough_items_does_not_compete(items):
+    """Its items are free for the others, in calibration as in use, so that no cut is too low."""
+    X, y, new = items
+    tiny = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.0001)}
+    with pytest.warns(InsufficientCalibrationWarning, match="class 2"):
+        model = fitted(X, y, guarantee="confident", capacities=tiny)
+    rule = model._rule
+    half = np.random.default_rng(0).permutation(2_000)[1_000:]
+    sample = model._calibration_sample.take(half)
+    flagged = rule.choose(to_units(sample.gains, rule.scale, None), sample.segments)
+    assert (flagged == 1).sum() <= confident_k(1_000, Fraction(1, 50), error=0.05 / 2)
+    assert not (model.predict(new) == 2).any()
 
 
 def test_confident_multiples_cover_the_unknown_prevalence(items):

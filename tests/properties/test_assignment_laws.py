@@ -1,5 +1,7 @@
 """Laws of the assignment, for instances that nobody imagined: random, tied and degenerate."""
 
+from itertools import product
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def instances(draw):
     problem["total"] = draw(limits)
     if draw(st.booleans()):
         problem["segments"] = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 3)))
-        problem["segment_capacities"] = {s: draw(st.integers(0, 4)) for s in range(3)}
+        problem["segment_capacities"] = {s: draw(limits) for s in range(4)}
     if draw(st.booleans()):
         problem["case_values"] = draw(hnp.arrays(np.float64, n, elements=st.integers(0, 3)))
     return problem
@@ -137,3 +139,26 @@ def test_the_arguments_are_left_as_they_were(instance):
     before = instance["values"].copy()
     assign(**instance)
     assert_array_equal(before, instance["values"])
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_crossing_segments_are_solved_to_the_optimum(data):
+    """Against all assignments there are, on instances small enough to list them."""
+    n, m = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))
+    values = data.draw(hnp.arrays(np.float64, (n, m + 1), elements=tied))
+    segments = data.draw(hnp.arrays(np.int64, (n, 2), elements=st.integers(0, 1)))
+    some = st.integers(0, 2)
+    instance = {
+        "values": values,
+        "capacities": data.draw(st.lists(some, min_size=m, max_size=m)),
+        "total": data.draw(st.integers(0, 4)),
+        "segments": segments,
+        "segment_capacities": [{0: data.draw(some), 1: data.draw(some)} for _ in range(2)],
+    }
+    problem, found = check(instance), solve_assignment(**instance)
+    assert counts_within(problem, found.columns)
+    everything = (np.array(columns) for columns in product(range(m + 1), repeat=n))
+    best = max(_value(problem, c) for c in everything if counts_within(problem, c))
+    assert abs(found.value - best) <= 1e-9
+    assert found.bound >= found.value - 1e-9

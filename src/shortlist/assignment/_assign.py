@@ -77,8 +77,8 @@ def assign(
     segments : array-like of shape (n_rows,) or (n_rows, q), default=None
         A segment for each row: a region, a team, a product; or q of them, in a column each.
     segment_capacities : dict or list of q dicts, default=None
-        How many rows of each segment may get any of the other columns. A segment that is not
-        named has no limit.
+        How many rows of each segment may get any of the other columns; `None` is no limit. Every
+        segment that occurs must be named.
     case_values : array-like of shape (n_rows,), default=None
         An amount at stake for each row, which multiplies its values.
     ids : array-like of shape (n_rows,), default=None

@@ -39,9 +39,11 @@ def solve_with_highs(problem: Problem) -> HighsSolution:
         constraints=LinearConstraint(limits, -np.inf, limit),
         options={"mip_rel_gap": 0},
     )
-    if found.x is None:
-        raise RuntimeError(f"HiGHS found no assignment: {found.message}")
+    if found.status != 0:
+        raise RuntimeError(f"HiGHS found no best assignment: {found.message}")
     flagged = found.x > 0.5
+    if np.any(limits @ flagged > limit):
+        raise RuntimeError("HiGHS returned an assignment beyond the limits, which is not used.")
     columns[rows[flagged]] = classes[flagged] + 1
     relaxed = linprog(-gains / scale, A_ub=limits, b_ub=limit, bounds=(0, None), method="highs")
     prices = np.maximum(-relaxed.ineqlin.marginals[problem.n_rows :], 0) * scale

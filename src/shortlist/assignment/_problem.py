@@ -173,11 +173,22 @@ def _check_segments(
 
 
 def _check_segmentation(column: NDArray[Any], capacities: Mapping[Any, int | None]) -> Segmentation:
-    labels, codes = np.unique(column, return_inverse=True)
+    try:
+        labels, codes = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            "segments must be of one type, all numbers or all texts, so that they can be sorted."
+        ) from error
     given = {
-        label: check_limit(f"segment_capacities[{label!r}]", limit)
+        label: None if limit is None else check_limit(f"segment_capacities[{label!r}]", limit)
         for label, limit in capacities.items()
-        if limit is not None
     }
-    limits = [min(given.get(label, column.size), column.size) for label in labels.tolist()]
+    unknown = [label for label in labels.tolist() if label not in given]
+    if unknown:
+        raise CapacityError(
+            f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
+            "segment_capacities. Name these segments; None is no limit."
+        )
+    in_order = [given[label] for label in labels.tolist()]
+    limits = [column.size if limit is None else min(limit, column.size) for limit in in_order]
     return Segmentation(labels, codes, np.array(limits, dtype=np.int64))

@@ -133,10 +133,13 @@ def confident_rule(
     """
     shuffled = rng.permutation(len(sample))
     half = len(sample) // 2
-    rule = plug_in_rule(sample.take(shuffled[:half]), ratios)
     unseen = sample.take(shuffled[half:])
-    units = to_units(unseen.gains, rule.scale, unseen.keys)
     share = error / max(ratios.n_limits, 1)
+    # A class that cannot be promised anything must not compete, neither here nor later.
+    rule = plug_in_rule(
+        sample.take(shuffled[:half]), _without_hopeless(ratios, len(unseen), error=share)
+    )
+    units = to_units(unseen.gains, rule.scale, unseen.keys)
     found = rule.margins(units, unseen.segments)
     cut_at = _Cuts(share)
     class_cuts = [
@@ -160,6 +163,15 @@ def confident_rule(
         segment_cuts=np.array(segment_cuts, dtype=np.int64),
         total_cut=total_cut,
     )
+
+
+def _without_hopeless(ratios: Ratios, n: int, *, error: float) -> Ratios:
+    """Close the classes for which `n` items are too few."""
+    classes = [
+        Fraction(0) if ratio is not None and confident_k(n, ratio, error=error) < 0 else ratio
+        for ratio in ratios.classes
+    ]
+    return replace(ratios, classes=classes)
 
 
 def _surplus_by_segment(
