@@ -198,7 +198,7 @@ class RateAlarm:
         -------
         RateAlarm
         """
-        check_state(state, ["RateAlarm"])
+        check_state(state, ["RateAlarm"], {"capacity", "options", "real"})
         side, error, prevalence = state["options"]
         capacity = unpack_capacity(state["capacity"])
         made = cls(capacity, side=side, error=error, prevalence=prevalence)

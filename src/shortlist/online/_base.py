@@ -20,6 +20,7 @@ from ._time import check_times, seconds
 __all__ = ["Controller"]
 
 Clock = Callable[[], Any]
+_KEYS = {"capacity", "options", "now", "n_items", "pending", "answers", "scale", "arrays"}
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -250,7 +251,7 @@ class Controller:
             Of the class that is named in the state.
         """
         known = {kind.__name__: kind for kind in (cls, *_subclasses(cls))}
-        check_state(state, known)
+        check_state(state, known, _KEYS)
         made: Any = object.__new__(known[state["controller"]])
         made._clock = clock
         made._capacity = unpack_capacity(state["capacity"])

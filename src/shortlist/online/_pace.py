@@ -314,7 +314,8 @@ def pace_step(
     caught: Any,
 ) -> tuple[int, float]:
     """Decide one item, or only watch it; return the code of the reason and the threshold."""
-    moment = (at - real[ORIGIN]) / real[LENGTH]
+    # Beyond 2**53 a float knows no fractions, and a whole number no room.
+    moment = min(max((at - real[ORIGIN]) / real[LENGTH], -9e15), 9e15)
     period = int(np.floor(moment))
     phase = moment - period
     if not whole[BEGUN] or period > whole[PERIOD]:

@@ -54,16 +54,24 @@ class Replay:
     flagged: NDArray[np.bool_]
 
     @property
+    def adjusted_detections(self) -> NDArray[np.float64]:
+        """Detections per period, once overruns have been paid for."""
+        return self.detections * _processed(self.flags, self.capacity)
+
+    @property
+    def fixed_adjusted_detections(self) -> NDArray[np.float64]:
+        """The same for the fixed threshold."""
+        return self.fixed_detections * _processed(self.fixed_flags, self.capacity)
+
+    @property
     def relative_detection(self) -> float:
-        """Detections after paying for overruns, relative to the oracle's, over all periods."""
-        return _relative(self.detections, self.flags, self.capacity, self.oracle_detections)
+        """Adjusted detections relative to the oracle's, over all periods."""
+        return float(self.adjusted_detections.sum() / max(self.oracle_detections.sum(), 1))
 
     @property
     def fixed_relative_detection(self) -> float:
         """The same for the fixed threshold."""
-        return _relative(
-            self.fixed_detections, self.fixed_flags, self.capacity, self.oracle_detections
-        )
+        return float(self.fixed_adjusted_detections.sum() / max(self.oracle_detections.sum(), 1))
 
     @property
     def overrun_share(self) -> float:
@@ -71,9 +79,11 @@ class Replay:
         return float(np.mean(self.flags > self.capacity))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the table by column, as plain lists; `flagged` is left out."""
+        """Return the table by column, as plain lists; NaN is None, and `flagged` is left out."""
         columns = [name for name in self.__dataclass_fields__ if name != "flagged"]
-        return {name: getattr(self, name).tolist() for name in columns}
+        table = {name: getattr(self, name).tolist() for name in columns}
+        table["score"] = [None if np.isnan(score) else score for score in table["score"]]
+        return table
 
 
 def replay(
@@ -221,12 +231,3 @@ def _by_arrival(tied: NDArray[np.intp]) -> NDArray[np.float64]:
 def _processed(flags: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the share of flags that can be followed up."""
     return np.minimum(1.0, capacity / np.maximum(flags, 1))
-
-
-def _relative(
-    detections: NDArray[np.int64],
-    flags: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    oracle: NDArray[np.int64],
-) -> float:
-    return float((detections * _processed(flags, capacity)).sum() / max(oracle.sum(), 1))

@@ -46,7 +46,7 @@ def unpack_capacity(packed: list[Any]) -> Capacity:
     return Capacity(kind, Fraction(value) if isinstance(value, str) else value, per)
 
 
-def check_state(state: Any, known: Iterable[str]) -> None:
+def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
     """Complain about anything that is not the state of one of the known controllers."""
     if not isinstance(state, dict) or state.get("format") != "shortlist.online":
         raise ValueError(
@@ -63,3 +63,5 @@ def check_state(state: Any, known: Iterable[str]) -> None:
             f"state belongs to a {state.get('controller')!r}; here {sorted(known)} can be read. "
             "Controller.from_state reads all of them."
         )
+    if missing := keys - state.keys():
+        raise ValueError(f"state is incomplete: {sorted(missing)} are missing.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +10,12 @@ from numpy.typing import NDArray
 
 __all__ = ["check_times", "seconds"]
 
+_FARTHEST = 1e15  # thirty million years: what lies beyond is a mistake
+
 
 def seconds(at: Any) -> float:
     """Return a moment in seconds; a datetime without a time zone is taken as UTC."""
-    if type(at) is float and math.isfinite(at):  # the common case, kept short
+    if type(at) is float and -_FARTHEST <= at <= _FARTHEST:  # the common case, kept short
         return at
     if isinstance(at, datetime):
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
@@ -27,8 +28,8 @@ def seconds(at: Any) -> float:
             f"at must be seconds or a datetime; got {at!r} of type {type(at).__name__}."
         )
     moment = float(at)
-    if not math.isfinite(moment):
-        raise ValueError(f"at must be a finite number of seconds; got {at!r}.")
+    if not -_FARTHEST <= moment <= _FARTHEST:
+        raise ValueError(f"at must be a number of seconds within {_FARTHEST:g}; got {at!r}.")
     return moment
 
 
@@ -42,6 +43,6 @@ def check_times(at: Any, n: int) -> NDArray[np.float64]:
     if moments.dtype.kind not in "fiu":
         return np.array([seconds(moment) for moment in moments])
     moments = moments.astype(np.float64)
-    if not np.all(np.isfinite(moments)):
-        raise ValueError("at must hold finite numbers of seconds only.")
+    if not np.all(np.abs(moments) <= _FARTHEST):
+        raise ValueError(f"at must hold numbers of seconds within {_FARTHEST:g}, and no NaN.")
     return moments

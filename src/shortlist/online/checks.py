@@ -124,6 +124,7 @@ def check_foreign_states_are_refused(make: Make) -> None:
     state = make().state()
     for wrong in ({"version": 99}, {"format": "?"}, {"controller": "Unknown"}):
         _must_raise(Controller.from_state, {**state, **wrong})
+    _must_raise(Controller.from_state, {key: state[key] for key in state if key != "arrays"})
 
 
 def check_bad_input_changes_nothing(make: Make) -> None:
@@ -136,7 +137,7 @@ def check_bad_input_changes_nothing(make: Make) -> None:
         _must_raise(controller.decide, bad, at=now)
         _must_raise(controller.decide_many, [0.0, bad], at=now)
         _must_raise(controller.observe, [0.0, bad], at=now)
-    for bad in (np.nan, np.inf, "noon"):
+    for bad in (np.nan, np.inf, 1e300, "noon"):
         _must_raise(controller.decide, 0.0, at=bad)
         _must_raise(controller.decide_many, [0.0, 0.0], at=[now, bad])
     _must_raise(controller.decide, 0.0, at=now, id=1.5)

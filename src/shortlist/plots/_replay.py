@@ -83,9 +83,10 @@ class ReplayDisplay:
         table, ax = self.table, self.ax_detections_
         oracle = table.oracle_detections
         ax.step(table.periods, oracle, where="mid", color="black", label="oracle")
-        ax.plot(table.periods, table.fixed_detections, ":", color="gray", label="fixed threshold")
-        ax.plot(table.periods, table.detections, "o-", markersize=3, label=self.name)
+        fixed = table.fixed_adjusted_detections
+        ax.plot(table.periods, fixed, ":", color="gray", label="fixed threshold")
+        ax.plot(table.periods, table.adjusted_detections, "o-", markersize=3, label=self.name)
         ax.set_ylim(bottom=0)
         ax.set_xlabel("Period")
-        ax.set_ylabel("Rare items found")
+        ax.set_ylabel("Found within capacity")
         ax.legend(frameon=False, ncols=3)
