@@ -10,6 +10,7 @@ import sklearn
 
 import bench_assignment
 import bench_classifier
+import bench_online
 import bench_peers
 import bench_thresholds
 import shortlist
@@ -25,6 +26,7 @@ def main(*, quick: bool) -> None:
             (10_000, 20_000) if quick else (10_000, 100_000, 1_000_000)
         ),
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
+        bench_online: lambda: bench_online.main(quick=quick),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
     }
     for module, run in sections.items():

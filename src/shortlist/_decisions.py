@@ -20,6 +20,7 @@ from ._sklearn import Scores, n_rows, take_rows
 from ._steady import lift
 from ._validation import check_ids, check_scores
 from .capacity import Capacity, check_capacity
+from .online import BudgetController, Controller, QuantileTracker
 from .thresholds import CalibratedThreshold
 from .thresholds._calibrate import calibrate_scores
 
@@ -269,6 +270,34 @@ class CapacityDecisionMixin:
             self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
         self._calibrate_on(samples)
         return self
+
+    def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
+        """Return a controller that decides one item at a time and keeps the capacity over time.
+
+        It starts from the calibration scores, and takes the scores of `score_samples`.
+
+        Parameters
+        ----------
+        capacity : Capacity, default=None
+            A rate makes a :class:`~shortlist.online.QuantileTracker`; a count without `per`, or
+            with ``period=``, makes a :class:`~shortlist.online.BudgetController`. `None` takes the
+            capacity of the threshold.
+        **options : dict
+            For the controller, such as ``period=86_400, expected_arrivals=5_000``.
+
+        Returns
+        -------
+        Controller
+        """
+        check_is_fitted(self)
+        capacity = self._calibrated_capacity if capacity is None else check_capacity(capacity)
+        scores = np.concatenate([sample.scores for sample in self._samples])
+        options = {"calibration_scores": scores, **options}
+        if capacity.kind == "count" and (capacity.per is None or "period" in options):
+            if capacity.per is not None:
+                options = {"expected_arrivals": capacity.per, **options}
+            return BudgetController(Capacity.count(int(capacity.value)), **options)
+        return QuantileTracker(capacity, **{"prevalence": self._reference_prevalence(), **options})
 
     # --- for subclasses -----------------------------------------------------------------------
 

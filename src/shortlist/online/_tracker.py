@@ -1,0 +1,203 @@
+"""Quantile tracking: a threshold that follows the flag rate, with a promise for any stream."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import check_number
+from ..capacity import Capacity
+from ._base import Clock, Controller
+from ._decision import ABOVE, BELOW
+from ._tail import score_at, tail_range
+
+__all__ = ["QuantileTracker", "check_positive", "track_step"]
+
+#: What `real` holds: the offset on the tail scale, the rate, its logarithm, and the step.
+OFFSET, RATE, LOG_RATE, STEP = range(4)
+_MARK_EVERY, _MOST_MARKS = 16, 4_096
+
+
+@njit(cache=True)
+def track_step(score: float, at: float, deciding: bool, real: Any, scale: Any) -> tuple[int, float]:
+    """Decide one item, and move the offset against the error."""
+    rate = real[RATE]
+    if rate <= 0.0:
+        return BELOW, np.inf
+    threshold = score_at(real[OFFSET] - real[LOG_RATE], scale)
+    if score > threshold:
+        real[OFFSET] += real[STEP] * (1.0 - rate)
+        return ABOVE, threshold
+    real[OFFSET] -= real[STEP] * rate
+    return BELOW, threshold
+
+
+@njit(cache=True)
+def _track_many(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, scale: Any
+) -> None:
+    for i in range(scores.size):
+        codes[i], thresholds[i] = track_step(scores[i], times[i], deciding, real, scale)
+
+
+class QuantileTracker(Controller):
+    r"""Keep a flag rate on any stream: the default for rates.
+
+    After each item the threshold moves up a little if it was flagged, and down a very little if it
+    was not, in steps on a scale on which all models are alike. A change of capacity moves the
+    threshold at once. On *every* stretch of the stream, whatever the scores do, the number of flags
+    differs from what the rate allows by at most :meth:`interval_bound`, a constant.
+
+    Parameters
+    ----------
+    capacity : Capacity
+        A fraction, a count with `per`, or a multiple together with `prevalence`.
+    calibration_scores : array-like of shape (n_items,)
+        Recent scores of the model, for the first threshold and for the scale. No labels are needed.
+    step : float, default=0.03
+        How fast the threshold follows. Larger is quicker after a change, and closer to the rate
+        over short stretches; smaller is steadier, and finds more where scores come in waves.
+    prevalence : number, default=None
+        Share of rare items, for a multiple.
+    clock : callable, default=None
+        Returns the present moment for items without `at`.
+    remember : int, default=10000
+        How many ids are known again.
+
+    Notes
+    -----
+    With the score's level w = -log of the share of calibration scores that reach it, the rule is
+    :math:`w_t > o_t - \log c_t` and :math:`o_{t+1} = o_t + \eta (\text{flag}_t - c_t)`. Because w
+    is bounded, so is o, and the sum of the errors over a stretch is the difference of two o,
+    divided by the step. Cf. Angelopoulos, Candès and Tibshirani, arXiv 2307.16895.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.online import QuantileTracker
+    >>> rng = np.random.default_rng(0)
+    >>> tracker = QuantileTracker(
+    ...     Capacity.fraction(0.01), calibration_scores=rng.normal(size=5_000)
+    ... )
+    >>> tracker.decide(4.2).flag
+    True
+    >>> moved = rng.normal(loc=1, size=50_000)  # a fixed threshold would flag ten per cent
+    >>> int(tracker.decide_many(moved).flagged.sum())  # 500 are allowed in the long run
+    628
+    """
+
+    _step = staticmethod(track_step)
+    _many = staticmethod(_track_many)
+    _ARRAYS: ClassVar[dict[str, Any]] = {"real": np.float64, "scale": np.float64}
+
+    def __init__(
+        self,
+        capacity: Capacity,
+        *,
+        calibration_scores: ArrayLike,
+        step: float = 0.03,
+        prevalence: Any = None,
+        clock: Clock | None = None,
+        remember: int = 10_000,
+    ) -> None:
+        super().__init__(
+            capacity,
+            calibration_scores=calibration_scores,
+            clock=clock,
+            remember=remember,
+            step=check_positive("step", step),
+            prevalence=None if prevalence is None else float(prevalence),
+            marks=[],
+            changed=-math.inf,
+        )
+
+    def interval_bound(
+        self, smallest: Capacity | None = None, largest: Capacity | None = None
+    ) -> float:
+        """Return by how much flags and allowed flags can differ, on any stretch of any stream.
+
+        Parameters
+        ----------
+        smallest, largest : Capacity, default=None
+            Between which the capacity moves; `None` is the present one. A capacity of zero flags
+            nothing and costs nothing.
+
+        Returns
+        -------
+        float
+            The bound: for every stretch, \\|flags - sum of rates\\| is at most this.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shortlist import Capacity
+        >>> tracker = QuantileTracker(
+        ...     Capacity.fraction(0.01), calibration_scores=np.arange(999), step=0.1
+        ... )
+        >>> round(tracker.interval_bound(), 1)
+        90.1
+        """
+        low, high = (
+            self._rate(self._capacity if each is None else each) for each in (smallest, largest)
+        )
+        bottom, top = tail_range(self._scale)
+        step = self._options["step"]
+        return (top - bottom + math.log(high / low) + step * (1 - low + high)) / step
+
+    def _rate(self, capacity: Capacity) -> float:
+        return capacity.as_fraction(self._options["prevalence"])
+
+    def _check(self, capacity: Capacity) -> None:
+        self._rate(capacity)
+
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        return {"real": np.array([0.0, 0.0, 0.0, self._options["step"]]), "scale": self._scale}
+
+    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
+        real, rate = self._array("real"), self._rate(capacity)
+        if since is not None:
+            # The offset is the sum of the errors: count them again with the true rate.
+            late = self._items_since(max(since, self._options["changed"]))
+            real[OFFSET] += real[STEP] * (real[RATE] - rate) * late
+        started = real[RATE] > 0
+        real[RATE] = rate
+        if rate > 0:
+            real[LOG_RATE] = math.log(rate)
+            if not started:  # a rate so small that it lies beyond the scale starts at its end
+                bottom, top = tail_range(self._scale)
+                offset = min(max(real[OFFSET], bottom + real[LOG_RATE]), top + real[LOG_RATE])
+                real[OFFSET] = offset
+        self._options["changed"] = self._now
+
+    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
+        arrays = dict(zip(self._ARRAYS, self._arrays, strict=True))
+        self._set_arrays(arrays | {"scale": new})
+
+    def _mark(self, times: Any, first: int) -> None:
+        """Note the moment of every sixteenth item, for announcements that come late."""
+        if times[-1] == -math.inf:  # nobody has said when items come
+            return
+        marked = range(-first % _MARK_EVERY, len(times), _MARK_EVERY)
+        if marked:
+            marks = self._options["marks"]
+            marks.extend([float(times[i]), first + i] for i in marked[-_MOST_MARKS:])
+            del marks[:-_MOST_MARKS]
+
+    def _items_since(self, moment: float) -> int:
+        marks = self._options["marks"]
+        place = bisect.bisect_left(marks, moment, key=lambda mark: mark[0])
+        return self._n_items - marks[place][1] if place < len(marks) else 0
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a parameter that must be above zero, as a float."""
+    number = float(check_number(name, value))
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0; got {value!r}.")
+    return number

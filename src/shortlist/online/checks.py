@@ -1,0 +1,263 @@
+"""What every controller must keep, as a list of checks; a new controller gets them for free."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capacity import Capacity
+from ._base import Controller
+from ._decision import ABOVE, DUPLICATE, FULL, REASONS
+
+__all__ = ["CHECKS", "check_controller"]
+
+Make = Callable[[], Controller]
+_N = 400
+
+
+def check_controller(make: Make) -> None:
+    """Run all checks on a kind of controller.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new controller for scores around Normal(0, 1), always the same. Items will come
+        about one per second.
+
+    Raises
+    ------
+    AssertionError
+        When a check fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.online import EmaController
+    >>> from shortlist.online.checks import check_controller
+    >>> scores = np.random.default_rng(0).normal(size=500)
+    >>> check_controller(lambda: EmaController(Capacity.fraction(0.1), calibration_scores=scores))
+    """
+    for check in CHECKS:
+        check(make)
+
+
+def _items(n: int = _N, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return scores and moments; some scores tie, and some moments lie before the last."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.normal(size=n), 1)
+    return scores, np.cumsum(rng.exponential(size=n)) + rng.normal(size=n)
+
+
+def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None) -> list[Any]:
+    ids = [None] * len(scores) if ids is None else ids
+    return [
+        controller.decide(float(score), at=float(at), id=key)
+        for score, at, key in zip(scores, times, ids, strict=True)
+    ]
+
+
+def _same(one_by_one: list[Any], batch: Any) -> bool:
+    return one_by_one == [batch.decision(i) for i in range(len(one_by_one))]
+
+
+def _plain(controller: Controller) -> str:
+    return json.dumps(controller.state(), allow_nan=False)
+
+
+def check_one_by_one_equals_many(make: Make) -> None:
+    """Decisions do not depend on how items are bundled, and neither does what is learned."""
+    scores, times = _items()
+    alone, bundled = make(), make()
+    decisions = _one_by_one(alone, scores, times)
+    for part in (slice(0, 1), slice(1, 150), slice(150, _N)):
+        batch = bundled.decide_many(scores[part], at=times[part])
+        assert _same(decisions[part], batch), "decide and decide_many differ"
+    assert _plain(alone) == _plain(bundled), "decide and decide_many learn differently"
+
+
+def check_ids_in_bundles(make: Make) -> None:
+    """Repeated ids get the same answers one by one and in a bundle."""
+    scores, times = _items()
+    ids = [f"case {number}" for number in np.random.default_rng(1).integers(_N // 2, size=_N)]
+    alone, bundled = make(), make()
+    decisions = _one_by_one(alone, scores, times, ids)
+    first = bundled.decide_many(scores[:100], at=times[:100], ids=ids[:100])
+    second = bundled.decide_many(scores[100:], at=times[100:], ids=ids[100:])
+    assert _same(decisions[:100], first), "decide and decide_many differ on ids"
+    assert _same(decisions[100:], second), "decide and decide_many differ on ids"
+    assert _plain(alone) == _plain(bundled), "decide and decide_many remember differently"
+
+
+def check_repeated_ids_change_nothing(make: Make) -> None:
+    """A repeated id gets its first answer, whatever it scores now."""
+    _, times = _items()
+    controller = make()
+    first = controller.decide(9.0, at=float(times[0]), id="again")
+    before = _plain(controller)
+    second = controller.decide(-9.0, at=float(times[-1]), id="again")
+    assert second == (first.flag, first.threshold, REASONS[DUPLICATE])
+    assert _plain(controller) == before, "a repeated id changed the state"
+
+
+def check_state_goes_through_json(make: Make) -> None:
+    """A controller that was saved and loaded decides as if nothing had happened."""
+    scores, times = _items()
+    kept = make()
+    kept.decide_many(scores[:200], at=times[:200], ids=list(range(200)))
+    saved = _plain(kept)
+    loaded = Controller.from_state(json.loads(saved))
+    assert type(loaded) is type(kept)
+    assert _plain(loaded) == saved, "the state changes on its way"
+    expected = kept.decide_many(scores[200:], at=times[200:])
+    assert _same(_one_by_one(loaded, scores[200:], times[200:]), expected)
+    assert _plain(loaded) == _plain(kept)
+
+
+def check_foreign_states_are_refused(make: Make) -> None:
+    """Another version, another format or another kind is an error that says so."""
+    state = make().state()
+    for wrong in ({"version": 99}, {"format": "?"}, {"controller": "Unknown"}):
+        _must_raise(Controller.from_state, {**state, **wrong})
+    _must_raise(Controller.from_state, {key: state[key] for key in state if key != "arrays"})
+
+
+def check_bad_input_changes_nothing(make: Make) -> None:
+    """A score or moment that makes no sense is an error, and the state stays as it was."""
+    scores, times = _items()
+    controller = make()
+    controller.decide_many(scores[:50], at=times[:50])
+    before, now = _plain(controller), float(times[:50].max())
+    for bad in (np.nan, np.inf, -np.inf, "0.5", None):
+        _must_raise(controller.decide, bad, at=now)
+        _must_raise(controller.decide_many, [0.0, bad], at=now)
+        _must_raise(controller.observe, [0.0, bad], at=now)
+    for bad in (np.nan, np.inf, 1e300, "noon"):
+        _must_raise(controller.decide, 0.0, at=bad)
+        _must_raise(controller.decide_many, [0.0, 0.0], at=[now, bad])
+    _must_raise(controller.decide, 0.0, at=now, id=1.5)
+    _must_raise(controller.set_capacity, 0.5)
+    assert _plain(controller) == before, "bad input changed the state"
+
+
+def check_flags_are_above_their_threshold(make: Make) -> None:
+    """An item is flagged when its score exceeds the threshold, unless the capacity is used up."""
+    scores, times = _items()
+    batch = make().decide_many(scores, at=times)
+    above = scores > batch.thresholds
+    assert np.all(above[batch.flagged]), "an item at or below its threshold was flagged"
+    refused = above & ~batch.flagged
+    assert np.all(batch.codes[refused] == FULL), "an item above its threshold was not flagged"
+    assert np.array_equal(batch.flagged, batch.codes == ABOVE)
+
+
+def check_time_does_not_run_backwards(make: Make) -> None:
+    """An item from the past counts as of the latest moment."""
+    scores, times = _items()
+    steady = np.maximum.accumulate(times)
+    backwards, forwards = make(), make()
+    expected = forwards.decide_many(scores, at=steady)
+    assert _same(_one_by_one(backwards, scores, times), expected)
+
+
+def check_no_capacity_flags_nothing(make: Make) -> None:
+    """A capacity of zero is kept, at once and when it was announced."""
+    scores, times = _items()
+    now, later = make(), make()
+    now.decide_many(scores[:100], at=times[:100])
+    now.set_capacity(_none(now))
+    assert not now.decide_many(scores[100:] + 9, at=times[100:]).flagged.any()
+    change = float(times[:300].max())
+    later.set_capacity(_none(later), at=change)
+    batch = later.decide_many(scores + 9, at=times)
+    assert not batch.flagged[np.maximum.accumulate(times) >= change].any()
+
+
+def check_announced_changes_come_in_time(make: Make) -> None:
+    """A change announced beforehand is the same one by one and in a bundle."""
+    scores, times = _items()
+    alone, bundled = make(), make()
+    for controller in (alone, bundled):
+        controller.set_capacity(_none(controller), at=100.0)
+        controller.set_capacity(controller.capacity, at=200.0)
+    decisions = _one_by_one(alone, scores, times)
+    assert _same(decisions, bundled.decide_many(scores, at=times))
+    assert _plain(alone) == _plain(bundled)
+
+
+def check_observing_flags_nothing(make: Make) -> None:
+    """Items may be watched before the first decision, one or many."""
+    scores, times = _items()
+    one, many = make(), make()
+    for score, at in zip(scores, times, strict=True):
+        assert one.observe(score, at=at) is one
+    many.observe(scores, at=times)
+    assert _plain(one) == _plain(many)
+
+
+def check_copies_are_independent(make: Make) -> None:
+    """What a copy decides does not touch the original."""
+    scores, times = _items()
+    controller = make()
+    before = _plain(controller)
+    copy.deepcopy(controller).decide_many(scores, at=times)
+    assert _plain(controller) == before
+
+
+def check_swapping_the_model_keeps_the_flags(make: Make) -> None:
+    """Scores on another scale, with the scale swapped, are flagged as before."""
+    scores, times = _items()
+    calibration = np.random.default_rng(2).normal(size=4_000)
+    kept, swapped = make().swap_model(calibration), make().swap_model(calibration)
+    swapped.swap_model(3 * calibration + 7)
+    differ = (
+        kept.decide_many(scores, at=times).flagged
+        != swapped.decide_many(3 * scores + 7, at=times).flagged
+    )
+    assert differ.mean() <= 0.02, "a swap of the model changes the flags"
+
+
+def check_memory_is_bounded(make: Make) -> None:
+    """Neither the arrays nor the answers grow with the stream."""
+    scores, times = _items(3_000)
+    controller = make()
+    controller.decide_many(scores[:1_500], at=times[:1_500], ids=list(range(1_500)))
+    sizes = [array.shape for array in controller._arrays]
+    controller.decide_many(scores[1_500:], at=times[1_500:], ids=list(range(1_500, 3_000)))
+    assert [array.shape for array in controller._arrays] == sizes
+    assert len(controller._answers) <= controller._options["remember"]
+
+
+CHECKS = (
+    check_one_by_one_equals_many,
+    check_ids_in_bundles,
+    check_repeated_ids_change_nothing,
+    check_state_goes_through_json,
+    check_foreign_states_are_refused,
+    check_bad_input_changes_nothing,
+    check_flags_are_above_their_threshold,
+    check_time_does_not_run_backwards,
+    check_no_capacity_flags_nothing,
+    check_announced_changes_come_in_time,
+    check_observing_flags_nothing,
+    check_copies_are_independent,
+    check_swapping_the_model_keeps_the_flags,
+    check_memory_is_bounded,
+)
+
+
+def _none(controller: Controller) -> Capacity:
+    return Capacity(controller.capacity.kind, 0, controller.capacity.per)
+
+
+def _must_raise(call: Callable[..., Any], *args: Any, **options: Any) -> None:
+    try:
+        call(*args, **options)
+    except (TypeError, ValueError):
+        return
+    raise AssertionError(f"{call} took {args} {options} without an error")

@@ -1,0 +1,46 @@
+"""The bucket beyond its bound: what the gate must not do to the threshold."""
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import QuantileTracker, TokenBucketController
+
+
+def test_an_empty_bucket_does_not_mislead_the_threshold(rng):
+    """However often the bucket refuses, the threshold is that of a tracker without a bucket."""
+    options = {"calibration_scores": rng.normal(size=2_000), "step": 0.1}
+    tracker = QuantileTracker(Capacity.fraction(0.05), **options)
+    bucket = TokenBucketController(Capacity.fraction(0.05), burst=1, **options)
+    scores = np.where(np.arange(5_000) % 1_000 < 200, 3.0, 0.0) + rng.normal(size=5_000)
+    free, gated = tracker.decide_many(scores), bucket.decide_many(scores)
+    assert np.array_equal(free.thresholds, gated.thresholds)
+    assert (gated.reasons == "capacity used up").sum() > 20
+
+
+def test_time_refills_the_bucket(rng):
+    """Six a minute are one every ten seconds, however many items come."""
+    bucket = TokenBucketController(
+        Capacity.count(6),
+        calibration_scores=rng.normal(size=500),
+        burst=1,
+        period=60,
+        expected_arrivals=600,
+    )
+    times = np.arange(0, 60, 0.1)
+    flagged = bucket.decide_many(np.full(600, 50.0) + np.arange(600), at=times).flagged
+    assert np.diff(times[flagged]).min() >= 10 - 1e-9
+    assert flagged.sum() >= 3
+
+
+def test_units_are_explained():
+    """A rate has no period, and a period needs a count and the usual arrivals."""
+    with pytest.raises(CapacityError, match="period"):
+        TokenBucketController(
+            Capacity.fraction(0.1), calibration_scores=[0.0], period=60, expected_arrivals=5
+        )
+    with pytest.raises(ValueError, match="expected_arrivals"):
+        TokenBucketController(Capacity.count(5), calibration_scores=[0.0], period=60)
+    with pytest.raises(ValueError, match="burst"):
+        TokenBucketController(Capacity.fraction(0.1), calibration_scores=[0.0], burst=0)

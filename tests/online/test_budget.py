@@ -1,0 +1,164 @@
+"""The budget beyond its number: how it is spent, and what it is told."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import BudgetController
+
+DAY = 86_400.0
+
+
+def make(calibration, capacity=20, **options):
+    """Return a budget of twenty a day."""
+    options = {"period": DAY, "expected_arrivals": 1_000, **options}
+    return BudgetController(Capacity.count(capacity), calibration_scores=calibration, **options)
+
+
+def arrivals(rng, days, per_day=1_000):
+    """Return scores and rising times."""
+    times = np.sort(rng.uniform(0, days * DAY, size=days * per_day))
+    return rng.normal(size=times.size), times
+
+
+def caught(scores, times, flagged, capacity):
+    """Return the share of each day's highest scores that were flagged."""
+    days = (times // DAY).astype(int)
+    shares = []
+    for day in range(days.max() + 1):
+        today = days == day
+        best = np.sort(scores[today])[-capacity]
+        shares.append((scores[today & flagged] >= best).mean() if flagged[today].any() else 0)
+    return np.array(shares)
+
+
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_most_of_the_highest_scores_are_flagged(rng, pace):
+    """On a steady stream nearly the whole budget goes to nearly the highest scores."""
+    scores, times = arrivals(rng, 10)
+    budget = make(rng.normal(size=5_000), pace=pace)
+    flagged = budget.decide_many(scores, at=times).flagged
+    days = np.bincount((times[flagged] // DAY).astype(int))
+    assert days.max() <= 20
+    assert days.min() >= 18
+    assert caught(scores, times, flagged, 20).mean() > 0.7
+
+
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_tied_scores_use_the_budget_too(rng, pace):
+    """With five per cent of all items tied at the top, the day still gets its two per cent."""
+    scores, times = arrivals(rng, 10)
+    scores = np.minimum(scores, np.quantile(scores, 0.95))
+    flagged = make(scores, pace=pace).decide_many(scores, at=times).flagged
+    days = np.bincount((times[flagged] // DAY).astype(int), minlength=10)
+    assert days.max() <= 20
+    assert days.min() >= 15
+    assert (scores[flagged] == scores.max()).mean() > 0.7
+
+
+def test_a_day_that_always_ends_high_is_learned(rng):
+    """Scores that rise through the day are met by the pattern of earlier days."""
+    scores, times = arrivals(rng, 12)
+    order = np.lexsort((scores, times // DAY))
+    flagged = {
+        pace: make(rng.normal(size=5_000), pace=pace).decide_many(scores[order], at=times).flagged
+        for pace in ("auto", "recent")
+    }
+    late = slice(5, None)  # after some days to learn from
+    assert caught(scores[order], times, flagged["auto"], 20)[late].mean() > 0.6
+    assert caught(scores[order], times, flagged["recent"], 20)[late].mean() < 0.3
+
+
+def test_a_lowered_capacity_holds_at_once(rng):
+    """Below what has been used, nothing more is flagged that day; the next day is new."""
+    budget = make(rng.normal(size=5_000))
+    rising = np.arange(9.0, 21.0)
+    assert budget.decide_many(rising, at=0.0).flagged.sum() == 12
+    budget.set_capacity(Capacity.count(10))
+    assert budget.remaining == 0
+    decision = budget.decide(99.0, at=1.0)
+    assert (decision.flag, decision.reason) == (False, "capacity used up")
+    assert budget.decide_many(100 + rising, at=DAY).flagged.sum() == 10
+
+
+def test_a_larger_capacity_thins_the_lists_and_is_used(rng):
+    """From twenty to two thousand in mid-day: the lists stay as small, and the number holds."""
+    budget = make(rng.normal(size=5_000))
+    scores, times = arrivals(rng, 4, per_day=20_000)
+    budget.decide_many(scores[:10_000], at=times[:10_000])
+    budget.set_capacity(Capacity.count(2_000))
+    flagged = budget.decide_many(scores[10_000:], at=times[10_000:]).flagged
+    days = np.bincount((times[10_000:][flagged] // DAY).astype(int))
+    assert days.max() <= 2_000
+    assert days[1:].min() > 1_900
+
+
+def test_moments_may_be_datetimes(rng):
+    """Aware or not (then UTC), they are the same as seconds; local midnights are possible."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    budgets = [make(rng.normal(size=50) * 0, capacity=1) for _ in range(3)]
+    for budget, at in zip(
+        budgets, (noon, noon.replace(tzinfo=None), noon.timestamp()), strict=True
+    ):
+        assert budget.decide(1.0, at=at).flag
+        assert not budget.decide(1.0, at=noon + timedelta(hours=11)).flag
+        assert budget.decide(1.0, at=noon + timedelta(hours=12)).flag
+    eastern = make(np.zeros(5), capacity=1, starts_at=5 * 3_600)
+    assert eastern.decide(1.0, at=noon).flag
+    assert not eastern.decide(1.0, at=noon + timedelta(hours=16)).flag
+    assert eastern.decide(1.0, at=noon + timedelta(hours=17)).flag
+
+
+def test_the_clock_is_passed_in(rng):
+    """Without a moment and without a clock, the controller asks for one of them."""
+    now = iter([0.0, 10.0, DAY])
+    budget = make(np.zeros(5), capacity=1, clock=lambda: next(now))
+    assert [budget.decide(score).flag for score in (1.0, 2.0, 3.0)] == [True, False, True]
+    with pytest.raises(ValueError, match="clock"):
+        make(np.zeros(5)).decide(1.0)
+
+
+def test_a_clock_that_flaps_at_midnight_opens_no_budget_twice():
+    """Back and forth over midnight, both days together get two budgets and no more."""
+    budget = make(np.zeros(5), capacity=5)
+    times = DAY + np.tile([-1.0, 1.0], 100)
+    assert budget.decide_many(np.ones(200), at=times).flagged.sum() <= 10
+
+
+def test_the_first_day_may_be_joined_late(rng):
+    """A day that was not seen from its start teaches nothing about days."""
+    budget = make(rng.normal(size=5_000))
+    expected = budget.state()["arrays"]["real"][2]
+    budget.decide_many(rng.normal(size=10), at=0.9 * DAY)
+    budget.decide(0.0, at=DAY)
+    assert budget.state()["arrays"]["real"][2] == expected
+
+
+def test_a_saved_budget_stays_small(rng):
+    """However long the stream, the state fits into a few hundred kilobytes."""
+    budget = make(rng.normal(size=5_000), capacity=5_000, expected_arrivals=100_000)
+    scores, times = arrivals(rng, 3, per_day=50_000)
+    budget.decide_many(scores, at=times)
+    assert len(json.dumps(budget.state())) < 500_000
+
+
+@pytest.mark.parametrize(
+    ("capacity", "options", "match"),
+    [
+        (Capacity.fraction(0.1), {}, "QuantileTracker"),
+        (Capacity.count(5, per=10), {}, "period"),
+        (Capacity.count(5), {"period": None}, "per=n"),
+        (Capacity.count(5), {"expected_arrivals": None}, "expected_arrivals"),
+        (Capacity.count(5), {"pace": "slow"}, "pace"),
+        (Capacity.count(5), {"period": -1}, "period"),
+    ],
+)
+def test_what_is_no_budget_is_explained(capacity, options, match):
+    """The error names the argument and the way out."""
+    options = {"period": DAY, "expected_arrivals": 10, **options}
+    with pytest.raises((CapacityError, ValueError), match=match):
+        BudgetController(capacity, calibration_scores=[0.0], **options)

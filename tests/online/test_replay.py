@@ -1,0 +1,118 @@
+"""Replays, simulated streams and the picture."""
+
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from shortlist import Capacity
+from shortlist.online import (
+    SCENARIOS,
+    BudgetController,
+    QuantileTracker,
+    WindowController,
+    replay,
+    simulate_stream,
+)
+from shortlist.plots import ReplayDisplay
+
+
+def test_a_replay_by_hand():
+    """Two periods of four items, room for one each, and a window that flags what is new."""
+    scores = [1.0, 5.0, 2.0, 0.0, 1.0, 9.0, 8.0, 0.0]
+    y = [0, 0, 1, 0, 0, 1, 0, 0]
+    times = [0, 1, 2, 3, 10, 11, 12, 13]
+    controller = WindowController(
+        Capacity.fraction(0.25), calibration_scores=[0.0, 1.0, 2.0, 3.0], window=4
+    )
+    table = replay(scores, y, times, controller, period=10, fixed_threshold=4)
+    assert_array_equal(table.capacity, [1, 1])
+    assert_array_equal(table.flags, [1, 2])  # 5 > 2, then 9 > 2 and 8 > 2 again
+    assert_array_equal(table.detections, [0, 1])
+    assert_array_equal(table.score, [0.0, 0.5])  # two flags where one can be seen
+    assert_array_equal(table.oracle_detections, [0, 1])
+    assert_array_equal(table.fixed_flags, [1, 2])
+    assert table.relative_detection == 0.5
+    assert table.overrun_share == 0.5
+    assert json.loads(json.dumps(table.to_dict()))["flags"] == [1, 2]
+
+
+def test_the_controller_stays_as_it_is():
+    """A copy runs."""
+    stream = simulate_stream(days=2, arrivals=200, max_flags=4)
+    tracker = QuantileTracker(Capacity.fraction(0.02), calibration_scores=stream.calibration_scores)
+    before = tracker.state()
+    replay(stream.scores, stream.y, stream.times, tracker)
+    assert tracker.state() == before
+
+
+def test_announced_capacities_are_the_ones_in_force():
+    """A schedule that the controller was given is what it is judged by."""
+    stream = simulate_stream("capacity", days=4, arrivals=500, max_flags=10)
+    budget = BudgetController(
+        Capacity.count(10),
+        period=stream.period,
+        expected_arrivals=500,
+        calibration_scores=stream.calibration_scores,
+    )
+    for day, capacity in enumerate(stream.capacities):
+        budget.set_capacity(Capacity.count(capacity), at=day * stream.period)
+    table = replay(stream.scores, stream.y, stream.times, budget)
+    assert_array_equal(table.capacity, [10, 4, 10, 4])
+    assert (table.flags <= table.capacity).all()
+
+
+def test_a_period_without_items_is_a_row_of_zeros():
+    """Nothing came, nothing was flagged."""
+    tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0.0, 1.0])
+    table = replay([1.0, 2.0], [0, 1], [0.0, 25.0], tracker, period=10)
+    assert_array_equal(table.n_items, [1, 0, 1])
+    assert_array_equal(table.flags[1], 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"times": [1.0, 0.0]}, "sort"),
+        ({"scores": []}, "one moment|at least one"),
+        ({"y": [0, 1, 1]}, "same number"),
+        ({"capacity": [Capacity.count(1)] * 9}, "periods"),
+    ],
+)
+def test_bad_recordings_are_explained(change, match):
+    """The error says what is wrong."""
+    tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0.0, 1.0])
+    arguments = {"scores": [0.0, 1.0], "y": [0, 1], "times": [0.0, 1.0], **change}
+    with pytest.raises(ValueError, match=match):
+        replay(controller=tracker, **arguments)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_simulated_streams_are_in_order(scenario):
+    """Times rise, each day has items, and the seed decides everything."""
+    stream = simulate_stream(scenario, days=4, arrivals=300, max_flags=6, random_state=3)
+    again = simulate_stream(scenario, days=4, arrivals=300, max_flags=6, random_state=3)
+    assert (np.diff(stream.times) >= 0).all()
+    assert set((stream.times // stream.period).astype(int)) == {0, 1, 2, 3}
+    assert_array_equal(stream.scores, again.scores)
+    assert stream.capacities.shape == (4,)
+
+
+def test_an_unknown_scenario_is_named():
+    """With those that are known."""
+    with pytest.raises(ValueError, match="stationary"):
+        simulate_stream("war")
+
+
+def test_the_picture_shows_what_the_table_says():
+    """One line for the controller in each panel."""
+    stream = simulate_stream("jump", days=4, arrivals=500, max_flags=5)
+    tracker = QuantileTracker(Capacity.fraction(0.01), calibration_scores=stream.calibration_scores)
+    table = replay(stream.scores, stream.y, stream.times, tracker)
+    display = ReplayDisplay(table, name="tracker").plot()
+    drawn = {line.get_label(): line.get_ydata() for line in display.ax_flags_.get_lines()}
+    assert_array_equal(drawn["tracker"], table.flags)
+    assert_array_equal(drawn["capacity"], table.capacity)
+    plt.close(display.figure_)

@@ -1,0 +1,240 @@
+"""What controllers promise, against scores, clocks and restarts that nobody has imagined."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Capacity
+from shortlist.online import (
+    BudgetController,
+    Controller,
+    EmaController,
+    QuantileTracker,
+    TokenBucketController,
+    WindowController,
+)
+
+coarse = st.sampled_from([-1e300, -2.5, 0.0, 0.5, 1.0, 3.0, 1e300])
+fine = st.floats(-10, 10)
+finite = coarse | fine
+streams = st.lists(finite, min_size=1, max_size=120)
+calibrations = st.lists(finite, min_size=1, max_size=40)
+rates = st.integers(1, 19).map(lambda twentieths: twentieths / 20)
+
+
+def restarted(controller):
+    """Return the controller after a way through JSON."""
+    return type(controller).from_state(json.loads(json.dumps(controller.state(), allow_nan=False)))
+
+
+# --- the tracker -------------------------------------------------------------------------------
+
+moves = st.lists(st.one_of(finite, st.sampled_from(["above", "below"])), min_size=1, max_size=250)
+
+
+def against(threshold, move):
+    """Return the score of an adversary who knows the threshold."""
+    if not isinstance(move, str):
+        return move
+    level = float(np.clip(threshold, -1e300, 1e300))
+    return float(np.nextafter(level, np.inf)) if move == "above" else level
+
+
+@given(calibrations, moves, st.lists(rates, min_size=1, max_size=4), st.sampled_from([0.5, 2.0, 9]))
+@settings(max_examples=150)
+def test_the_tracker_keeps_its_bound_on_every_interval(calibration, moves, rates, step):
+    """Whatever an adversary does who sees the threshold, and however the capacity changes."""
+    tracker = QuantileTracker(
+        Capacity.fraction(rates[0]), calibration_scores=calibration, step=step
+    )
+    errors, threshold = [0.0], 0.0
+    for i, move in enumerate(moves):
+        rate = rates[i % len(rates)]
+        tracker.set_capacity(Capacity.fraction(rate))
+        decision = tracker.decide(against(threshold, move))
+        errors.append(errors[-1] + decision.flag - rate)
+        threshold = decision.threshold
+    bound = tracker.interval_bound(Capacity.fraction(min(rates)), Capacity.fraction(max(rates)))
+    # The error of an interval is a difference of two prefix sums.
+    assert max(errors) - min(errors) <= bound + 1e-9
+
+
+@given(calibrations, streams, rates, st.sampled_from([0.03, 1.0]))
+def test_the_tracker_is_four_lines_of_arithmetic(calibration, scores, rate, step):
+    """The compiled kernel agrees with the rule as it is written down."""
+    tracker = QuantileTracker(Capacity.fraction(rate), calibration_scores=calibration, step=step)
+    offset = tracker.state()["arrays"]["real"][0]
+    for score in scores:
+        flag = tracker.decide(score).flag
+        offset += step * (flag - rate)
+    assert np.isclose(tracker.state()["arrays"]["real"][0], offset)
+
+
+# --- the window and the rule of the paper ------------------------------------------------------
+
+
+@given(calibrations, streams, rates, st.integers(1, 30), rates)
+def test_the_window_is_an_exact_quantile(calibration, scores, rate, size, later):
+    """The threshold is the (k + 1)-th largest of the last scores, also after a change."""
+    window = WindowController(Capacity.fraction(rate), calibration_scores=calibration, window=size)
+    kept = np.resize(calibration[-size:], size).tolist()
+    for i, score in enumerate(scores):
+        if i == 10:
+            rate = later
+            window.set_capacity(Capacity.fraction(rate))
+        k = Capacity.fraction(rate).max_flags(size)
+        expected = sorted(kept, reverse=True)[k] if k else np.inf
+        assert window.decide(score).threshold == expected
+        kept = [*kept[1:], score]
+
+
+@given(calibrations, streams, rates, st.sampled_from([0.01, 0.5]))
+def test_the_rule_of_the_paper_is_as_printed(calibration, scores, rate, alpha):
+    """The average of the flags moves the threshold by its sign."""
+    ema = EmaController(
+        Capacity.fraction(rate), calibration_scores=calibration, alpha=alpha, step=0.25
+    )
+    k = Capacity.fraction(rate).max_flags(len(calibration))
+    threshold, average = sorted(calibration, reverse=True)[k], rate
+    for score in scores:
+        decision = ema.decide(score)
+        assert decision.threshold == threshold
+        assert decision.flag == (score > threshold)
+        average = (1 - alpha) * average + alpha * decision.flag
+        threshold += 0.25 if average > rate else -0.25
+
+
+# --- budgets -----------------------------------------------------------------------------------
+
+item = st.tuples(st.just("item"), finite, st.floats(-30, 60), st.none() | st.integers(0, 15))
+change = st.tuples(
+    st.just("capacity"), st.integers(0, 6), st.none() | st.floats(-50, 500), st.just(None)
+)
+restart = st.tuples(st.just("restart"), st.just(0), st.just(0), st.just(None))
+watch = st.tuples(st.just("watch"), finite, st.floats(-30, 60), st.just(None))
+histories = st.lists(st.one_of(item, item, item, change, restart, watch), max_size=120)
+
+
+@given(histories, calibrations, st.integers(0, 5), st.sampled_from(["auto", "recent", "pattern"]))
+@settings(max_examples=200)
+def test_a_budget_is_never_exceeded(history, calibration, k, pace):
+    """Through restarts, new capacities, clocks that run backwards and repeated ids."""
+    period = 40.0
+    budget: Controller = BudgetController(
+        Capacity.count(k),
+        calibration_scores=calibration,
+        period=period,
+        expected_arrivals=8,
+        pace=pace,
+        remember=8,
+    )
+    now, used = -np.inf, {}
+    clock = 0.0
+    for kind, value, at, key in history:
+        if kind == "restart":
+            budget = restarted(budget)
+        elif kind == "capacity":
+            budget.set_capacity(Capacity.count(value), at=at)
+        elif kind == "watch":
+            clock += at
+            now = max(now, clock)
+            budget.observe(value, at=clock)
+        else:
+            clock += at  # may step back
+            decision = budget.decide(value, at=clock, id=key)
+            if decision.reason != "seen before":
+                now = max(now, clock)
+            if decision.flag and decision.reason != "seen before":
+                day = np.floor(now / period)
+                used[day] = used.get(day, 0) + 1
+                assert used[day] <= budget.capacity.value
+
+
+@given(histories, st.integers(0, 3), st.integers(1, 12))
+@settings(max_examples=60)
+def test_a_budget_of_items_is_never_exceeded(history, k, per):
+    """Every so many items, counted without repeated ids, hold at most k flags."""
+    k = min(k, per)
+    budget = BudgetController(Capacity.count(k, per=per), calibration_scores=[0.0, 1.0])
+    n, used = 0, {}
+    for kind, value, _, key in history:
+        if kind == "restart":
+            budget = restarted(budget)
+        elif kind == "item":
+            decision = budget.decide(value, id=key)
+            if decision.reason != "seen before":
+                used[n // per] = used.get(n // per, 0) + decision.flag
+                n += 1
+    assert all(flags <= k for flags in used.values())
+
+
+@given(st.integers(1, 40), st.integers(1, 60))
+def test_all_of_a_budget_can_be_used(k, per):
+    """When everything scores above all that was ever seen, the whole budget is spent."""
+    k = min(k, per)
+    budget = BudgetController(Capacity.count(k, per=per), calibration_scores=[0.0])
+    flagged = budget.decide_many(np.arange(1.0, per + 1)).flagged
+    assert flagged.sum() == k
+
+
+# --- buckets -----------------------------------------------------------------------------------
+
+
+def fullest(flags, allowance):
+    """Return the most flags beyond the allowance, over all stretches of items."""
+    worst, most = Fraction(0), Fraction(0)
+    for flag, allowed in zip(flags, allowance, strict=True):
+        most = max(most, Fraction(0)) + int(flag) - allowed
+        worst = max(worst, most)
+    return worst
+
+
+@given(streams, st.integers(1, 4), st.lists(rates, min_size=1, max_size=3), st.integers(1, 50))
+def test_a_bucket_never_overflows(scores, burst, rates, pause):
+    """On every stretch at most `burst` flags beyond the capacity, also through restarts."""
+    bucket = TokenBucketController(
+        Capacity.fraction(rates[0]), calibration_scores=[0.0, 1.0], burst=burst, step=3.0
+    )
+    flags, allowance = [], []
+    for i, score in enumerate(scores):
+        rate = rates[i % len(rates)]
+        bucket.set_capacity(Capacity.fraction(rate))
+        if i % pause == 0:
+            bucket = restarted(bucket)
+        flags.append(bucket.decide(score).flag)
+        allowance.append(Fraction(str(rate)))
+    assert fullest(flags, allowance) <= burst
+
+
+@given(
+    st.lists(st.tuples(finite, st.floats(-5, 30)), max_size=120),
+    st.integers(1, 4),
+    st.integers(0, 20),
+)
+def test_a_bucket_in_time_never_overflows(items, burst, k):
+    """Between any two moments at most `burst` flags beyond the capacity of the time between."""
+    bucket = TokenBucketController(
+        Capacity.count(k),
+        calibration_scores=[0.0, 1.0],
+        burst=burst,
+        period=60.0,
+        expected_arrivals=20,
+        step=3.0,
+    )
+    flags, allowance, clock, now = [], [], 0.0, 0.0
+    for score, gap in items:
+        clock += gap
+        earlier, now = now, max(now, clock)
+        flags.append(bucket.decide(score, at=clock).flag)
+        allowance.append((Fraction(now) - Fraction(earlier)) * k / 60)
+    worst = Fraction(0)
+    for start in range(len(flags)):
+        total = Fraction(0)
+        for i in range(start, len(flags)):
+            # The time before its first item does not count for a stretch.
+            total += int(flags[i]) - (allowance[i] if i > start else 0)
+            worst = max(worst, total)
+    assert worst <= burst

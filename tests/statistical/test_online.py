@@ -1,0 +1,61 @@
+"""Probabilities and rates of the online part, with tolerances derived."""
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.online import BudgetController, QuantileTracker, RateAlarm, replay, simulate_stream
+
+
+@pytest.mark.parametrize("side", ["above", "below", "either"])
+def test_false_alarms_are_as_rare_as_promised(side):
+    """Looking after each of 5,000 items, at most five in a hundred streams ever alarm."""
+    rng, error, trials = np.random.default_rng(0), 0.05, 400
+    raised = sum(
+        RateAlarm(Capacity.fraction(0.02), side=side, error=error)
+        .update(rng.random(5_000) < 0.02)
+        .raised
+        for _ in range(trials)
+    )
+    # Binomial(400, 0.05): 20 expected at most, standard deviation 4.4; three of them above.
+    assert raised <= 20 + 3 * 4.4
+
+
+def test_an_alarm_comes_in_time():
+    """At twice the capacity, half of the alarms come within 1,500 items at error 0.01."""
+    rng = np.random.default_rng(1)
+    delays = []
+    for _ in range(100):
+        evidence = RateAlarm(Capacity.fraction(0.01)).track(rng.random(10_000) < 0.02)
+        delays.append(np.argmax(evidence >= -np.log(0.01)) if evidence[-1] >= 4.6 else 10_000)
+    # The median of 100 delays around 1,000; its standard error is below 125 (1.25 sd / 10).
+    assert np.median(delays) < 1_500
+
+
+def test_the_tracker_keeps_its_rate_through_a_drift():
+    """A fixed threshold ends up at many times the capacity; the tracker stays close to it."""
+    stream = simulate_stream("drift", days=20, arrivals=2_000)
+    tracker = QuantileTracker(
+        Capacity.fraction(0.025), calibration_scores=stream.calibration_scores
+    )
+    table = replay(stream.scores, stream.y, stream.times, tracker)
+    # |total - allowed| <= interval bound, about 12 / 0.03 = 400 flags of 1,000 in the worst case;
+    # on a drift of 1.2 the offset moves by no more than about 2, that is 67 flags.
+    assert abs(table.flags.sum() - 1_000) <= 100
+    assert table.fixed_flags[-1] > 3 * 50
+
+
+def test_a_budget_loses_little_against_hindsight():
+    """On a steady stream its detections are within a few per cent of the oracle's."""
+    stream = simulate_stream("stationary", days=30, arrivals=2_000, max_flags=20, random_state=1)
+    budget = BudgetController(
+        Capacity.count(20),
+        period=stream.period,
+        expected_arrivals=2_000,
+        calibration_scores=stream.calibration_scores,
+    )
+    table = replay(stream.scores, stream.y, stream.times, budget)
+    # About 180 oracle detections. The expected loss is 3 %, and what differs are some 20 % of the
+    # flags, half of them rare: a standard error of sqrt(2 * 18) / 180 = 0.033; three of them.
+    assert table.relative_detection > 0.97 - 3 * 0.033
+    assert table.overrun_share == 0
