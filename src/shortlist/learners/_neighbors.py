@@ -66,5 +66,5 @@ def check_enough_rows(k: int, n_rows: int) -> None:
     if k + 1 > n_rows:
         raise ValueError(
             f"n_neighbors={k} needs at least {k + 1} training rows, since the distance of "
-            f"neighbour k + 1 scales the weights; got n_samples = {n_rows}. Use a smaller n_neighbors."
+            f"neighbour k + 1 scales weights; got n_samples = {n_rows}. Use a smaller n_neighbors."
         )
