@@ -7,6 +7,7 @@ missed; queries without a certificate are searched again, slowly and exactly.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from scipy.sparse import issparse
 from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
+
+from .._sklearn import n_threads
 
 __all__ = ["ALGORITHMS", "NeighborSearch"]
 
@@ -103,16 +106,21 @@ class NeighborSearch:
             _nearest_exact(Q, self._moved, squares, rows)
             return np.sqrt(squares), rows
         single = np.column_stack([Q, np.ones(len(Q))]).astype(np.float32)
-        buffer = np.empty((_BLOCK, len(self._moved)), dtype=np.float32)
-        n_candidates = min(k + _SPARE, len(self._moved))
-        # Products this small are done before a second thread has woken up.
-        with threadpool_limits(1, user_api="blas"):
-            for start in range(0, len(Q), _BLOCK):
-                block = slice(start, start + _BLOCK)
+
+        def search(start: int, stop: int) -> None:
+            buffer = np.empty((_BLOCK, len(self._moved)), dtype=np.float32)
+            n_candidates = min(k + k // 8 + _SPARE, len(self._moved))
+            for first in range(start, stop, _BLOCK):
+                block = slice(first, min(first + _BLOCK, stop))
                 product = np.matmul(single[block], self._single, out=buffer[: len(Q[block])])
                 _nearest_certified(
                     product, Q[block], self._moved, n_candidates, squares[block], rows[block]
                 )
+
+        # Products this small are done before a second thread of theirs has woken up.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads()) as pool:
+            edges = np.linspace(0, len(Q), min(n_threads(), 1 + len(Q) // _BLOCK) + 1).astype(int)
+            list(pool.map(search, edges[:-1].tolist(), edges[1:].tolist()))
         return np.sqrt(squares), rows
 
 
@@ -131,14 +139,17 @@ def _faiss() -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _insert(values, rows, size, value, row):
-    """Put a candidate in its place among the first `size` entries; equal values go by row."""
-    place = size - 1
-    while place > 0 and (
-        value < values[place - 1] or (value == values[place - 1] and row < rows[place - 1])
-    ):
-        values[place], rows[place] = values[place - 1], rows[place - 1]
-        place -= 1
+def _replace_farthest(values, rows, value, row):
+    """Replace the root of a heap, its farthest entry, and let the new one sink to its place."""
+    place, child = 0, 1
+    while child < values.size:
+        right = child + 1
+        if right < values.size and (values[right], rows[right]) > (values[child], rows[child]):
+            child = right
+        if (values[child], rows[child]) <= (value, row):
+            break
+        values[place], rows[place] = values[child], rows[child]
+        place, child = child, 2 * child + 1
     values[place], rows[place] = value, row
 
 
@@ -151,15 +162,24 @@ def _square(a, b):
 
 
 @njit(cache=True, nogil=True)
+def _keep_nearest(candidate_squares, candidates, squares, rows):
+    """Keep the nearest candidates in rising order; equal distances go by row."""
+    by_row = np.argsort(candidates)
+    order = by_row[np.argsort(candidate_squares[by_row], kind="mergesort")]
+    squares[:] = candidate_squares[order[: squares.size]]
+    rows[:] = candidates[order[: squares.size]]
+
+
+@njit(cache=True, nogil=True)
 def _scan(query, train, squares, rows):
     """Find the nearest training rows of one query by looking at all of them."""
-    k = squares.size
-    squares[:] = np.inf
-    rows[:] = len(train)
+    heap = np.full(squares.size, np.inf)
+    candidates = np.full(squares.size, len(train), dtype=np.intp)
     for i in range(len(train)):
         square = _square(query, train[i])
-        if square < squares[k - 1]:
-            _insert(squares, rows, k, square, i)
+        if square < heap[0]:
+            _replace_farthest(heap, candidates, square, i)
+    _keep_nearest(heap, candidates, squares, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -173,29 +193,24 @@ def _nearest_certified(product, queries, train, n_candidates, squares, rows):
     """Sort the best candidates by exact distance; scan everything where one may be missing."""
     k, n_features = squares.shape[1], queries.shape[1]
     unit = (n_features + 4) * 2.0**-23  # bounds the relative error of a product in single precision
-    values = np.empty(n_candidates, dtype=np.float32)
+    heap = np.empty(n_candidates, dtype=np.float32)
     candidates = np.empty(n_candidates, dtype=np.intp)
+    exact = np.empty(n_candidates)
     for i in range(len(queries)):
-        values[:] = np.inf
+        heap[:] = np.inf
         candidates[:] = len(train)
         row = product[i]
-        worst = values[n_candidates - 1]
         for j in range(len(train)):
-            if row[j] < worst:
-                _insert(values, candidates, n_candidates, row[j], j)
-                worst = values[n_candidates - 1]
-        squares[i] = np.inf
-        rows[i] = len(train)
-        for candidate in candidates:
-            square = _square(queries[i], train[candidate])
-            last = squares[i, k - 1]
-            if square < last or (square == last and candidate < rows[i, k - 1]):
-                _insert(squares[i], rows[i], k, square, candidate)
+            if row[j] < heap[0]:
+                _replace_farthest(heap, candidates, row[j], j)
+        for c in range(n_candidates):
+            exact[c] = _square(queries[i], train[candidates[c]])
+        _keep_nearest(exact, candidates, squares[i], rows[i])
         if n_candidates == len(train):
             continue
         # A row farther from the origin than this is farther from the query than the k-th.
         length = np.sqrt(_square(queries[i], np.zeros(n_features)))
         farthest = length + np.sqrt(squares[i, k - 1])
         error = unit * (length + farthest) ** 2
-        if not squares[i, k - 1] < worst + length**2 - error:
+        if not squares[i, k - 1] < heap[0] + length**2 - error:
             _scan(queries[i], train, squares[i], rows[i])
