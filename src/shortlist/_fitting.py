@@ -51,10 +51,11 @@ def remember_features(classifier: Any, model: Any) -> None:
             setattr(classifier, name, getattr(model, name))
 
 
-def check_cv_option(cv: Any) -> None:
-    """Complain about a `cv` that is neither a share, nor folds, nor "prefit"."""
-    if isinstance(cv, str) and cv != "prefit":
-        raise ValueError(f"cv must be a float, an int, a splitter or 'prefit'; got {cv!r}.")
+def check_cv_option(cv: Any, *, words: tuple[str, ...] = ("prefit",)) -> None:
+    """Complain about a `cv` that is neither a share, nor folds, nor one of the `words`."""
+    if isinstance(cv, str) and cv not in words:
+        named = " or ".join(repr(word) for word in words)
+        raise ValueError(f"cv must be a float, an int, a splitter or {named}; got {cv!r}.")
     if holds_out(cv) and not 0 < cv < 1:
         raise ValueError(
             f"cv={cv!r} as a float is the share of the data held out for calibration, and "
