@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
@@ -345,6 +346,22 @@ class TestSegments:
             fitted(X, y, segments=["north", "south"], segment_capacities=self.LIMITS)
         with pytest.raises(ValueError, match="would go unused"):
             fitted(X, y, segments=["north"] * 2_000)
+
+    @pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pd.Categorical])
+    def test_they_come_in_any_column(self, items, make):
+        """Lists, arrays and columns of data frames; a missing value in any of them is noticed."""
+        X, y, _ = items
+        names = ["north", "south"] * 1_000
+        model = fitted(X, y, segments=make(names), segment_capacities=self.LIMITS)
+        expected = fitted(X, y, segments=names, segment_capacities=self.LIMITS)
+        assert model.segment_prices_ == expected.segment_prices_
+
+    def test_missing_values_of_nullable_columns_are_noticed(self, items):
+        """pandas.NA refuses to be compared."""
+        X, y, _ = items
+        names = pd.Series([pd.NA] + ["north"] * 1_999, dtype="string")
+        with pytest.raises(ValueError, match="None or NaN at row 0"):
+            fitted(X, y, segments=names, segment_capacities=self.LIMITS)
 
     def test_they_are_routed_by_request(self, items):
         """With metadata routing, through a pipeline to fit and to predict."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._hashing import is_missing
 from .._validation import name_rows
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
@@ -163,9 +164,7 @@ _MISSING, _UNKNOWN = -1, -2
 
 
 def _code(value: Any, named: dict[Any, int], other: int) -> int:
-    if value is None or value != value:
-        return _MISSING
-    return named.get(value, other)
+    return _MISSING if is_missing(value) else named.get(value, other)
 
 
 def _check_codes(codes: NDArray[np.intp], values: list[Any]) -> None:
