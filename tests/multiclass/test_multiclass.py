@@ -334,6 +334,27 @@ class TestSegments:
         elsewhere = np.isin(segments, ["west", "east"])
         assert 25 <= model.flag(X, segments=segments)[elsewhere].sum() <= 30
 
+    def test_a_segment_may_have_no_limit_and_limits_may_change(self, items):
+        """None is no limit; new limits may come in any order."""
+        X, y, _ = items
+        segments = np.where(np.arange(2_000) % 2, "north", "south")
+        loose = fitted(
+            X,
+            y,
+            segments=segments,
+            capacities={1: None, 2: None},
+            segment_capacities={"north": Capacity.fraction(0.01), "south": None},
+        )
+        flagged = loose.flag(X, segments=segments)
+        assert flagged[segments == "north"].sum() <= 10
+        assert flagged[segments == "south"].sum() > 50
+        assert loose.segment_prices_["south"] == 0
+        limits = {"south": Capacity.fraction(0.02), "north": Capacity.fraction(0.03)}
+        changed = loose.with_capacities(segment_capacities=limits)
+        flagged = changed.flag(X, segments=segments)
+        assert 15 <= flagged[segments == "south"].sum() <= 20
+        assert 25 <= flagged[segments == "north"].sum() <= 30
+
     def test_missing_segments_are_an_error(self, items):
         """As a whole, in part, and in the wrong number."""
         X, y, _ = items

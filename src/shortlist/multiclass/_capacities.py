@@ -24,12 +24,12 @@ class JointCapacities:
 
     classes: dict[Any, Capacity | None]
     total: Capacity | None
-    segments: dict[Any, Capacity] | None
+    segments: dict[Any, Capacity | None] | None
     other_segments: Capacity | None
 
     def ratios(self, prevalence: Callable[[Any], Fraction]) -> Ratios:
         """Return all limits as exact fractions; `prevalence` is asked for a label, or for None."""
-        segments = [] if self.segments is None else list(self.segments.values())
+        segments: list[Capacity | None] = list((self.segments or {}).values())
         if self.segments is not None and self.other_segments is not None:
             segments.append(self.other_segments)
         return Ratios(
@@ -38,7 +38,11 @@ class JointCapacities:
                 for label, capacity in self.classes.items()
             ],
             None if self.total is None else self.total.as_ratio(prevalence(None)),
-            [capacity.as_ratio(prevalence(None)) for capacity in segments] or [None],
+            [
+                None if capacity is None else capacity.as_ratio(prevalence(None))
+                for capacity in segments
+            ]
+            or [None],
         )
 
     @property
