@@ -119,7 +119,7 @@ def draw(flags: np.ndarray, found: np.ndarray, finds: np.ndarray) -> plt.Figure:
     for place, value in zip(places[::-1], mean, strict=True):
         right.text(value, place, f" {value:.2f}", va="center")
     right.set_yticks(places[::-1], RARE)
-    right.set(title="One more flag finds this many more", xlim=(0, 1.3 * mean.max()))
+    right.set(title="One more flag finds, by the posteriors", xlim=(0, 1.3 * mean.max()))
     for axes in (left, middle, right):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -137,7 +137,7 @@ def report(flags: np.ndarray, found: np.ndarray, finds: np.ndarray, lost: np.nda
     error = gain.std(ddof=1) / np.sqrt(N_SPLITS)
     print(f"joint minus cuts: {gain.mean():+.3f} ± {error:.3f} in the sum of sensitivities")
     for label, worth in zip(RARE, finds.mean(axis=0), strict=True):
-        print(f"one more flag for {label:<12} finds {worth:.2f} more, net of what it displaces")
+        print(f"one more flag for {label:<12} finds {worth:.2f} more, by the posteriors")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["hash_ids", "hash_rows", "keys_by_id"]
+__all__ = ["hash_ids", "hash_rows", "is_missing", "keys_by_id"]
 
 Words = NDArray[np.uint64]
 
@@ -106,7 +106,7 @@ def _float_words(values: NDArray[np.float64]) -> Words:
 
 
 def _object_word(value: Any, seed: int) -> int:
-    if _is_missing(value):
+    if is_missing(value):
         return int(_MISSING)
     if isinstance(value, Integral):
         return int(value) % 2**64
@@ -117,7 +117,7 @@ def _object_word(value: Any, seed: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key).digest(), "little")
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Tell None, NaN, NaT and the NA of nullable columns; they are all the same to a hash."""
     try:
         return value is None or bool(value != value)

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
@@ -333,6 +334,27 @@ class TestSegments:
         elsewhere = np.isin(segments, ["west", "east"])
         assert 25 <= model.flag(X, segments=segments)[elsewhere].sum() <= 30
 
+    def test_a_segment_may_have_no_limit_and_limits_may_change(self, items):
+        """None is no limit; new limits may come in any order."""
+        X, y, _ = items
+        segments = np.where(np.arange(2_000) % 2, "north", "south")
+        loose = fitted(
+            X,
+            y,
+            segments=segments,
+            capacities={1: None, 2: None},
+            segment_capacities={"north": Capacity.fraction(0.01), "south": None},
+        )
+        flagged = loose.flag(X, segments=segments)
+        assert flagged[segments == "north"].sum() <= 10
+        assert flagged[segments == "south"].sum() > 50
+        assert loose.segment_prices_["south"] == 0
+        limits = {"south": Capacity.fraction(0.02), "north": Capacity.fraction(0.03)}
+        changed = loose.with_capacities(segment_capacities=limits)
+        flagged = changed.flag(X, segments=segments)
+        assert 15 <= flagged[segments == "south"].sum() <= 20
+        assert 25 <= flagged[segments == "north"].sum() <= 30
+
     def test_missing_segments_are_an_error(self, items):
         """As a whole, in part, and in the wrong number."""
         X, y, _ = items
@@ -345,6 +367,22 @@ class TestSegments:
             fitted(X, y, segments=["north", "south"], segment_capacities=self.LIMITS)
         with pytest.raises(ValueError, match="would go unused"):
             fitted(X, y, segments=["north"] * 2_000)
+
+    @pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pd.Categorical])
+    def test_they_come_in_any_column(self, items, make):
+        """Lists, arrays and columns of data frames; a missing value in any of them is noticed."""
+        X, y, _ = items
+        names = ["north", "south"] * 1_000
+        model = fitted(X, y, segments=make(names), segment_capacities=self.LIMITS)
+        expected = fitted(X, y, segments=names, segment_capacities=self.LIMITS)
+        assert model.segment_prices_ == expected.segment_prices_
+
+    def test_missing_values_of_nullable_columns_are_noticed(self, items):
+        """pandas.NA refuses to be compared."""
+        X, y, _ = items
+        names = pd.Series([pd.NA] + ["north"] * 1_999, dtype="string")
+        with pytest.raises(ValueError, match="None or NaN at row 0"):
+            fitted(X, y, segments=names, segment_capacities=self.LIMITS)
 
     def test_they_are_routed_by_request(self, items):
         """With metadata routing, through a pipeline to fit and to predict."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
+from shortlist import Capacity, calibrate_threshold
 from shortlist.multiclass._calibrate import JointSample, plug_in_rule
 from shortlist.multiclass._capacities import Ratios
 from shortlist.multiclass._rule import to_units
@@ -80,3 +81,23 @@ def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
     assert_array_equal(rule.class_prices, reversed_rule.class_prices)
     assert_array_equal(rule.segment_prices, reversed_rule.segment_prices)
     assert rule.total_price == reversed_rule.total_price
+
+
+@given(
+    hnp.arrays(
+        np.float64,
+        st.integers(1, 40),
+        elements=st.sampled_from([0.1, 0.2, 0.25, 1 / 3, 0.9]) | st.floats(0.01, 1),
+    ),
+    st.integers(0, 100),
+)
+def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
+    """The price is the threshold of the plug-in rule, with ties left out whole."""
+    capacity = Capacity.fraction(percent / 100)
+    limits = Ratios([capacity.as_ratio()], None, [None])
+    nowhere = np.zeros(scores.size, dtype=np.intp)
+    # Scores that differ by less than a unit of the fixed point are equal here, and not there.
+    rounded = np.rint(scores * 2.0**40) / 2.0**40
+    sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
+    flagged = calibrate_threshold(rounded, capacity).flag(rounded)
+    assert_array_equal(choose(plug_in_rule(sample, limits), sample) == 1, flagged)

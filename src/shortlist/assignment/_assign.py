@@ -101,7 +101,8 @@ def assign(
     keeps whole numbers exact. Columns, one segmentation and a total form a network, and are solved
     by successive best paths in time about proportional to the rows, plus (segments × columns +
     columns²) for each flag. Several segmentations that cross are no network; they are handed to
-    SciPy's HiGHS as a mixed-integer program, which takes far longer.
+    SciPy's HiGHS as a mixed-integer program, which takes far longer. The first call ever compiles
+    the solver, for about ten seconds.
 
     Examples
     --------

@@ -12,6 +12,9 @@ most (Bellman and Ford, on as many nodes as there are classes and segments), and
 stops when no path gains anything, or at the total. Gains are integers, so that no rounding
 can make a path of moves gain by going in circles; gains of successive paths never rise, which is
 why stopping early is optimal for the total.
+
+As long as every class and segment has room, the next best path is the next best row with its best
+class. Those first steps are made at once by the caller.
 """
 
 from __future__ import annotations
@@ -35,20 +38,20 @@ _State = namedtuple("_State", "gain segment chosen order place start seen enter 
 
 
 @njit(cache=True)
-def best_flow(gain, segment, order, start, class_limit, segment_limit, total):
+def best_flow(gain, segment, order, start, first, class_limit, segment_limit, total):
     """Return the chosen column of each row (0: left alone), and the best row for each move left.
 
     `order` holds for each class the rows, grouped by segment and by falling gain within it;
-    `start` says where each segment begins. Equal gains go to the row that comes first.
+    `start` says where each segment begins. Equal gains go to the row that comes first. `first` are
+    the columns after the first steps.
     """
-    state = _start(gain, segment, order, start)
     n_classes, n_segments = gain.shape[1], start.size - 1
     heaps = empty_heaps(2 * n_segments * n_classes + n_classes**2, 1024)
-    class_load = np.zeros(n_classes, np.int64)
-    segment_load = np.zeros(n_segments, np.int64)
+    heaps = with_room(heaps, np.count_nonzero(first) * n_classes)
+    state, class_load, segment_load = _start(gain, segment, order, start, first, heaps)
     rows = np.empty(2 * n_classes + 2, np.int64)
     targets = np.empty(2 * n_classes + 2, np.int64)
-    n_flagged = 0
+    n_flagged = class_load.sum()
     while n_flagged < total:
         end, to_class, to_segment, gained = _best_path(
             state, class_load < class_limit, segment_load < segment_limit
@@ -66,23 +69,31 @@ def best_flow(gain, segment, order, start, class_limit, segment_limit, total):
 
 
 @njit(cache=True)
-def _start(gain, segment, order, start):
+def _start(gain, segment, order, start, first, heaps):
+    """Enter the first steps, and find the best row for each move after them."""
     n_rows, n_classes = gain.shape
     n_segments = start.size - 1
     place = np.empty((n_classes, n_rows), np.int64)
-    enter = np.full((n_segments, n_classes), -1, np.int64)
     seen = np.empty((n_segments, n_classes), np.int64)
-    for j in range(n_classes):
-        for position in range(n_rows):
-            place[j, order[j, position]] = position
-        for s in range(n_segments):
-            seen[s, j] = start[s]
-            if start[s] < start[s + 1] and gain[order[j, start[s]], j] != FORBIDDEN:
-                enter[s, j] = order[j, start[s]]
+    enter = np.full((n_segments, n_classes), -1, np.int64)
     change = np.full((n_classes, n_classes), -1, np.int64)
     leave = np.full((n_classes, n_segments), -1, np.int64)
-    chosen = np.zeros(n_rows, np.int64)
-    return _State(gain, segment, chosen, order, place, start, seen, enter, change, leave)
+    for j in range(n_classes):
+        seen[:, j] = start[:-1]
+        for position in range(n_rows):
+            place[j, order[j, position]] = position
+    state = _State(gain, segment, first.copy(), order, place, start, seen, enter, change, leave)
+    class_load = np.zeros(n_classes, np.int64)
+    segment_load = np.zeros(n_segments, np.int64)
+    for row in range(n_rows):
+        if first[row] > 0:
+            class_load[first[row] - 1] += 1
+            segment_load[segment[row]] += 1
+            _offer_to_change_and_leave(state, heaps, row, segment[row], first[row] - 1)
+    for s in range(n_segments):
+        for j in range(n_classes):
+            enter[s, j] = _best_entering(state, heaps, s, j)
+    return state, class_load, segment_load
 
 
 @njit(cache=True)

@@ -35,9 +35,12 @@ def solve(
     tie_keys: TieKeys,
 ) -> Solution:
     """Solve the problem exactly for whole-number gains of shape (n_rows, n_classes)."""
-    columns = np.zeros(len(gains), dtype=np.int64)
     class_prices = np.zeros(class_limits.size, dtype=np.int64)
     segment_prices, total_price = np.zeros(segment_limits.size, dtype=np.int64), 0
+    columns = _unlimited(gains)
+    if _within(columns, class_limits, segment_of, segment_limits, total):
+        return Solution(columns, class_prices, segment_prices, total_price)
+    columns = np.zeros(len(gains), dtype=np.int64)
     usable = _usable(gains, class_limits, segment_of, segment_limits, total)
     if usable.size:
         usable = usable[np.argsort(tie_keys(usable), kind="stable")]
@@ -55,6 +58,29 @@ def solve(
         total_price = part.total_price
     solution = Solution(columns, class_prices, segment_prices, total_price)
     return _price_what_is_closed(solution, gains, class_limits, segment_of, segment_limits, total)
+
+
+def _unlimited(gains: Ints) -> Ints:
+    """Give each row its best column, as if there were no limits."""
+    if gains.shape[1] == 0:
+        return np.zeros(len(gains), dtype=np.int64)
+    return np.where(gains.max(axis=1) > 0, gains.argmax(axis=1) + 1, 0)
+
+
+def _within(
+    columns: Ints,
+    class_limits: Ints,
+    segment_of: NDArray[np.intp],
+    segment_limits: Ints,
+    total: int,
+) -> bool:
+    by_class = np.bincount(columns, minlength=class_limits.size + 1)[1:]
+    by_segment = np.bincount(segment_of[columns > 0], minlength=segment_limits.size)
+    return bool(
+        np.all(by_class <= class_limits)
+        and np.all(by_segment <= segment_limits)
+        and by_class.sum() <= total
+    )
 
 
 def _usable(
@@ -100,7 +126,14 @@ def _solve_part(
     order = np.stack([np.lexsort((-gain, segment)) for gain in gains.T])
     start = np.concatenate([[0], np.cumsum(np.bincount(segment))])
     columns, enter, change, leave, class_load, segment_load = best_flow(
-        gains, segment, order, start, class_limits, segment_limits, total
+        gains,
+        segment,
+        order,
+        start,
+        _first_steps(gains, class_limits, segment, segment_limits, total),
+        class_limits,
+        segment_limits,
+        total,
     )
     prices = lowest_prices(
         gains,
@@ -112,6 +145,34 @@ def _solve_part(
         int(class_load.sum()) < total,
     )
     return Solution(columns, *prices)
+
+
+def _first_steps(
+    gains: Ints, class_limits: Ints, segment: Ints, segment_limits: Ints, total: int
+) -> Ints:
+    """Give the best rows their best class, until the first limit would be exceeded."""
+    best, gain = gains.argmax(axis=1), gains.max(axis=1)
+    ranked = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain > 0)]
+    n_first = min(
+        total,
+        ranked.size,
+        _first_excess(best[ranked], class_limits),
+        _first_excess(segment[ranked], segment_limits),
+    )
+    columns = np.zeros(len(gains), dtype=np.int64)
+    columns[ranked[:n_first]] = best[ranked[:n_first]] + 1
+    return columns
+
+
+def _first_excess(groups: Ints, limits: Ints) -> int:
+    """Return how many of a row of items fit, before one of them exceeds the limit of its group."""
+    counts = np.bincount(groups, minlength=limits.size)
+    exceeded = counts > limits
+    if not exceeded.any():
+        return groups.size
+    by_group = np.argsort(groups, kind="stable")
+    begins = np.cumsum(counts) - counts
+    return int(by_group[begins[exceeded] + limits[exceeded]].min())
 
 
 def _price_what_is_closed(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._hashing import is_missing
 from .._validation import name_rows
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
@@ -23,12 +24,12 @@ class JointCapacities:
 
     classes: dict[Any, Capacity | None]
     total: Capacity | None
-    segments: dict[Any, Capacity] | None
+    segments: dict[Any, Capacity | None] | None
     other_segments: Capacity | None
 
     def ratios(self, prevalence: Callable[[Any], Fraction]) -> Ratios:
         """Return all limits as exact fractions; `prevalence` is asked for a label, or for None."""
-        segments = [] if self.segments is None else list(self.segments.values())
+        segments: list[Capacity | None] = list((self.segments or {}).values())
         if self.segments is not None and self.other_segments is not None:
             segments.append(self.other_segments)
         return Ratios(
@@ -37,7 +38,11 @@ class JointCapacities:
                 for label, capacity in self.classes.items()
             ],
             None if self.total is None else self.total.as_ratio(prevalence(None)),
-            [capacity.as_ratio(prevalence(None)) for capacity in segments] or [None],
+            [
+                None if capacity is None else capacity.as_ratio(prevalence(None))
+                for capacity in segments
+            ]
+            or [None],
         )
 
     @property
@@ -163,9 +168,7 @@ _MISSING, _UNKNOWN = -1, -2
 
 
 def _code(value: Any, named: dict[Any, int], other: int) -> int:
-    if value is None or value != value:
-        return _MISSING
-    return named.get(value, other)
+    return _MISSING if is_missing(value) else named.get(value, other)
 
 
 def _check_codes(codes: NDArray[np.intp], values: list[Any]) -> None:

@@ -63,7 +63,8 @@ class MulticlassCapacityClassifier(
     segment_capacities : dict from segments to Capacity, default=None
         How many items of each segment (a region, a team, a product) may get any rare label. A
         fraction is one of the segment's *own* items; a multiple refers to all rare labels
-        together in all data. The segments of the items are passed to `fit`, `predict`, ...
+        together in all data; `None` as a value is no limit. The segments of the items are passed
+        to `fit`, `predict`, `select` and `recalibrate`.
     default_segment_capacity : Capacity, default=None
         For the items of all segments that are not named, taken together. `None` makes such
         a segment an error.
@@ -128,8 +129,8 @@ class MulticlassCapacityClassifier(
     whole numbers, and an item that does not lead strictly is left to the majority, so that no tie
     exceeds a capacity.
 
-    With ``guarantee="confident"`` and a multiple as capacity, half of its share of the error
-    pays for a lower bound of the prevalence.
+    With ``guarantee="confident"`` and a multiple among the capacities, half of the error pays for
+    lower bounds of the prevalences.
 
     Examples
     --------
@@ -157,7 +158,7 @@ class MulticlassCapacityClassifier(
         *,
         capacities: Any,
         total: Capacity | None = None,
-        segment_capacities: dict[Any, Capacity] | None = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
         guarantee: str = "plug-in",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -37,7 +38,7 @@ class JointDecisionMixin:
 
     capacities: Any
     total: Capacity | None
-    segment_capacities: dict[Any, Capacity] | None
+    segment_capacities: dict[Any, Capacity | None] | None
     default_segment_capacity: Capacity | None
     guarantee: str
     confidence: float
@@ -186,12 +187,15 @@ class JointDecisionMixin:
         """
         check_is_fitted(self)
         joint = self._changed(capacities, total, segment_capacities)
-        if list(joint.segments or {}) != list(self._joint.segments or {}):
+        if set(joint.segments or {}) != set(self._joint.segments or {}):
             raise CapacityError(
                 "segment_capacities must name the segments that it named in fit: "
                 f"{list(self._joint.segments or {})}; got {list(joint.segments or {})}. To "
                 "divide the items otherwise, fit or recalibrate."
             )
+        if joint.segments is not None:  # the calibration items are numbered in the old order
+            in_order = {name: joint.segments[name] for name in self._joint.segments or {}}
+            joint = replace(joint, segments=in_order)
         changed = copy.copy(self)
         changed.capacities, changed.total = joint.classes, joint.total
         changed.segment_capacities, changed._joint = joint.segments, joint
@@ -265,15 +269,13 @@ class JointDecisionMixin:
             old.total if _is_unchanged(total) else total,
             old.segments if _is_unchanged(segments) else segments,
         )
-        if list(joint.classes) != self.rare_labels_:
-            if set(joint.classes) != set(self.rare_labels_):
-                raise CapacityError(
-                    f"capacities must name the rare labels of fit, {self.rare_labels_}; got "
-                    f"{list(joint.classes)}."
-                )
-            ordered = {label: joint.classes[label] for label in self.rare_labels_}
-            joint = JointCapacities(ordered, joint.total, joint.segments, joint.other_segments)
-        return joint
+        if set(joint.classes) != set(self.rare_labels_):
+            raise CapacityError(
+                f"capacities must name the rare labels of fit, {self.rare_labels_}; got "
+                f"{list(joint.classes)}."
+            )
+        in_order = {label: joint.classes[label] for label in self.rare_labels_}
+        return replace(joint, classes=in_order)
 
     def _prevalence(self, label: Any) -> Fraction:
         """Return the share of a label in `fit`, exactly; None is all rare labels together."""

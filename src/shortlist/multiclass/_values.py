@@ -23,9 +23,9 @@ class Values(NamedTuple):
 
 
 class Valuation(NamedTuple):
-    r"""Columns and weights: an item is worth :math:`w_j \\eta_j(x) / \\pi_j` in rare class j.
+    r"""Columns and weights: an item is worth :math:`w_j \eta_j(x) / \pi_j` in rare class j.
 
-    Left alone, it is worth :math:`\\max_k \\eta_k(x) / \\pi_{maj}` over the classes k of the
+    Left alone, it is worth :math:`\max_k \eta_k(x) / \pi_{maj}` over the classes k of the
     majority, or nothing where the majority does not count.
     """
 
