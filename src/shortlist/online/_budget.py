@@ -22,7 +22,7 @@ __all__ = ["PACES", "BudgetController"]
 PACES = ("auto", "recent", "pattern")
 
 _MEMORY = 6  # periods
-_SHORTEST_LIST, _LONGEST_LIST = 64, 512
+_SHORTEST_LIST, _LONGEST_LIST = 64, 1_024
 _BLOCKS = 48  # of a period, for the pattern of its arrivals
 _GOLDEN = 0.6180339887498949
 

@@ -58,7 +58,8 @@ class EmaController(Controller):
         Weight of the newest item in the average.
     step : float, default=None
         By how much the threshold moves, in units of the score. The paper names no value; `None`
-        is a thousandth of the standard deviation of the calibration scores.
+        is a thousandth of half the distance between the 16th and the 84th percentile of the
+        calibration scores, which is the standard deviation of normal ones.
     prevalence : number, default=None
         Share of rare items, for a multiple.
     clock : callable, default=None
@@ -117,7 +118,8 @@ class EmaController(Controller):
             threshold = float(calibration.min())
         step = self._options["step"]
         if step is None:
-            step = float(calibration.std()) / 1_000 or 1e-3
+            low, high = np.quantile(calibration, [0.16, 0.84])
+            step = float(high - low) / 2_000 or 1e-3
         rate = self._capacity.as_fraction(self._options["prevalence"])
         return {"real": np.array([threshold, rate, rate, self._options["alpha"], step])}
 
