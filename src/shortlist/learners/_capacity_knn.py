@@ -22,7 +22,7 @@ from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
 from ._neighbors import ScaledNeighbors, check_enough_rows, check_n_neighbors
 from ._search import ALGORITHMS
-from ._weights import KERNELS, rare_shares, votes
+from ._weights import KERNELS, rare_shares
 
 __all__ = ["CapacityKNeighborsClassifier"]
 
@@ -207,13 +207,12 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        distances, rows = self._neighbors.query(X, self.n_neighbors_ + 1)
-        return votes(
-            distances,
-            self._codes[rows[:, :-1]],
+        return self._neighbors.votes(
+            X,
+            self._codes,
+            k=self.n_neighbors_,
             n_classes=self.classes_.size,
             kernel=self.kernel,
-            n_features=self.n_features_in_,
         )
 
     def __sklearn_tags__(self) -> Any:
