@@ -12,22 +12,24 @@ needs_credit = pytest.mark.skipif(
 
 
 @needs_credit
-def test_the_credit_study_pairs_its_methods():
+def test_the_credit_study_pairs_its_methods(tmp_path):
     """One row for each method, capacity and repetition; the same again for the same seed."""
     config = credit_learners.CreditLearnersConfig(repetitions=1, methods=("classical", "logistic"))
     table = credit_learners.run(config)
     assert len(table) == 4 * 3
     assert table == credit_learners.run(config)
+    assert credit_learners.draw(table, tmp_path / "credit.png").stat().st_size > 5_000
     top = [r for r in table if r["method"] == "logistic, recommended, top"]
     assert [row["flagged"] for row in top] == [200, 400, 600]
 
 
 @needs_credit
-def test_the_rule_for_ties_decides_the_gain_of_the_joint_choice():
+def test_the_rule_for_ties_decides_the_gain_of_the_joint_choice(tmp_path):
     """To the smallest k there is a large gain, to the largest hardly any."""
     table = knn_gain.run(knn_gain.KnnGainConfig(repetitions=3, multiples=(3,)))
     small, large = knn_gain.gains(table)
     assert (small["tie_break"], large["tie_break"]) == ("smallest", "largest")
+    assert knn_gain.draw(table, tmp_path / "gain.png").stat().st_size > 5_000
     assert small["gain_percent"] > 10 > large["gain_percent"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from ..datasets import load_credit_default
+from ..learners._choice import best_column
 from ..learners._neighbors import ScaledNeighbors
 from ..learners._weights import rare_shares
 from ._credit_protocol import Floats, capacity_of, draw_split, judge_threshold
@@ -74,7 +76,7 @@ def run_repetition(
         ]
         for method, criterion in (("post-hoc", accuracies), ("joint", np.array(found))):
             for tie_break in ("smallest", "largest"):
-                column = _best(criterion, tie_break)
+                column = best_column(criterion, tie_break=tie_break)
                 outcome = judge_threshold(
                     unseen[:, column], test[:, column], split.y_test, capacity
                 )
@@ -136,8 +138,12 @@ def jackknife(
     return float(statistic(*samples)), float(error)
 
 
-def draw(table: Table, axes: Any) -> None:
-    """Draw the gain against the capacity, for both rules for ties, on given axes."""
+def draw(table: Table, path: Path) -> Path:
+    """Save a picture of the gain against the capacity, for both rules for ties."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
     for tie_break, colour in (("smallest", "black"), ("largest", "tab:blue")):
         rows = [row for row in gains(table) if row["tie_break"] == tie_break]
         axes.errorbar(
@@ -150,13 +156,11 @@ def draw(table: Table, axes: Any) -> None:
             label=f"ties between k to the {tie_break}",
         )
     axes.axhline(0, color="grey", linewidth=0.8)
+    axes.set_xticks(sorted({row["multiple"] for row in table}))
     axes.set(xlabel="capacity b", ylabel="gain in M of the joint choice (%)")
     axes.legend()
-
-
-def _best(criterion: NDArray[Any], tie_break: str) -> int:
-    best = np.flatnonzero(criterion == criterion.max())
-    return int(best[0] if tie_break == "smallest" else best[-1])
+    figure.savefig(path, dpi=110)
+    return path
 
 
 def _scores_by_k(X: Floats, y: Any, items: Floats, config: KnnGainConfig) -> Floats:
