@@ -45,7 +45,7 @@ def summarise(table: Table, by: Iterable[str], value: str) -> Table:
 def mean_and_error(values: list[float]) -> dict[str, Any]:
     """Return the mean, its standard error, and the number of values."""
     error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
-    return {"mean": float(np.mean(values)), "error": error, "n": len(values)}
+    return {"mean": float(np.mean(values)), "error": error, "count": len(values)}
 
 
 def _number(text: str) -> Any:

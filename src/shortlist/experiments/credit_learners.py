@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from ._credit_protocol import (
     judge_threshold,
     judge_top,
 )
-from ._table import Table
+from ._table import Table, summarise
 
-__all__ = ["CreditLearnersConfig", "run", "run_repetition"]
+__all__ = ["CreditLearnersConfig", "draw", "run", "run_repetition"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,34 @@ def run_repetition(X: Floats, y: Any, repetition: int, config: CreditLearnersCon
         for group in config.methods
         for method, multiple, outcome in _METHODS[group](split, seed, config)
     ]
+
+
+def draw(table: Table, path: Path) -> Path:
+    """Save a picture of M for every method and capacity, with two standard errors."""
+    from matplotlib.figure import Figure
+
+    methods = list(dict.fromkeys(row["method"] for row in table))
+    figure = Figure(figsize=(8, 1 + 0.35 * len(methods)), layout="constrained")
+    axes = figure.subplots()
+    multiples = sorted({row["multiple"] for row in table})
+    for b, colour in zip(multiples, ("tab:blue", "tab:orange", "black"), strict=False):
+        rows = summarise([r for r in table if r["multiple"] == b], ["method"], "adjusted_detection")
+        axes.errorbar(
+            [row["mean"] for row in rows],
+            [methods.index(row["method"]) for row in rows],
+            xerr=[2 * row["error"] for row in rows],
+            fmt="o",
+            color=colour,
+            capsize=3,
+            label=f"b = {b}",
+        )
+    axes.set_yticks(range(len(methods)), methods)
+    axes.invert_yaxis()
+    axes.set(xlabel="M on the test sample")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=110)
+    return path
 
 
 Judged = Iterator[tuple[str, float, Any]]

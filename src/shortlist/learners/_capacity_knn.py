@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -13,21 +12,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._decisions import CapacityDecisionMixin, Decisions, Mask
 from .._labels import find_rare
-from .._ranking import TieKeys, cut_after, flag_above
+from .._ranking import TieKeys
 from .._sklearn import Scores
 from .._validation import check_confidence, check_ids, check_option, check_seed
 from ..capacity import Capacity
-from ..metrics._scorer import detection_at_capacity
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
-from ._neighbors import ScaledNeighbors, check_enough_rows, check_n_neighbors
+from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections
+from ._neighbors import ScaledNeighbors, check_enough_rows
 from ._search import ALGORITHMS
-from ._weights import KERNELS, rare_shares, votes
+from ._weights import KERNELS, rare_shares
 
 __all__ = ["CapacityKNeighborsClassifier"]
 
 Rows = NDArray[np.intp]
-TIE_BREAKS = ("smallest", "largest")
 SELECTIONS = ("auto", "calibration", "training")
 
 
@@ -207,13 +205,12 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        distances, rows = self._neighbors.query(X, self.n_neighbors_ + 1)
-        return votes(
-            distances,
-            self._codes[rows[:, :-1]],
+        return self._neighbors.votes(
+            X,
+            self._codes,
+            k=self.n_neighbors_,
             n_classes=self.classes_.size,
             kernel=self.kernel,
-            n_features=self.n_features_in_,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -239,7 +236,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
                 "calibration_size is the share of the data held out, and must lie strictly between "
                 f"0 and 1; got {self.calibration_size!r}."
             )
-        candidates = _candidates(self.n_neighbors)
+        candidates = candidate_numbers(self.n_neighbors)
         chosen_on_calibration = self.selection == "calibration" and candidates.size > 1
         if chosen_on_calibration and self.guarantee != "plug-in":
             raise ValueError(
@@ -307,13 +304,10 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         )
 
     def _best(self, shares: Any, is_rare: Mask) -> int:
-        """Return the column that finds the most rare items within the capacity."""
-        ratio = self.capacity.as_ratio(self._reference_prevalence())
-        detect = _detection_strict if self.ties == "exclude" else _detection_shared
-        capacity = Capacity.fraction(ratio)
-        self.detections_ = np.array([detect(is_rare, column, capacity) for column in shares.T])
-        best = np.flatnonzero(self.detections_ == self.detections_.max())
-        column = int(best[0] if self.tie_break == "smallest" else best[-1])
+        """Set what the best number of neighbours finds, and return its column."""
+        capacity = Capacity.fraction(self.capacity.as_ratio(self._reference_prevalence()))
+        self.detections_ = detections(shares, is_rare, capacity, ties=self.ties)
+        column = best_column(self.detections_, tie_break=self.tie_break)
         self.n_neighbors_ = int(self.candidates_[column])
         return column
 
@@ -333,23 +327,3 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         """Never flag an item without a rare neighbour: no a0 below 1 does."""
         decisions = super()._decide_by(calibration, scores, tie_keys, rows)
         return decisions._replace(flagged=decisions.flagged & (scores.rare > 0))
-
-
-def _candidates(n_neighbors: Any) -> Rows:
-    if isinstance(n_neighbors, Iterable) and not isinstance(n_neighbors, str):
-        listed = [check_n_neighbors("Each of n_neighbors", k) for k in n_neighbors]
-        if not listed:
-            raise ValueError("n_neighbors must list at least one number of neighbours; got none.")
-        return np.unique(np.array(listed, dtype=np.intp))
-    return np.arange(1, check_n_neighbors("n_neighbors", n_neighbors) + 1, dtype=np.intp)
-
-
-def _detection_strict(is_rare: Mask, scores: Any, capacity: Capacity) -> float:
-    """Return the share of rare items strictly above the cut, with any share of rare neighbours."""
-    flagged = flag_above(scores, cut_after(scores, capacity.max_flags(scores.size)))
-    return np.count_nonzero(flagged & is_rare & (scores > 0)) / np.count_nonzero(is_rare)
-
-
-def _detection_shared(is_rare: Mask, scores: Any, capacity: Capacity) -> float:
-    """Return the same when a tied block across the cut is shared out."""
-    return detection_at_capacity(is_rare, scores, capacity)

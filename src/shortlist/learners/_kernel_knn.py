@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validation import check_option
 from ._neighbors import ScaledNeighbors, check_enough_rows, check_n_neighbors
 from ._search import ALGORITHMS
-from ._weights import KERNELS, votes
+from ._weights import KERNELS
 
 __all__ = ["KernelKNeighborsClassifier"]
 
@@ -117,13 +117,12 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        distances, rows = self._neighbors.query(X, self.n_neighbors + 1)
-        return votes(
-            distances,
-            self._codes[rows[:, :-1]],
+        return self._neighbors.votes(
+            X,
+            self._codes,
+            k=self.n_neighbors,
             n_classes=self.classes_.size,
             kernel=self.kernel,
-            n_features=self.n_features_in_,
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

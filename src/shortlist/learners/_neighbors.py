@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ._search import NeighborSearch
+from ._weights import votes
 
 __all__ = ["ScaledNeighbors", "check_enough_rows", "check_n_neighbors"]
 
 Floats = NDArray[np.float64]
+
+_MOST_NEIGHBORS = 1 << 22  # held in memory at once
 
 
 class ScaledNeighbors:
@@ -32,6 +36,23 @@ class ScaledNeighbors:
     def query_training(self, k: int) -> tuple[Floats, NDArray[np.intp]]:
         """Return distances and rows of the `k` nearest *other* training rows of each."""
         return self.search.query_training(k)
+
+    def votes(
+        self, X: Any, codes: NDArray[np.intp], *, k: int, n_classes: int, kernel: str
+    ) -> Floats:
+        """Return the share of each class in the weights of the `k` nearest neighbours."""
+        shares = np.empty((X.shape[0], n_classes))
+        # Neighbours of some rows at a time, so that memory stays small for any number of rows.
+        for rows in gen_batches(X.shape[0], max(1, _MOST_NEIGHBORS // (k + 1))):
+            distances, nearest = self.query(X[rows], k + 1)
+            shares[rows] = votes(
+                distances,
+                codes[nearest[:, :-1]],
+                n_classes=n_classes,
+                kernel=kernel,
+                n_features=self.n_features,
+            )
+        return shares
 
     def _scaled(self, X: Any) -> Any:
         if self.factors is None:

@@ -1,0 +1,65 @@
+"""Laws of the learners, for inputs that nobody imagined."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+
+from shortlist import Capacity
+from shortlist.learners import (
+    KERNELS,
+    CapacityKNeighborsClassifier,
+    KernelDensityClassifier,
+    KernelKNeighborsClassifier,
+)
+
+# Few different values, so that copies, ties and constant features are common.
+items = arrays(np.float64, st.tuples(st.just(40), st.integers(1, 3)), elements=st.integers(-2, 2))
+labels = arrays(np.int64, 40, elements=st.integers(0, 1)).map(lambda y: np.r_[0, 0, 1, 1, y[4:]])
+
+
+@settings(max_examples=50)
+@given(
+    X=items,
+    y=labels,
+    share=st.sampled_from([0.0, 0.05, 0.1, 0.5, 1.0]),
+    ties=st.sampled_from(["exclude", "hash"]),
+    tie_break=st.sampled_from(["smallest", "largest"]),
+)
+def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
+    """However the neighbours tie, and never without a rare neighbour."""
+    model = CapacityKNeighborsClassifier(
+        Capacity.fraction(share),
+        n_neighbors=8,
+        ties=ties,
+        tie_break=tie_break,
+        rare_label=1,
+        random_state=0,
+    ).fit(X, y, ids=np.arange(40) if ties == "hash" else None)
+    _, held_out = model._split(y == 1)
+    flagged = model.flag(X[held_out], ids=held_out if ties == "hash" else None)
+    assert flagged.sum() <= Capacity.fraction(share).max_flags(held_out.size)
+    assert not flagged[model.score_samples(X[held_out]) == 0].any()
+
+
+@settings(max_examples=50)
+@given(X=items, y=labels, kernel=st.sampled_from(KERNELS), k=st.integers(1, 20))
+def test_votes_are_shares(X, y, kernel, k):
+    """They are not negative, not NaN, and sum to one."""
+    shares = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, y).predict_proba(X)
+    assert (shares >= 0).all()
+    assert_allclose(shares.sum(axis=1), 1)
+
+
+@settings(max_examples=50)
+@given(
+    X=items,
+    y=labels,
+    far=st.floats(-1e6, 1e6),
+    kernel=st.sampled_from(["gaussian", "laplace", "epanechnikov"]),
+)
+def test_log_odds_are_always_finite(X, y, far, kernel):
+    """Wherever the point lies."""
+    model = KernelDensityClassifier(0.5, kernel=kernel).fit(X, y)
+    assert np.isfinite(model.decision_function(X + far)).all()
