@@ -100,13 +100,15 @@ def _plain(content: Any) -> Any:
 
 
 def progress_bar() -> Progress:
-    """Return a bar on standard error, which vanishes when the work is done."""
+    """Return a bar on standard error, which vanishes when the work is done; only on a terminal."""
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 

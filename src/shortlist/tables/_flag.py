@@ -48,18 +48,18 @@ def flag_rows(
     """
     n_items = n_flagged = 0
     first = {"row": "int64"} if model.schema.id is None else {model.schema.id: "string"}
-    with (
-        open_source(path) as source,
-        open_writer(file, format, {**first, "score": "double", "flagged": "int8"}) as write,
-    ):
-        for rows in model.schema.rows(source):
-            if len(rows.X) == 0:
-                continue
-            decided = _decide(model, rows, n_items)
-            write(decided)
-            n_items += len(rows.X)
-            n_flagged += int(decided["flagged"].sum())
-            on_progress(n_items)
+    columns = {**first, "score": "double", "flagged": "int8"}
+    with open_source(path) as source:
+        chunks = model.schema.rows(source)
+        with open_writer(file, format, columns) as write:
+            for rows in chunks:
+                if len(rows.X) == 0:
+                    continue
+                decided = _decide(model, rows, n_items)
+                write(decided)
+                n_items += len(rows.X)
+                n_flagged += int(decided["flagged"].sum())
+                on_progress(n_items)
     classifier = model.classifier
     return FlagSummary(n_items, n_flagged, classifier.capacity_fraction_, classifier.guarantee)
 

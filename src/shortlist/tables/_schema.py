@@ -66,7 +66,10 @@ class TableSchema:
         return cls(features, content["target"], content["rare_label"], content["id"])
 
     def rows(self, source: Source, *, target: str | None = None) -> Iterator[Rows]:
-        """Read the rows of a source in chunks, with labels if `target` names their column."""
+        """Read the rows of a source in chunks, with labels if `target` names their column.
+
+        Columns that are not there are complained of at once, before the first chunk is read.
+        """
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
         if self.id is not None:
@@ -76,8 +79,7 @@ class TableSchema:
             source.require([target], "which --target names")
             wanted += [] if target in wanted else [target]
         numeric = {f.name for f in self.features if f.kind == "numeric"} - {target, self.id}
-        for chunk in source.chunks(wanted, numeric):
-            yield self.convert(chunk, target=target)
+        return (self.convert(chunk, target=target) for chunk in source.chunks(wanted, numeric))
 
     def convert(self, table: Any, *, target: str | None = None) -> Rows:
         """Turn an Arrow table into rows for the model."""
