@@ -48,15 +48,6 @@ def make_cases(n=1_500, seed=0):
     )
 
 
-@pytest.fixture
-def one_thread():
-    """Keep boosted trees from waiting for each other's threads on a busy machine."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        yield
-
-
 @pytest.fixture(scope="session")
 def cases(tmp_path_factory):
     """Return the path of a labelled table in a CSV file."""

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as n_threads
 from sklearn.utils.validation import _check_method_params as slice_fit_params
 from sklearn.utils.validation import _num_samples as n_rows
 
@@ -23,6 +24,8 @@ __all__ = [
     "Scores",
     "mean_scores",
     "n_rows",
+    "n_threads",
+    "out_of_bag_scores",
     "probabilities",
     "rare_label_of",
     "rare_scores",
@@ -31,6 +34,7 @@ __all__ = [
     "score_classes",
     "slice_fit_params",
     "take_rows",
+    "with_out_of_bag",
 ]
 
 Floats = NDArray[np.floating]
@@ -135,6 +139,29 @@ def _innermost(model: Any) -> Any:
             model = model.steps[-1][1]
         else:
             return model
+
+
+def with_out_of_bag(model: Any) -> Any:
+    """Ask a forest or bagging, alone or at the end of a pipeline, to score items out of bag."""
+    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    if f"{prefix}oob_score" not in model.get_params():
+        raise ValueError(
+            f"cv='oob' needs a model that is fitted on bootstrap samples and has the parameter "
+            f"oob_score, such as RandomForestClassifier; got {type(_innermost(model)).__name__}. "
+            "Use cv=5 instead."
+        )
+    return model.set_params(**{f"{prefix}oob_score": True})
+
+
+def out_of_bag_scores(model: Any, *, rare_label: Any) -> Floats:
+    """Return the score of each training item by the trees that have not seen it, else NaN."""
+    model = _innermost(model)
+    # An item that every tree has seen gets zeros or NaN for all classes.
+    output = np.asarray(model.oob_decision_function_, dtype=np.float64)
+    seen_by_all = ~(np.nan_to_num(output).sum(axis=1) > 0)
+    scores = output[:, _position(rare_label, np.asarray(model.classes_))].copy()
+    scores[seen_by_all] = np.nan
+    return scores
 
 
 def _position(label: Any, classes: NDArray[Any]) -> int:

@@ -26,12 +26,14 @@ from ._sklearn import (
     Scores,
     mean_scores,
     n_rows,
+    out_of_bag_scores,
     probabilities,
     response_method_of,
     routing_enabled,
     score_classes,
     slice_fit_params,
     take_rows,
+    with_out_of_bag,
 )
 from ._validation import check_confidence, check_ids, check_option, check_seed
 from .capacity import Capacity
@@ -66,7 +68,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
     prevalence : number, default=None
         Share of rare items that a multiple refers to, where it is known better than from `y`: for
         example when common items were sampled less often. `None` takes the share in `y`.
-    cv : float, int, splitter or "prefit", default=0.5
+    cv : float, int, splitter, "oob" or "prefit", default=0.5
         Where the scores for the threshold come from:
 
         - a float is the share of the data held out for calibration, stratified; the model is
@@ -75,6 +77,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
           comes from pooled out-of-fold scores. This wastes no data, but the scores are those of
           other models than the one that is used, so guarantees are *approximate*; boosted trees
           may exceed them clearly. ``ensemble=True`` keeps the guarantee in expectation.
+        - ``"oob"``, for forests and bagging: one fit on everything, and the threshold from
+          out-of-bag scores. Each comes from about a third of the trees, so guarantees are
+          *approximate*, as for cross-fitting; most often less than the capacity is flagged.
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
@@ -224,6 +229,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.capacity.as_ratio(self._reference_prevalence())
         if self._is_prefit:
             samples = self._take_as_it_is(X, is_rare, ids, params)
+        elif self._is_out_of_bag:
+            samples = self._fit_out_of_bag(X, y, is_rare, ids, self._route(params))
         else:
             samples = self._fit_models(X, y, is_rare, ids, self._route(params))
         self._remember_features()
@@ -286,7 +293,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
             )
             .add(
-                splitter=self.cv,
+                splitter=None if self._is_out_of_bag else self.cv,
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
@@ -311,16 +318,16 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         check_option("ties", self.ties, TIES)
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
         check_confidence(self.confidence)
-        if isinstance(self.cv, str) and self.cv != "prefit":
+        if isinstance(self.cv, str) and self.cv not in ("oob", "prefit"):
             raise ValueError(
-                f"cv must be a float, an int, a splitter or 'prefit'; got {self.cv!r}."
+                f"cv must be a float, an int, a splitter, 'oob' or 'prefit'; got {self.cv!r}."
             )
         if self._holds_out and not 0 < self.cv < 1:
             raise ValueError(
                 f"cv={self.cv!r} as a float is the share of the data held out for calibration, and "
                 "must lie strictly between 0 and 1. For a number of folds, pass an int."
             )
-        if self.ensemble and (self._holds_out or self._is_prefit):
+        if self.ensemble and (self._holds_out or self._is_prefit or self._is_out_of_bag):
             raise ValueError(
                 f"ensemble=True keeps one model for each fold, and needs folds; got "
                 f"cv={self.cv!r}. Pass an int or a splitter."
@@ -331,6 +338,10 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         return isinstance(self.estimator, FrozenEstimator) or (
             isinstance(self.cv, str) and self.cv == "prefit"
         )
+
+    @property
+    def _is_out_of_bag(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "oob"
 
     @property
     def _holds_out(self) -> bool:
@@ -429,6 +440,20 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         return samples
+
+    def _fit_out_of_bag(
+        self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch
+    ) -> list[CalibrationSample]:
+        """Fit once on everything, and score each item by the trees that have not seen it."""
+        self._method = response_method_of(self.estimator, self.response_method)
+        if self._method != "predict_proba":
+            raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
+        model = with_out_of_bag(clone(self.estimator)).fit(X, y, **routed.estimator.fit)
+        self.estimator_, self.estimators_ = model, [model]
+        scores = out_of_bag_scores(model, rare_label=self.rare_label_)
+        unseen = np.flatnonzero(~np.isnan(scores))
+        keys = _keys_within(self._keys(X, ids), unseen)
+        return [self._sample(scores[unseen], keys, ids is not None, is_rare[unseen], unseen)]
 
     def _folds(
         self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any]

@@ -65,15 +65,16 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path, table_fit):
 def test_auto_takes_the_learner_that_finds_most(cases, monkeypatch):
     """By cross-validated detection at the capacity."""
     learners = {"chance": DummyClassifier(), "logistic": LogisticRegression(max_iter=1000)}
-    monkeypatch.setattr(_candidates, "_learners", lambda random_state: dict(learners))
+    monkeypatch.setattr(_candidates, "_TRIED_BY_AUTO", tuple(learners))
+    monkeypatch.setattr(_candidates, "_make", lambda name, random_state: learners[name])
     result = fit(cases, learner="auto", id="case")
     detection = {tried.learner: tried.detection for tried in result.candidates}
     assert detection["logistic"] > detection["chance"]
     assert result.model.learner == "logistic"
 
 
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("learner", ["forest", "boosting"])
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
+@pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
     model = fit(cases, learner=learner, id="case").model

@@ -38,7 +38,11 @@ def fit(
         float | None, typer.Option(help="Or how many cases for each rare one, such as 3.")
     ] = None,
     learner: Annotated[
-        str, typer.Option(help="auto, logistic, forest or boosting; auto tries them all.")
+        str,
+        typer.Option(
+            help="auto (the best of logistic, forest and boosting), or one of logistic, forest, "
+            "boosting, svm, knn, kde, network."
+        ),
     ] = "auto",
     guarantee: Annotated[
         str, typer.Option(help="plug-in, expected, confident or next-batch.")

@@ -1,5 +1,6 @@
 """Loaders and simulators; each returns `X, y` and says where the data come from."""
 
+from ._credit import CREDIT_FEATURES, load_credit_default
 from ._fraud import FRAUD_FEATURES, make_fraud
 
-__all__ = ["FRAUD_FEATURES", "make_fraud"]
+__all__ = ["CREDIT_FEATURES", "FRAUD_FEATURES", "load_credit_default", "make_fraud"]

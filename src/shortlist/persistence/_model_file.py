@@ -22,13 +22,21 @@ __all__ = ["TRUSTED", "describe_model", "load_model", "save_model"]
 
 #: Types that a model file may hold besides those that skops trusts by itself.
 TRUSTED = (
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
     "numpy.dtype",
     "shortlist._binomial.Interval",
     "shortlist._decisions.CalibrationSample",
     "shortlist.capacity.Capacity",
     "shortlist.classifier.CapacityClassifier",
+    "shortlist.learners._kde.KernelDensityClassifier",
+    "shortlist.learners._kernel_knn.KernelKNeighborsClassifier",
+    "shortlist.learners._log_density.LogDensity",
+    "shortlist.learners._neighbors.ScaledNeighbors",
+    "shortlist.learners._search.NeighborSearch",
     "shortlist.thresholds._calibrated.CalibratedThreshold",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
 )
 _MANIFEST, _MODEL = "manifest.json", "model.skops"

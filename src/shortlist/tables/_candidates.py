@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._validation import check_option
+from ..learners import LEARNERS as FAMILIES
+from ..learners import make_learner
 from ._schema import TableSchema
 
 __all__ = ["LEARNERS", "candidate_models", "prepare_columns"]
@@ -20,36 +20,29 @@ _MOST_CATEGORIES = 32
 _FEWEST_ROWS_OF_A_CATEGORY = 5
 
 
-def _learners(random_state: int) -> dict[str, Any]:
-    """Return fresh models by name: the one place that knows which there are."""
-    return {
-        "logistic": LogisticRegression(max_iter=1000),
-        "forest": RandomForestClassifier(300, min_samples_leaf=5, random_state=random_state),
-        "boosting": HistGradientBoostingClassifier(
-            learning_rate=0.05,
-            max_iter=200,
-            max_leaf_nodes=6,
-            early_stopping=False,
-            random_state=random_state,
-        ),
-    }
-
-
-#: What `--learner` takes: "auto" tries all the others.
-LEARNERS = ("auto", *_learners(0))
+# Good on most tables, and quick on long ones.
+_TRIED_BY_AUTO = ("logistic", "forest", "boosting")
+#: What `--learner` takes: "auto" tries the logistic model, the forest and boosting.
+LEARNERS = ("auto", *FAMILIES)
 
 
 def candidate_models(
     learner: str, schema: TableSchema, *, random_state: int = 0
 ) -> dict[str, Pipeline]:
-    """Return the pipelines to choose from: all of them for "auto", or else the one named."""
+    """Return the pipelines to choose from: several for "auto", or else the one named."""
     check_option("learner", learner, LEARNERS)
-    models = _learners(random_state)
-    names = list(models) if learner == "auto" else [learner]
     return {
-        name: Pipeline([("columns", prepare_columns(schema)), ("learner", models[name])])
-        for name in names
+        name: Pipeline(
+            [("columns", prepare_columns(schema)), ("learner", _make(name, random_state))]
+        )
+        for name in (_TRIED_BY_AUTO if learner == "auto" else (learner,))
     }
+
+
+def _make(name: str, random_state: int) -> Any:
+    learner = make_learner(name, random_state=random_state)
+    # Its trees are so small that threads wait for each other, on a busy machine a hundredfold.
+    return learner.set_params(n_jobs=1) if name == "boosting" else learner
 
 
 def prepare_columns(schema: TableSchema) -> ColumnTransformer:

@@ -1,0 +1,355 @@
+"""`CapacityKNeighborsClassifier`: how many neighbours, and how many votes, for a capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._decisions import CapacityDecisionMixin, Decisions, Mask
+from .._labels import find_rare
+from .._ranking import TieKeys, cut_after, flag_above
+from .._sklearn import Scores
+from .._validation import check_confidence, check_ids, check_option, check_seed
+from ..capacity import Capacity
+from ..metrics._scorer import detection_at_capacity
+from ..thresholds import TIES
+from ..thresholds._calibrate import check_guarantee
+from ._neighbors import ScaledNeighbors, check_enough_rows, check_n_neighbors
+from ._search import ALGORITHMS
+from ._weights import KERNELS, rare_shares, votes
+
+__all__ = ["CapacityKNeighborsClassifier"]
+
+Rows = NDArray[np.intp]
+TIE_BREAKS = ("smallest", "largest")
+SELECTIONS = ("auto", "calibration", "training")
+
+
+class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
+    r"""Weighted nearest neighbours whose number is chosen for detection under a capacity.
+
+    An item is flagged when the weighted share of rare neighbours exceeds :math:`1 - a_0`. The
+    number of neighbours k and the vote weight :math:`a_0` are chosen together, as those that find
+    the most rare items within the capacity (section 4.1 of the paper). All k come from one search
+    of neighbours.
+
+    Parameters
+    ----------
+    capacity : Capacity
+        How much can be followed up.
+    n_neighbors : int or sequence of int, default=50
+        The numbers of neighbours to choose from: 1 to the given number, or those listed.
+    kernel : {"rectangular", "triangular", "epanechnikov", "gaussian", "inv", "optimal"}, \
+            default="gaussian"
+        As for :class:`KernelKNeighborsClassifier`.
+    scale : bool, default=True
+        Divide each feature by its standard deviation.
+    algorithm : {"auto", "brute", "tree", "approximate"}, default="auto"
+        As for :class:`KernelKNeighborsClassifier`.
+    tie_break : {"smallest", "largest"}, default="largest"
+        Which k to take when several find equally many rare items. The largest gives the smoothest
+        scores, and the fewest ties at the threshold.
+    selection : {"auto", "calibration", "training"}, default="auto"
+        Where k is chosen: on the calibration items, together with :math:`a_0`, as in the paper; or
+        on the training items, each scored by the others, which leaves the calibration items
+        untouched, so that every guarantee holds. "auto" takes the first for the guarantee
+        "plug-in", and the second for the others.
+    rare_label : label, default=None
+        The label that is looked for; `None` takes the rarest in `y`.
+    prevalence : number, default=None
+        Share of rare items that a multiple refers to; `None` takes the share in `y`.
+    calibration_size : float, default=0.5
+        Share of the data held out for calibration.
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
+        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
+    confidence : float, default=0.95
+        How surely, for the last two guarantees.
+    ties : {"exclude", "hash"}, default="exclude"
+        Items tied with the threshold are left out, or flagged in part by a hash.
+    random_state : int, RandomState instance or None, default=None
+        Controls the split, and is the key of the hash.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        The chosen number of neighbours.
+    a0_ : float
+        Weight of a rare vote against :math:`a_1 = 1 - a_0` of a common one.
+    candidates_ : ndarray
+        The numbers of neighbours that were compared.
+    detections_ : ndarray
+        For each of them, the share of rare items found within the capacity where k was chosen.
+    classes_, rare_label_, prevalence_, threshold_, calibration_, capacity_fraction_
+        As for :class:`~shortlist.CapacityClassifier`.
+
+    See Also
+    --------
+    KernelKNeighborsClassifier : The same votes for a given number of neighbours.
+
+    Notes
+    -----
+    Since :math:`a_0 < 1`, an item without any rare neighbour is never flagged, also where the
+    capacity would allow it; `select` fills the capacity with such items if need be.
+    `with_capacity` and `recalibrate` change :math:`a_0` and keep k.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity
+    >>> from shortlist.datasets import make_fraud
+    >>> from shortlist.learners import CapacityKNeighborsClassifier
+    >>> X, y = make_fraud(4_000, prevalence=0.02)
+    >>> model = CapacityKNeighborsClassifier(Capacity.multiple(2), random_state=0).fit(X, y)
+    >>> bool(1 <= model.n_neighbors_ <= 50 and 0 < model.a0_ < 1)
+    True
+    """
+
+    def __init__(
+        self,
+        capacity: Capacity,
+        *,
+        n_neighbors: Any = 50,
+        kernel: str = "gaussian",
+        scale: bool = True,
+        algorithm: str = "auto",
+        tie_break: str = "largest",
+        selection: str = "auto",
+        rare_label: Any = None,
+        prevalence: Any = None,
+        calibration_size: float = 0.5,
+        guarantee: str = "plug-in",
+        confidence: float = 0.95,
+        ties: str = "exclude",
+        random_state: Any = None,
+    ) -> None:
+        self.capacity = capacity
+        self.n_neighbors = n_neighbors
+        self.kernel = kernel
+        self.scale = scale
+        self.algorithm = algorithm
+        self.tie_break = tie_break
+        self.selection = selection
+        self.rare_label = rare_label
+        self.prevalence = prevalence
+        self.calibration_size = calibration_size
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.ties = ties
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, ids: ArrayLike | None = None) -> Self:
+        """Choose k and the threshold together.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,)
+            Labels.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers for hashed ties; the row's own values are hashed when absent.
+
+        Returns
+        -------
+        self
+        """
+        # Should this fit fail, an earlier threshold must not meet new neighbours.
+        if hasattr(self, "calibrations_"):
+            del self.calibrations_
+        candidates = self._check_params()
+        # Hashed ties are keyed by the rows as they came, as they will be in predict.
+        raw = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        ids = check_ids(ids, y.size)
+        is_rare = self._learn_labels(y)
+        train, held_out = self._split(is_rare)
+        check_enough_rows(int(candidates[-1]), train.size)
+        self._codes = np.searchsorted(self.classes_, y[train])
+        self._neighbors = ScaledNeighbors(X[train], scale=self.scale, algorithm=self.algorithm)
+        scores = self._choose(X[held_out], is_rare, train, held_out, candidates)
+        keys = self._keys(raw, ids)
+        self._calibrate_on(
+            [
+                self._sample(
+                    scores,
+                    lambda tied: keys(held_out[tied]),
+                    ids is not None,
+                    is_rare[held_out],
+                    held_out,
+                )
+            ]
+        )
+        return self
+
+    @property
+    def a0_(self) -> float:
+        """The weight of a rare vote; 0 where nothing can be flagged."""
+        check_is_fitted(self)
+        return float(1 - np.clip(self.threshold_, 0.0, 1.0))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return each class's share of the votes; the capacity does not change them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        distances, rows = self._neighbors.query(X, self.n_neighbors_ + 1)
+        return votes(
+            distances,
+            self._codes[rows[:, :-1]],
+            n_classes=self.classes_.size,
+            kernel=self.kernel,
+            n_features=self.n_features_in_,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.algorithm not in ("tree", "approximate")
+        # Under a capacity, accuracy is not what is asked for.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def _check_params(self) -> Rows:
+        """Check all parameters, and return the numbers of neighbours to choose from."""
+        check_guarantee(self.guarantee, self.capacity)
+        check_confidence(self.confidence)
+        check_option("ties", self.ties, TIES)
+        check_option("kernel", self.kernel, KERNELS)
+        check_option("algorithm", self.algorithm, ALGORITHMS)
+        check_option("tie_break", self.tie_break, TIE_BREAKS)
+        check_option("selection", self.selection, SELECTIONS)
+        if not 0 < self.calibration_size < 1:
+            raise ValueError(
+                "calibration_size is the share of the data held out, and must lie strictly between "
+                f"0 and 1; got {self.calibration_size!r}."
+            )
+        candidates = _candidates(self.n_neighbors)
+        chosen_on_calibration = self.selection == "calibration" and candidates.size > 1
+        if chosen_on_calibration and self.guarantee != "plug-in":
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs calibration items that had no part in the "
+                "choice of k. Use selection='training', or guarantee='plug-in'."
+            )
+        return candidates
+
+    def _learn_labels(self, y: Any) -> Mask:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs items of two classes or more; got only one class, "
+                f"{self.classes_.tolist()}."
+            )
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        self._seed = check_seed(self.random_state)
+        self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
+        self.capacity.as_ratio(self._reference_prevalence())
+        return is_rare
+
+    def _split(self, is_rare: Mask) -> tuple[Rows, Rows]:
+        """Hold out the same share of rare and of common items, and some of each for both parts."""
+        if min(self._n_rare or 0, is_rare.size - (self._n_rare or 0)) < 2:
+            raise ValueError(
+                f"The class {self.rare_label_!r} has {self._n_rare} of {is_rare.size} items; "
+                "training and calibration take two of this class and two others. Find more items."
+            )
+        rng = np.random.default_rng(None if self.random_state is None else self._seed)
+        held_out = np.zeros(is_rare.size, dtype=bool)
+        for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
+            size = min(max(round(self.calibration_size * stratum.size), 1), stratum.size - 1)
+            held_out[rng.permutation(stratum)[:size]] = True
+        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+    def _choose(
+        self, X: Any, is_rare: Mask, train: Rows, held_out: Rows, candidates: Rows
+    ) -> NDArray[np.float64]:
+        """Set the number of neighbours, and return the scores of the calibration items for it."""
+        largest = int(candidates[-1])
+        unseen = self._neighbors.query(X, largest + 1)
+        on_calibration = self.selection == "calibration" or (
+            self.selection == "auto" and self.guarantee == "plug-in"
+        )
+        self.candidates_ = candidates
+        if on_calibration or candidates.size == 1:
+            shares = self._shares(unseen, is_rare[train], candidates)
+            column = self._best(shares, is_rare[held_out])
+            return shares[:, column]
+        # A training row has one neighbour less, and must leave one to scale by.
+        check_enough_rows(largest + 1, train.size)
+        others = self._neighbors.query_training(largest + 1)
+        column = self._best(self._shares(others, is_rare[train], candidates), is_rare[train])
+        return self._shares(unseen, is_rare[train], candidates[[column]])[:, 0]
+
+    def _shares(self, found: tuple[Any, Rows], is_rare: Mask, candidates: Rows) -> Any:
+        distances, rows = found
+        return rare_shares(
+            distances,
+            is_rare[rows[:, : candidates[-1]]],
+            n_neighbors=candidates,
+            kernel=self.kernel,
+            n_features=self.n_features_in_,
+        )
+
+    def _best(self, shares: Any, is_rare: Mask) -> int:
+        """Return the column that finds the most rare items within the capacity."""
+        ratio = self.capacity.as_ratio(self._reference_prevalence())
+        detect = _detection_strict if self.ties == "exclude" else _detection_shared
+        capacity = Capacity.fraction(ratio)
+        self.detections_ = np.array([detect(is_rare, column, capacity) for column in shares.T])
+        best = np.flatnonzero(self.detections_ == self.detections_.max())
+        column = int(best[0] if self.tie_break == "smallest" else best[-1])
+        self.n_neighbors_ = int(self.candidates_[column])
+        return column
+
+    # --- deciding -------------------------------------------------------------------------------
+
+    def _score(self, X: Any) -> Scores:
+        shares = self.predict_proba(X)
+        return Scores(shares[:, self._rare_index], shares if self.classes_.size > 2 else None)
+
+    def _decide_by(
+        self,
+        calibration: Any,
+        scores: Scores,
+        tie_keys: TieKeys,
+        rows: Rows | None = None,
+    ) -> Decisions:
+        """Never flag an item without a rare neighbour: no a0 below 1 does."""
+        decisions = super()._decide_by(calibration, scores, tie_keys, rows)
+        return decisions._replace(flagged=decisions.flagged & (scores.rare > 0))
+
+
+def _candidates(n_neighbors: Any) -> Rows:
+    if isinstance(n_neighbors, Iterable) and not isinstance(n_neighbors, str):
+        listed = [check_n_neighbors("Each of n_neighbors", k) for k in n_neighbors]
+        if not listed:
+            raise ValueError("n_neighbors must list at least one number of neighbours; got none.")
+        return np.unique(np.array(listed, dtype=np.intp))
+    return np.arange(1, check_n_neighbors("n_neighbors", n_neighbors) + 1, dtype=np.intp)
+
+
+def _detection_strict(is_rare: Mask, scores: Any, capacity: Capacity) -> float:
+    """Return the share of rare items strictly above the cut, with any share of rare neighbours."""
+    flagged = flag_above(scores, cut_after(scores, capacity.max_flags(scores.size)))
+    return np.count_nonzero(flagged & is_rare & (scores > 0)) / np.count_nonzero(is_rare)
+
+
+def _detection_shared(is_rare: Mask, scores: Any, capacity: Capacity) -> float:
+    """Return the same when a tied block across the cut is shared out."""
+    return detection_at_capacity(is_rare, scores, capacity)

@@ -1,0 +1,152 @@
+"""Classification by estimated densities."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from shortlist import Capacity, capacity_scorer
+from shortlist.learners import DENSITY_KERNELS, KernelDensityClassifier
+from shortlist.learners._log_density import LogDensity, _exp
+
+KERNEL = {
+    "gaussian": stats.norm.pdf,
+    "laplace": stats.laplace.pdf,
+    "epanechnikov": lambda u: 0.75 * np.clip(1 - u**2, 0, None),
+}
+
+
+@pytest.mark.parametrize("kernel", DENSITY_KERNELS)
+@pytest.mark.parametrize("n", [1, 31, 33, 500])
+def test_densities_equal_their_definition(kernel, n, rng):
+    """Boxes and negligible terms do not change the mean of the products of kernels."""
+    X, Q = rng.normal(size=(n, 3)), rng.normal(size=(60, 3))
+    h = np.array([0.5, 1.0, 2.0])
+    u = (Q[:, np.newaxis] - X) / h
+    density = KERNEL[kernel](u).prod(axis=2).mean(axis=1) / h.prod()
+    inside = density > 0
+    logs = LogDensity(X, h, kernel=kernel)(Q)
+    assert_allclose(logs[inside], np.log(density[inside]), rtol=0, atol=1e-11)
+    assert np.isfinite(logs).all()
+
+
+def test_gaussian_densities_equal_those_of_scikit_learn(rng):
+    """The same bandwidth in every feature is what KernelDensity has."""
+    X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2))
+    theirs = KernelDensity(bandwidth=0.3, rtol=0, atol=0).fit(X).score_samples(Q)
+    assert_allclose(LogDensity(X, np.full(2, 0.3), kernel="gaussian")(Q), theirs, atol=1e-7)
+
+
+def test_densities_far_away_are_as_exact(rng):
+    """A sum of logarithms over all points gives the same, a hundred bandwidths away."""
+    X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2)) * 30
+    exponents = -0.5 * (((Q[:, np.newaxis] - X) / 0.3) ** 2).sum(axis=2)
+    expected = logsumexp(exponents, axis=1) - np.log(2_000 * 2 * np.pi * 0.3**2)
+    assert_allclose(LogDensity(X, np.full(2, 0.3), kernel="gaussian")(Q), expected, rtol=1e-12)
+
+
+def test_the_exponential_is_exact_to_the_last_digits():
+    """Over the whole range in which it is used."""
+    x = -np.concatenate([np.linspace(0, 700, 5_001), np.geomspace(1e-12, 1, 100)])
+    assert_allclose([_exp(value) for value in x], np.exp(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("kernel", DENSITY_KERNELS)
+def test_far_points_still_rank(kernel):
+    """A thousand bandwidths away nothing underflows, and the side of the rare class leads."""
+    X, y = np.array([[-1.0], [0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 0, 1, 1])
+    model = KernelDensityClassifier(0.5, kernel=kernel).fit(X, y)
+    scores = model.decision_function(np.array([[-1e3], [-1e2], [1e2], [1e3]]))
+    assert np.isfinite(scores).all()
+    if kernel == "laplace":  # log ratios of exponential tails are flat
+        assert scores[0] < 0 < scores[-1]
+    else:
+        assert (np.diff(scores) > 0).all()
+
+
+def test_rules_of_thumb_are_scotts_and_silvermans(rng):
+    """For each class from its own spread and number."""
+    X = np.vstack([rng.normal(size=(50, 2)), rng.normal(size=(200, 2)) * 3])
+    y = np.repeat(["few", "many"], [50, 200])
+    scott = KernelDensityClassifier("scott").fit(X, y).bandwidths_
+    assert_allclose(scott[1], X[50:].std(axis=0, ddof=1) * 200 ** (-1 / 6))
+    silverman = KernelDensityClassifier("silverman").fit(X, y).bandwidths_
+    assert_allclose(silverman[0], X[:50].std(axis=0, ddof=1) * (50 * 4 / 4) ** (-1 / 6))
+
+
+def test_bandwidths_per_class_and_feature(rng):
+    """A dict names the labels; its values are numbers, lists or rules."""
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    model = KernelDensityClassifier({0: [0.1, 0.2], 1: "scott"}, factor=2.0).fit(X, y)
+    assert_allclose(model.bandwidths_[0], [0.2, 0.4])
+    with pytest.raises(ValueError, match="no entry for the class 1"):
+        KernelDensityClassifier({0: 1.0}).fit(X, y)
+
+
+def test_the_bandwidth_can_be_searched_for_a_capacity(fraud):
+    """The factor is a parameter like any other."""
+    X, y = fraud
+    search = GridSearchCV(
+        KernelDensityClassifier(),
+        {"factor": [0.5, 1.0, 2.0]},
+        scoring=capacity_scorer(Capacity.multiple(2)),
+        cv=3,
+    ).fit(X[:, :5], y)
+    assert search.best_score_ > 0.3
+
+
+def test_three_classes_get_log_odds_against_the_others(rng):
+    """They agree with the logarithms of the probabilities."""
+    X, y = rng.normal(size=(90, 2)) + np.arange(90)[:, np.newaxis] % 3, np.arange(90) % 3
+    model = KernelDensityClassifier(priors=[1, 1, 2]).fit(X, y)
+    logs = model.predict_log_proba(X)
+    assert_allclose(np.exp(logs).sum(axis=1), 1)
+    assert_allclose(model.decision_function(X), logs - np.log1p(-np.exp(logs)), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"bandwidth": 0.0}, "Bandwidths must be positive; that of feature 0 for the class 0 is 0"),
+        ({"bandwidth": [1.0, 2.0, 3.0]}, "a number or 2 of them"),
+        ({"bandwidth": "best"}, "bandwidth must be one of 'scott', 'silverman'"),
+        ({"factor": -1.0}, "Bandwidths must be positive"),
+        ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"priors": [1.0]}, "priors must be 2 positive numbers"),
+    ],
+)
+def test_wrong_parameters_are_named(params, message, rng):
+    """Each message says which argument, and what was needed."""
+    with pytest.raises(ValueError, match=message):
+        KernelDensityClassifier(**params).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
+
+
+def test_a_constant_feature_has_no_rule_of_thumb(rng):
+    """It is named, and a number can be given instead."""
+    X, y = np.column_stack([rng.normal(size=20), np.full(20, 0.1)]), np.arange(20) % 2
+    with pytest.raises(ValueError, match=r"Features \[1\] are constant"):
+        KernelDensityClassifier().fit(X, y)
+    KernelDensityClassifier(1.0).fit(X, y)
+
+
+def test_a_pickled_model_scores_alike(rng):
+    """Fitted models travel."""
+    X, y = rng.normal(size=(100, 2)), rng.integers(2, size=100)
+    model = KernelDensityClassifier().fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.decision_function(X), model.decision_function(X))
+
+
+@parametrize_with_checks(
+    [KernelDensityClassifier(), KernelDensityClassifier(kernel="epanechnikov", factor=2.0)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_checks_of_scikit_learn(estimator, check):
+    """Everything that holds for scikit-learn's own classifiers."""
+    check(estimator)

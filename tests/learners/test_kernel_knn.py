@@ -1,0 +1,159 @@
+"""Weighted nearest neighbours."""
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse, stats
+from sklearn.metrics import pairwise_distances
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from shortlist.learners import KERNELS, KernelKNeighborsClassifier
+from shortlist.learners._search import NeighborSearch
+
+DATA = Path(os.environ.get("SHORTLIST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+REFERENCE = DATA.parent / "reference"
+
+
+def kknn(X, y, Q, k, kernel):
+    """Return the vote of class 1 by the formulas of the package, written out."""
+    deviation = X.std(axis=0, ddof=1)
+    distances = pairwise_distances(Q / deviation, X / deviation)
+    order = np.argsort(distances, axis=1, kind="stable")[:, : k + 1]
+    sorted_distances = np.take_along_axis(distances, order, axis=1)
+    u = sorted_distances[:, :k] / np.maximum(sorted_distances[:, [k]], 1e-6)
+    u = np.clip(u, 1e-6, 1 - 1e-6)
+    d, i = X.shape[1], np.arange(1, k + 1)
+    weights = {
+        "rectangular": np.ones_like(u),
+        "triangular": 1 - u,
+        "epanechnikov": 0.75 * (1 - u**2),
+        "gaussian": stats.norm.pdf(u * abs(stats.norm.ppf(1 / (2 * (k + 1))))),
+        "inv": 1 / u,
+        "optimal": np.ones_like(u)
+        * (1 + d / 2 - d / (2 * k ** (2 / d)) * (i ** (1 + 2 / d) - (i - 1) ** (1 + 2 / d)))
+        / k,
+    }[kernel]
+    return (weights * y[order[:, :k]]).sum(axis=1) / weights.sum(axis=1)
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference cases of R's kknn are not here")
+def test_scores_equal_those_of_kknn():
+    """All 300 reference cases agree to 1e-12, copies of training rows among them."""
+    train = np.genfromtxt(
+        REFERENCE / "kknn_train.csv", delimiter=",", skip_header=1, dtype=None, encoding=None
+    )
+    X = np.array([list(row)[:5] for row in train], dtype=float)
+    y = np.array([row[5].strip('"') for row in train])
+    Q = np.loadtxt(REFERENCE / "kknn_query.csv", delimiter=",", skiprows=1)
+    expected = np.loadtxt(REFERENCE / "kknn_expected.csv", delimiter=",", skiprows=1)
+    for algorithm in ("brute", "tree"):
+        for k in (1, 2, 5, 15, 50):
+            model = KernelKNeighborsClassifier(k, algorithm=algorithm).fit(X, y)
+            rare = model.predict_proba(Q)[:, 1]
+            assert_allclose(rare, expected[expected[:, 0] == k, 2], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("k", [1, 4, 30])
+def test_every_kernel_equals_its_formula(kernel, k, rng):
+    """The compiled votes agree with the formulas of the package in NumPy."""
+    X, Q = rng.normal(size=(80, 3)) * [1, 10, 0.1], rng.normal(size=(20, 3)) * [1, 10, 0.1]
+    y = rng.integers(2, size=80)
+    model = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, y)
+    assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k, kernel), atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e8, 1e20])
+def test_the_search_in_single_precision_is_exact(spread, rng):
+    """Far from the origin, with copies and with huge numbers, no neighbour is missed."""
+    X = rng.normal(size=(300, 12)) * spread + 1e4 * spread
+    X[100:120] = X[0]
+    Q = np.vstack([X[:40], rng.normal(size=(40, 12)) * spread + 1e4 * spread])
+    distances, rows = NeighborSearch(X, algorithm="brute").query(Q, 7)
+    expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
+    assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6 * spread)
+    assert_array_equal(rows[0], [0, *range(100, 106)])
+
+
+def test_a_training_row_is_not_its_own_neighbour(rng):
+    """Also among more copies of it than neighbours are asked for."""
+    X = rng.normal(size=(50, 10))
+    X[10:30] = X[0]
+    distances, rows = NeighborSearch(X).query_training(4)
+    assert rows.shape == distances.shape == (50, 4)
+    single = np.setdiff1d(np.arange(50), [0, *range(10, 30)])
+    assert (rows[single] != single[:, np.newaxis]).all()
+    assert_array_equal(distances[0], np.zeros(4))
+
+
+def test_sparse_items_get_the_scores_of_dense_ones(rng):
+    """Scaling keeps zeros, so that sparse matrices stay sparse."""
+    X = rng.poisson(0.5, size=(100, 12)).astype(float)
+    y = rng.integers(2, size=100)
+    dense = KernelKNeighborsClassifier().fit(X, y).predict_proba(X[:30])
+    for container in (sparse.csr_array, sparse.csc_matrix):
+        model = KernelKNeighborsClassifier().fit(container(X), y)
+        # Many distances tie; scikit-learn's sparse search may pick other ones of equal distance.
+        agree = np.isclose(model.predict_proba(container(X[:30])), dense, atol=1e-6).all(axis=1)
+        assert agree.mean() > 0.5
+
+
+def test_a_constant_feature_has_no_say(rng):
+    """A feature without spread is left out, whatever its value at a new item."""
+    X, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
+    with_constant = np.column_stack([X, np.full(60, 0.1)])
+    Q = rng.normal(size=(10, 4)) * 100
+    expected = KernelKNeighborsClassifier().fit(X, y).predict_proba(Q[:, :3])
+    actual = KernelKNeighborsClassifier().fit(with_constant, y).predict_proba(Q)
+    assert_allclose(actual, expected, atol=1e-12)
+
+
+def test_too_many_neighbours_are_refused(rng):
+    """The message says how many rows are needed."""
+    X, y = rng.normal(size=(5, 2)), [0, 1, 0, 1, 0]
+    with pytest.raises(ValueError, match="n_neighbors=5 needs at least 6 training rows"):
+        KernelKNeighborsClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"kernel": "cosine"}, "kernel must be one of 'rectangular'"),
+        ({"algorithm": "magic"}, "algorithm must be one of"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1; got 0"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong, message, rng):
+    """Each message says which argument, and what was needed."""
+    with pytest.raises(ValueError, match=message):
+        KernelKNeighborsClassifier(**wrong).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
+
+
+def test_approximate_neighbours_are_nearly_the_exact_ones(rng):
+    """The extra gives almost the same scores."""
+    pytest.importorskip("faiss")
+    X, y = rng.normal(size=(2_000, 10)), rng.integers(2, size=2_000)
+    exact = KernelKNeighborsClassifier(15).fit(X, y).predict_proba(X[:200])
+    near = KernelKNeighborsClassifier(15, algorithm="approximate").fit(X, y).predict_proba(X[:200])
+    assert np.abs(near - exact).mean() < 0.02
+
+
+def test_a_pickled_model_scores_alike(rng):
+    """Fitted models travel, also on sparse data."""
+    X, y = rng.normal(size=(100, 10)), rng.integers(2, size=100)
+    pickle.loads(pickle.dumps(KernelKNeighborsClassifier().fit(sparse.csr_array(X), y)))
+    model = KernelKNeighborsClassifier().fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+
+
+@parametrize_with_checks([KernelKNeighborsClassifier(), KernelKNeighborsClassifier(kernel="inv")])
+@pytest.mark.filterwarnings("ignore")
+def test_the_checks_of_scikit_learn(estimator, check):
+    """Everything that holds for scikit-learn's own classifiers."""
+    check(estimator)

@@ -1,0 +1,75 @@
+"""Ready-made learners."""
+
+import builtins
+
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from shortlist import Capacity, CapacityClassifier
+from shortlist.learners import LEARNERS, make_learner
+
+PAPER = ("kde", "knn", "svm", "forest", "network")
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_learner_works_under_a_capacity(name, fraud):
+    """Inside CapacityClassifier, within capacity on the calibration items."""
+    if name == "boosting":
+        pytest.importorskip("lightgbm")
+    X, y = fraud
+    for preset in ("recommended", "paper")[: 1 + (name in PAPER)]:
+        learner = make_learner(name, preset, random_state=0)
+        if name == "forest":
+            learner.set_params(n_estimators=50)
+        model = CapacityClassifier(
+            clone(learner), capacity=Capacity.multiple(2), ties="hash", random_state=0
+        ).fit(X, y)
+        assert model.calibration_.flagged_fraction <= 0.04
+        assert (model.flag(X) & (y == 1)).sum() > 0.3 * y.sum()
+
+
+def test_the_settings_of_the_paper():
+    """As stated in its section 3.7."""
+    svm, forest = make_learner("svm", "paper")[-1], make_learner("forest", "paper")
+    assert (svm.C, svm.gamma) == (1, 0.1)
+    assert (forest.n_estimators, forest.min_samples_split) == (503, 6)
+    assert make_learner("knn", "paper").n_neighbors == 5
+    network = make_learner("network", "paper")[-1]
+    assert len(network.hidden_layer_sizes) == 1
+
+
+def test_the_seed_is_handed_on():
+    """Same number, same forest."""
+    assert make_learner("forest", random_state=3).random_state == 3
+    assert isinstance(make_learner("network", random_state=3), Pipeline)
+
+
+@pytest.mark.parametrize("name", sorted(set(LEARNERS) - set(PAPER)))
+def test_what_the_paper_does_not_have_is_refused(name):
+    """The message lists what it has."""
+    with pytest.raises(ValueError, match=r"The paper has no .* knows 'kde', 'knn'"):
+        make_learner(name, "paper")
+
+
+def test_unknown_names_are_refused():
+    """The message lists the known ones."""
+    with pytest.raises(ValueError, match="name must be one of 'kde'"):
+        make_learner("tree")
+    with pytest.raises(ValueError, match="preset must be one of 'paper', 'recommended'"):
+        make_learner("forest", "best")
+
+
+def test_boosting_without_lightgbm_names_the_extra(monkeypatch):
+    """And a learner that needs nothing more."""
+    original = builtins.__import__
+
+    def without_lightgbm(name, *args, **kwargs):
+        if name == "lightgbm":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_lightgbm)
+    with pytest.raises(ImportError, match=r"pip install 'shortlist\[boosting\]'"):
+        make_learner("boosting")
