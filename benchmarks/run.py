@@ -9,6 +9,7 @@ import numpy
 import sklearn
 
 import bench_classifier
+import bench_cli
 import bench_peers
 import bench_thresholds
 import shortlist
@@ -23,6 +24,7 @@ def main(*, quick: bool) -> None:
         bench_classifier: lambda: bench_classifier.main(
             (10_000, 20_000) if quick else (10_000, 100_000, 1_000_000)
         ),
+        bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
     }
     for module, run in sections.items():

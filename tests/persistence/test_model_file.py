@@ -9,13 +9,14 @@ import zipfile
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import FunctionTransformer, make_pipeline
 
 import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
-from shortlist.tables import LEARNERS, fit_table, open_source
+from shortlist.tables import LEARNERS, _candidates, fit_table, open_source
 from shortlist.tables._schema import all_rows
 
 
@@ -32,8 +33,11 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
 @pytest.mark.parametrize("learner", LEARNERS[1:])
-def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner):
+def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
+    small_forest = RandomForestClassifier(20, random_state=0)
+    if learner == "forest":  # the recommended one has 500 trees
+        monkeypatch.setattr(_candidates, "_make", lambda name, random_state: small_forest)
     options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
     model = fit_table(cases, learner=learner, guarantee="confident", **options).model
     save_model(model, tmp_path / "m")

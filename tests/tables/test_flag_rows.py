@@ -33,7 +33,7 @@ def coarse(cases, tmp_path_factory):
     return fit_table(path, target="fraud", capacity=capacity, learner="forest").model, path
 
 
-@pytest.mark.parametrize("size", [300, 3_000])
+@pytest.mark.parametrize("size", [1_000, 3_000])
 def test_chunks_change_nothing(table_fit, coarse, new_cases, monkeypatch, size):
     """Wherever chunks begin, with ids and without, and also among ties."""
     for model, path in ((table_fit.model, new_cases), coarse):

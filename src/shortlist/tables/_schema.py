@@ -14,7 +14,7 @@ from ._columns import MISSING_CATEGORY, as_labels, as_values, kind_of
 from ._extra import pandas as pd
 from ._read import Source
 
-__all__ = ["Feature", "Rows", "TableSchema", "infer_schema", "reference_values"]
+__all__ = ["Feature", "Rows", "TableSchema", "all_rows", "infer_schema", "reference_values"]
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,21 @@ class TableSchema:
 
     def convert(self, table: Any, *, target: str | None = None) -> Rows:
         """Turn an Arrow table into rows for the model."""
-        X = pd.DataFrame(
-            {f.name: as_values(table[f.name], f.kind, f.name) for f in self.features},
-            index=pd.RangeIndex(table.num_rows),
-        )
-        for feature in self.features:
-            if feature.kind == "categorical":
-                X[feature.name] = X[feature.name].astype(object)
+        X = pd.DataFrame({f.name: _column(table[f.name], f) for f in self.features}, copy=False)
         ids = None if self.id is None else as_labels(table[self.id], self.id)
         if target is None:
             return Rows(X, ids)
         return Rows(X, ids, as_labels(table[target], target) == self.rare_label)
 
 
+def _column(values: Any, feature: Feature) -> Any:
+    """Make a column of a frame, in types that encoders know in all versions of pandas."""
+    dtype = object if feature.kind == "categorical" else np.float64
+    return pd.Series(as_values(values, feature.kind, feature.name), dtype=dtype)
+
+
 def all_rows(schema: TableSchema, source: Source, *, target: str | None = None) -> Rows:
-    """Read all rows of a source at once; there may be none."""
+    """Read all rows of a source at once; there must be some."""
     chunks = list(schema.rows(source, target=target))
     if not chunks:
         raise TableError(f"{source.name} has a heading, but no rows.")

@@ -56,6 +56,8 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
         rows = all_rows(model.schema, source)
     classifier, capacity = model.classifier, Capacity.count(count)
     flagged = np.flatnonzero(classifier.select(rows.X, capacity, ids=rows.ids))
+    if flagged.size == 0:
+        return []
     X = rows.X.iloc[flagged]
     ids = None if rows.ids is None else rows.ids[flagged]
     scores = np.asarray(classifier.score_samples(X), dtype=np.float64)
@@ -83,7 +85,7 @@ def _tie_keys(model: TableModel, X: Any, ids: NDArray[Any] | None) -> TieKeys:
 
 
 def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
-    if not hasattr(model.classifier, "predict_proba") or len(X) == 0:
+    if not hasattr(model.classifier, "predict_proba"):
         return None
     rare = int(np.flatnonzero(model.classifier.classes_)[0])  # the labels are False and True
     return model.classifier.predict_proba(X)[:, rare]
@@ -95,8 +97,6 @@ def _reasons(model: TableModel, X: Any, scores: NDArray[np.float64]) -> list[lis
     One column at a time, on the selected rows alone: cheap, the same for every learner, and true
     of the model as it is. Columns that stand in for each other may each show a small effect.
     """
-    if len(X) == 0:
-        return []
     effects = np.column_stack(
         [
             scores - model.classifier.score_samples(_with_usual(X, model, feature.name))
