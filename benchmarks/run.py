@@ -10,6 +10,7 @@ import sklearn
 
 import bench_assignment
 import bench_classifier
+import bench_cli
 import bench_learners
 import bench_online
 import bench_peers
@@ -29,6 +30,7 @@ def main(*, quick: bool) -> None:
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
         bench_online: lambda: bench_online.main(quick=quick),
         bench_learners: lambda: bench_learners.main(*([20_000, 2_000] if quick else [])),
+        bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
     }
     for module, run in sections.items():

@@ -23,3 +23,67 @@ def fraud():
     from shortlist.datasets import make_fraud
 
     return make_fraud(4_000, prevalence=0.02, random_state=0)
+
+
+def make_cases(n=1_500, seed=0):
+    """Make a table as people have it: texts, gaps, dates, an id, and one label in ten rare."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    amount = rng.lognormal(3, 1, n)
+    country = rng.choice(["ar", "br", "cl"], n, p=[0.5, 0.3, 0.2])
+    days = rng.integers(0, 300, n)
+    risk = -4 + 0.03 * amount + 1.5 * (country == "cl")
+    return pd.DataFrame(
+        {
+            "case": [f"c{i:05d}" for i in range(n)],
+            "amount": np.where(rng.random(n) < 0.05, np.nan, amount.round(2)),
+            "country": np.where(rng.random(n) < 0.05, None, country),
+            "opened": (pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D")).strftime(
+                "%Y-%m-%d"
+            ),
+            "vip": rng.choice(["true", "false"], n),
+            "fraud": np.where(rng.random(n) < 1 / (1 + np.exp(-risk)), "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory):
+    """Return the path of a labelled table in a CSV file."""
+    path = tmp_path_factory.mktemp("cases") / "cases.csv"
+    make_cases().to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def new_cases(tmp_path_factory):
+    """Return the path of another labelled table of the same kind."""
+    path = tmp_path_factory.mktemp("new_cases") / "new.csv"
+    make_cases(800, seed=1).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def table_fit(cases):
+    """Return a logistic model fitted to the table, with all that was measured."""
+    from shortlist import Capacity
+    from shortlist.tables import fit_table
+
+    return fit_table(
+        cases,
+        target="fraud",
+        id="case",
+        capacity=Capacity.count(100, per=1_000),
+        learner="logistic",
+    )
+
+
+@pytest.fixture(scope="session")
+def model_file(table_fit, tmp_path_factory):
+    """Return the path of that model in a file."""
+    from shortlist.persistence import save_model
+
+    path = tmp_path_factory.mktemp("models") / "model.shortlist"
+    save_model(table_fit.model, path)
+    return path

@@ -3,13 +3,21 @@
 ::
 
     ValueError
-    └── CapacityError                    a capacity that cannot be kept or understood
-        └── CapacityTypeError            ... because it is not a number at all (a TypeError too)
+    ├── CapacityError                    a capacity that cannot be kept or understood
+    │   └── CapacityTypeError            ... because it is not a number at all (a TypeError too)
+    ├── TableError                       a table that cannot be read, or does not fit its model
+    └── ModelFileError                   a file that is not a model, or not one for this version
     UserWarning
     └── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
 """
 
-__all__ = ["CapacityError", "CapacityTypeError", "InsufficientCalibrationWarning"]
+__all__ = [
+    "CapacityError",
+    "CapacityTypeError",
+    "InsufficientCalibrationWarning",
+    "ModelFileError",
+    "TableError",
+]
 
 
 class CapacityError(ValueError):
@@ -18,6 +26,14 @@ class CapacityError(ValueError):
 
 class CapacityTypeError(CapacityError, TypeError):
     """A capacity was given as a bool, a string or something else that is not a number."""
+
+
+class TableError(ValueError):
+    """A table cannot be read, has no usable labels, or does not fit the model it is meant for."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model of shortlist, is damaged, or was written by another version."""
 
 
 class InsufficientCalibrationWarning(UserWarning):

@@ -6,7 +6,12 @@ import typer
 
 from .. import __version__
 from ._demo import demo
+from ._evaluate import evaluate
+from ._fit import fit
+from ._flag import flag
+from ._plan import plan
 from ._reproduce import reproduce
+from ._select import select
 
 app = typer.Typer(
     name="shortlist",
@@ -14,8 +19,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
 )
-app.command()(demo)
-app.command()(reproduce)
+for command in (fit, select, flag, evaluate, plan, demo, reproduce):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:

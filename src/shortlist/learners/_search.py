@@ -38,8 +38,15 @@ class NeighborSearch:
     """Nearest rows of a training matrix by Euclidean distance; equal distances go by row number."""
 
     def __init__(self, X: Any, *, algorithm: str = "auto") -> None:
-        self.X = X
+        self.X, self._algorithm = X, algorithm
         self._query = self._prepare(algorithm)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Trees and graphs are built again: they hold memory that file formats cannot describe.
+        return {"X": self.X, "algorithm": self._algorithm}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     def query(self, Q: Any, k: int) -> tuple[Floats, Rows]:
         """Return distances and rows of the `k` nearest neighbours, the nearest first."""

@@ -1,0 +1,134 @@
+"""`shortlist flag`: rows per second, peak memory, and what it adds to the model's own `predict`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from _measure import seconds, table
+from shortlist import Capacity
+from shortlist.persistence import load_model, save_model
+from shortlist.tables import fit_table
+
+_CHUNK = 10**6
+_NUMBERS = 8
+# Read by the child from the kernel (Linux); ru_maxrss would remember the parent it was forked from.
+_RUN = """
+import re, sys
+from pathlib import Path
+from shortlist.cli import app
+try:
+    app(sys.argv[1:])
+finally:
+    status = Path("/proc/self/status").read_text()
+    print(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1], file=sys.stderr)
+"""
+
+
+def main(largest: int = 10**6, learner: str = "logistic") -> str:
+    """Flag tables of growing length in CSV and Parquet files."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        _fit(Path(folder) / "train.csv", model, learner)
+        n = 10**5
+        while n <= largest:
+            predict = _predict_seconds(model, min(n, _CHUNK)) * n / min(n, _CHUNK)
+            for suffix in ("csv", "parquet"):
+                data = Path(folder) / f"data.{suffix}"
+                _write(data, n)
+                elapsed, megabytes = _flag(model, data)
+                size = data.stat().st_size / 1e6
+                data.unlink()
+                rows.append(
+                    [
+                        suffix,
+                        f"{n:.0e}",
+                        f"{size:,.0f}",
+                        f"{n / elapsed:,.0f}",
+                        f"{elapsed / predict:.1f}",
+                        f"{megabytes:,.0f}",
+                    ]
+                )
+            n *= 10
+    return table(
+        ["format", "rows", "file, MB", "rows per second", "time / predict", "peak memory, MB"], rows
+    )
+
+
+def _frame(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return payments: an id, eight numbers with gaps, two texts and a date."""
+    columns = {f"x{i}": rng.normal(size=n).round(4) for i in range(_NUMBERS)}
+    columns["x0"][rng.random(n) < 0.05] = np.nan
+    days = rng.integers(0, 700, n).astype("timedelta64[D]")
+    return pd.DataFrame(
+        {
+            "id": rng.integers(0, 2**40, n),
+            **columns,
+            "country": rng.choice(["ar", "br", "cl", "uy"], n),
+            "channel": rng.choice(["web", "shop"], n),
+            "opened": np.datetime_as_string(np.datetime64("2023-01-01") + days),
+        }
+    )
+
+
+def _fit(train: Path, model: Path, learner: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = _frame(20_000, rng)
+    risk = frame["x1"] + frame["x2"] + (frame["country"] == "uy") - 5
+    frame["fraud"] = rng.random(len(frame)) < 1 / (1 + np.exp(-risk))
+    frame.to_csv(train, index=False)
+    capacity = Capacity.count(20, per=1_000)
+    save_model(
+        fit_table(train, target="fraud", id="id", capacity=capacity, learner=learner).model, model
+    )
+
+
+def _write(path: Path, n: int) -> None:
+    """Write a table in pieces, so that the benchmark itself stays small."""
+    rng, writer = np.random.default_rng(1), None
+    kind = pa.csv.CSVWriter if path.suffix == ".csv" else pa.parquet.ParquetWriter
+    for start in range(0, n, _CHUNK):
+        piece = pa.Table.from_pandas(_frame(min(_CHUNK, n - start), rng), preserve_index=False)
+        writer = writer or kind(path, piece.schema)
+        writer.write_table(piece)
+    if writer is not None:
+        writer.close()
+
+
+def _flag(model: Path, data: Path) -> tuple[float, float]:
+    """Return seconds and peak megabytes of the command, from start to end of its process."""
+    out = data.with_suffix(".out.csv")
+    command = [sys.executable, "-c", _RUN, "flag", str(model), str(data), "-o", str(out)]
+    start = time.perf_counter()
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    elapsed = time.perf_counter() - start
+    out.unlink()
+    return elapsed, int(result.stderr.split()[-1]) / 1e3
+
+
+def _predict_seconds(model: Path, n: int) -> float:
+    """Return the time of the pipeline inside on rows that stand in memory already."""
+    loaded = load_model(model)
+    X = loaded.schema.convert(
+        pa.Table.from_pandas(_frame(n, np.random.default_rng(1)), preserve_index=False)
+    ).X
+    return seconds(lambda: loaded.classifier.estimator_.predict(X), repeats=3)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=float, default=10**6, help="most rows, such as 1e7")
+    parser.add_argument("--learner", default="logistic")
+    arguments = parser.parse_args()
+    print(main(int(arguments.largest), arguments.learner))

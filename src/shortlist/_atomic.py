@@ -1,0 +1,55 @@
+"""Files that are written whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["check_writable", "write_whole"]
+
+
+@contextlib.contextmanager
+def write_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name only when all of it has reached the disk.
+
+    Whatever ends the block early (an error, a full disk, Ctrl-C), the unfinished file is removed
+    and a file that stood there before is left as it was.
+    """
+    check_writable(path)
+    target = path.resolve()  # through a link, so that the link stays one
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    unfinished = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.chmod(_mode_for(target))
+        unfinished.replace(target)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Complain now about a place that cannot be written to, rather than after long work."""
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name a file in it.")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"The folder {folder} does not exist. Make it, or write elsewhere.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"The folder {folder} cannot be written to. Choose another place.")
+
+
+def _mode_for(target: Path) -> int:
+    """Return the mode of the file that is replaced, or else what a new file would have."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,81 @@
+"""`shortlist evaluate`: what a model finds on labelled cases that it has not seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ._answer import answering, interval, percent, print_json
+from ._options import AsJson, Data, Model
+
+if TYPE_CHECKING:
+    from ..tables import CurvePoint, Evaluation
+
+_MOST_LINES = 12
+
+
+@answering
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the labels; as in fit when absent.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure detection (M), flag rate and precision on labelled cases, and the curve."""
+    from ..persistence import load_model
+    from ..tables import evaluate_table
+
+    result = evaluate_table(load_model(model), data, target=target)
+    if as_json:
+        print_json(result)
+        return
+    console = Console()
+    console.print(_rules(result))
+    console.print(curve_table(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
+
+
+def _rules(result: Evaluation) -> Table:
+    flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
+    table = Table(
+        title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
+        f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
+        caption="Valid if the model has not seen these cases. Intervals are exact, at 95 %.",
+    )
+    table.add_column("Rule")
+    headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for rule in result.rules:
+        table.add_row(
+            rule.rule,
+            f"{rule.flagged:g}",
+            f"{rule.found:.3g}",
+            percent(rule.detection),
+            interval(rule.detection_interval),
+            percent(rule.precision),
+            interval(rule.precision_interval),
+        )
+    return table
+
+
+def curve_table(points: list[CurvePoint]) -> Table:
+    """Lay out points of a curve as a table."""
+    table = Table(title="What the highest scores find")
+    for heading in ("Flags", "Share", "Found", "Detection", "Interval", "Precision", "One more"):
+        table.add_column(heading, justify="right")
+    for point in points:
+        table.add_row(
+            f"{point.flagged:,}",
+            percent(point.fraction),
+            f"{point.found:,}",
+            percent(point.detection),
+            interval(point.detection_interval),
+            percent(point.precision),
+            f"{point.marginal:.3f}",
+        )
+    return table

@@ -1,0 +1,132 @@
+"""`shortlist fit`: from a labelled table to a model under a capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from .._atomic import check_writable
+from ._answer import answering, interval, percent, print_json, progress_bar
+from ._options import AsJson, Data, capacity_from
+
+if TYPE_CHECKING:
+    from ..tables import FitResult
+
+
+@answering
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column with the labels.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
+    rare: Annotated[
+        str | None, typer.Option(help="The label to look for; the rarest when absent.")
+    ] = None,
+    capacity: Annotated[
+        int | None, typer.Option(help="How many cases can be followed up ...", min=0)
+    ] = None,
+    per: Annotated[int | None, typer.Option(help="... of how many.", min=1)] = None,
+    fraction: Annotated[
+        float | None, typer.Option(help="Or the share of all cases, such as 0.06.")
+    ] = None,
+    multiple: Annotated[
+        float | None, typer.Option(help="Or how many cases for each rare one, such as 3.")
+    ] = None,
+    learner: Annotated[
+        str,
+        typer.Option(
+            help="auto (the best of logistic, forest and boosting), or one of logistic, forest, "
+            "boosting, svm, knn, kde, network."
+        ),
+    ] = "auto",
+    guarantee: Annotated[
+        str, typer.Option(help="plug-in, expected, confident or next-batch.")
+    ] = "expected",
+    id: Annotated[
+        str | None, typer.Option("--id", help="The column that names a case; never learned from.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to a labelled table, and say what the capacity finds with it."""
+    limit = capacity_from(capacity, per, fraction, multiple)
+    check_writable(out)  # before the work, not after it
+    from ..persistence import save_model
+    from ..tables import fit_table
+
+    with progress_bar() as progress:
+        result = fit_table(
+            data,
+            target=target,
+            capacity=limit,
+            rare=rare,
+            id=id,
+            learner=learner,
+            guarantee=guarantee,
+            on_progress=_reporter(progress),
+        )
+    save_model(result.model, out)
+    if as_json:
+        print_json({"model": str(out), **_numbers(result)})
+    else:
+        _print(result, out)
+
+
+def _reporter(progress: Progress) -> Callable[[str, int, int], None]:
+    task = progress.add_task("reading", total=None)
+    return lambda step, done, total: progress.update(
+        task, description=step, completed=done, total=total
+    )
+
+
+def _numbers(result: FitResult) -> dict[str, Any]:
+    classifier, schema = result.model.classifier, result.model.schema
+    sizes = ("n_train", "n_calibration", "n_test", "n_test_rare")
+    return {
+        "learner": result.model.learner,
+        "candidates": [
+            {"learner": tried.learner, "detection": tried.detection} for tried in result.candidates
+        ],
+        "capacity_fraction": classifier.capacity_fraction_,
+        "guarantee": classifier.guarantee,
+        "threshold": classifier.threshold_,
+        "flag_rate_interval": classifier.calibration_.interval,
+        **{size: getattr(result, size) for size in sizes},
+        "measured_on": "held-out rows",
+        "rules": [vars(rule) for rule in result.rules],
+        "schema": schema.to_json(),
+    }
+
+
+def _print(result: FitResult, out: Path) -> None:
+    console, schema = Console(), result.model.schema
+    if result.candidates:
+        ranked = sorted(result.candidates, key=lambda tried: -tried.detection)
+        shown = ", ".join(f"{tried.learner} {tried.detection:.1%}" for tried in ranked)
+        console.print(f"Cross-validated detection at the capacity: {shown}", highlight=False)
+    table = Table(
+        title=f"{result.n_test:,} held-out rows, {result.n_test_rare} of them "
+        f"{schema.target} = {schema.rare_label}",
+        caption="None of these rows trained, calibrated or chose the model. Detection counts only "
+        "what can be followed up (M).",
+    )
+    table.add_column("Rule")
+    for heading in ("Flagged", "Found", "Detection", "95 % interval", "Precision"):
+        table.add_column(heading, justify="right")
+    for rule in result.rules:
+        table.add_row(
+            rule.rule,
+            f"{rule.flagged:g}",
+            f"{rule.found:.3g}",
+            percent(rule.detection),
+            interval(rule.detection_interval),
+            percent(rule.precision),
+        )
+    console.print(table)
+    kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
+    console.print(f"Learned from: {kinds}", soft_wrap=True, highlight=False)
+    console.print(f"Model ({result.model.learner}): {out}", soft_wrap=True, highlight=False)

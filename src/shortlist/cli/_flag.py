@@ -1,0 +1,66 @@
+"""`shortlist flag`: the calibrated rule, row by row, in constant memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .._atomic import check_writable, write_whole
+from ._answer import answering, percent, print_json, progress_bar
+from ._options import AsJson, Data, Model, Out
+
+if TYPE_CHECKING:
+    from ..tables import FlagSummary, TableModel
+
+
+@answering
+def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> None:
+    """Decide for every case on its own; rows go to --out, or to standard output.
+
+    Files of any size are read in chunks. On standard output the rows are CSV, or one JSON object
+    per line with --json.
+    """
+    if out is not None:
+        check_writable(out)
+    from ..persistence import load_model
+
+    loaded = load_model(model)
+    if out is None:
+        summary = _to_standard_output(loaded, data, as_json)
+    else:
+        summary = _to_file(loaded, data, out)
+    if as_json and out is not None:
+        print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
+    else:
+        typer.echo(
+            f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
+            f"({percent(summary.flagged_fraction)}); the capacity is "
+            f"{percent(summary.capacity_fraction)}, promised as {summary.guarantee!r}.",
+            err=True,
+        )
+
+
+def _to_file(model: TableModel, data: Path, out: Path) -> FlagSummary:
+    from ..tables import flag_rows, output_format
+
+    format = output_format(out)
+    with progress_bar() as progress, write_whole(out) as file:
+        task = progress.add_task("flagging", total=None)
+        return flag_rows(
+            model,
+            data,
+            file,
+            format=format,
+            on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
+        )
+
+
+def _to_standard_output(model: TableModel, data: Path, as_json: bool) -> FlagSummary:
+    from ..tables import flag_rows
+
+    file = typer.get_binary_stream("stdout")
+    summary = flag_rows(model, data, file, format="jsonl" if as_json else "csv")
+    file.flush()
+    return summary

@@ -1,0 +1,96 @@
+"""One file per model: a zip archive with a manifest in JSON and the model in skops' format.
+
+Reading a file constructs only the types listed here and those that skops knows to be harmless;
+anything else in the file, such as a reference to a function of the operating system, is refused
+before anything is constructed.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from .._atomic import write_whole
+from ..classifier import CapacityClassifier
+from ..exceptions import ModelFileError
+from ..tables import TableModel
+from ._extra import skops
+from ._manifest import check_versions, make_manifest, parts_of
+
+__all__ = ["TRUSTED", "describe_model", "load_model", "save_model"]
+
+#: Types that a model file may hold besides those that skops trusts by itself.
+TRUSTED = (
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "numpy.dtype",
+    "shortlist._binomial.Interval",
+    "shortlist._decisions.CalibrationSample",
+    "shortlist.capacity.Capacity",
+    "shortlist.classifier.CapacityClassifier",
+    "shortlist.learners._kde.KernelDensityClassifier",
+    "shortlist.learners._kernel_knn.KernelKNeighborsClassifier",
+    "shortlist.learners._log_density.LogDensity",
+    "shortlist.learners._neighbors.ScaledNeighbors",
+    "shortlist.learners._search.NeighborSearch",
+    "shortlist.thresholds._calibrated.CalibratedThreshold",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+)
+_MANIFEST, _MODEL = "manifest.json", "model.skops"
+
+
+def save_model(model: TableModel, path: Path) -> None:
+    """Write a model to a file: whole, or not at all."""
+    manifest, payload = make_manifest(model), skops.dumps(model.classifier)
+    with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_MANIFEST, manifest)
+        archive.writestr(_MODEL, payload)
+
+
+def load_model(path: Path) -> TableModel:
+    """Read a model from a file, without executing anything that the file brings along."""
+    manifest, payload = _read(path, with_model=True)
+    content = check_versions(manifest, str(path))
+    schema, reference, learner = parts_of(content, str(path))
+    return TableModel(_classifier(payload, str(path)), schema, reference, learner)
+
+
+def describe_model(path: Path) -> dict[str, Any]:
+    """Return what a model file says about itself, without loading the model."""
+    manifest, _ = _read(path, with_model=False)
+    return check_versions(manifest, str(path))
+
+
+def _read(path: Path, *, with_model: bool) -> tuple[bytes, bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(_MANIFEST), archive.read(_MODEL) if with_model else b""
+    except FileNotFoundError:
+        raise ModelFileError(f"There is no model file {path}. Check the path.") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{path} is a folder, not a model file.") from None
+    except (zipfile.BadZipFile, KeyError, EOFError):
+        raise ModelFileError(
+            f"{path} is not a model of shortlist, or is damaged. Make one with: shortlist fit"
+        ) from None
+
+
+def _classifier(payload: bytes, name: str) -> CapacityClassifier:
+    try:
+        foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(TRUSTED))
+        if foreign:
+            raise ModelFileError(
+                f"{name} holds types that a model of shortlist does not need "
+                f"({', '.join(foreign[:3])}), and was not loaded. Use files you made yourself."
+            )
+        classifier = skops.loads(payload, trusted=list(TRUSTED))
+    except ModelFileError:
+        raise
+    except Exception as error:  # a damaged payload can fail anywhere inside skops
+        raise ModelFileError(f"{name} is damaged: {type(error).__name__} in its model.") from None
+    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "calibrations_"):
+        raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
+    return classifier

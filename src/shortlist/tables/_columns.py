@@ -1,0 +1,183 @@
+"""One column at a time: what kind it is, and its values as a model takes them.
+
+Every value is converted on its own, so that a row gets the same numbers alone, in a chunk and in
+the whole table, and from text as from typed files.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import TableError
+from ._extra import pandas as pd
+from ._extra import pyarrow as pa
+
+__all__ = ["KINDS", "MISSING_CATEGORY", "as_labels", "as_values", "kind_of"]
+
+KINDS = ("numeric", "categorical", "date", "boolean")
+#: What stands for an absent category: being absent often says something.
+MISSING_CATEGORY = "(missing)"
+_TRUTHS = {"true": 1.0, "false": 0.0}
+_DAY = np.timedelta64(1, "D")
+_ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
+
+
+def kind_of(column: Any) -> str:
+    """Tell the kind of an Arrow column: from its type, or from all of its texts."""
+    kind = pa.types
+    if kind.is_boolean(column.type):
+        return "boolean"
+    if _is_number(column.type) or kind.is_null(column.type):
+        return "numeric"
+    if kind.is_timestamp(column.type) or kind.is_date(column.type):
+        return "date"
+    if not _is_text(column.type):
+        raise TableError(
+            f"Values of type {column.type} cannot be used by a model. Leave the column out, or "
+            "turn it into numbers, texts, dates or true and false."
+        )
+    return _kind_of_text(_as_text(column))
+
+
+def _kind_of_text(text: Any) -> str:
+    present = text.drop_null()
+    if len(present) == 0 or _numbers_in(present) is not None:
+        return "numeric"
+    if set(_lowered(present.unique())) <= set(_TRUTHS):
+        return "boolean"
+    if pa.compute.all(pa.compute.match_substring_regex(present, _ISO_DATE)).as_py():
+        return "date"
+    return "categorical"
+
+
+def as_values(column: Any, kind: str, name: str) -> Any:
+    """Return a column as 64-bit floats (days since 1970 for dates), or as texts for categories."""
+    values = _CONVERTERS[kind](column, name)
+    if kind == "numeric" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise TableError(
+            f"The column {name!r} holds {int(np.isinf(values).sum())} infinite values, the first "
+            f"in row {row + 1} of its chunk. Leave them empty if they are unknown, or cap them."
+        )
+    return values
+
+
+def as_labels(column: Any, name: str) -> NDArray[Any]:
+    """Return labels or ids as texts; 1, 1.0 and "1" are the same, whatever the file type."""
+    if column.null_count or _n_nan(column):
+        missing = int(column.null_count) + _n_nan(column)
+        raise TableError(
+            f"The column {name!r} is empty in {missing} of {len(column)} rows. "
+            "Leave these rows out of the table, or fill the column."
+        )
+    if pa.types.is_floating(column.type):
+        values = column.to_numpy()
+        return np.array([str(int(v)) if v.is_integer() else repr(v) for v in values.tolist()], "O")
+    return np.asarray(_as_text(column).to_pylist(), dtype=object)
+
+
+def _n_nan(column: Any) -> int:
+    if not pa.types.is_floating(column.type):
+        return 0
+    return pa.compute.sum(pa.compute.is_nan(column)).as_py() or 0
+
+
+def _numeric(column: Any, name: str) -> NDArray[np.float64]:
+    if _is_text(column.type):
+        numbers = _numbers_in(_as_text(column))
+        if numbers is None:
+            raise _changed(column, name, "numeric")
+        column = numbers
+    elif not (_is_number(column.type) or pa.types.is_null(column.type)):
+        raise _changed(column, name, "numeric")
+    return _floats(column)
+
+
+def _boolean(column: Any, name: str) -> NDArray[np.float64]:
+    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
+        return _floats(pa.compute.cast(column, pa.uint8()))
+    if _is_text(column.type):
+        words = _lowered(_as_text(column))
+        if all(word is None or word in _TRUTHS for word in set(words)):
+            return np.array([np.nan if word is None else _TRUTHS[word] for word in words])
+    raise _changed(column, name, "true or false")
+
+
+def _date(column: Any, name: str) -> NDArray[np.float64]:
+    if not (_is_text(column.type) or _is_moment(column.type) or pa.types.is_null(column.type)):
+        raise _changed(column, name, "a date")
+    try:
+        moments = pd.to_datetime(
+            _as_text(column).to_pandas() if _is_text(column.type) else column.to_pandas(),
+            format="ISO8601" if _is_text(column.type) else None,
+            utc=True,
+        )
+    except ValueError as error:
+        raise _changed(column, name, "a date such as 2024-05-31", str(error)) from None
+    return ((moments - pd.Timestamp(0, tz="UTC")) / _DAY).to_numpy(dtype=np.float64)
+
+
+def _categorical(column: Any, name: str) -> Any:
+    if not (_is_text(column.type) or pa.types.is_null(column.type)):
+        raise _changed(column, name, "text")
+    texts = _as_text(column).fill_null(MISSING_CATEGORY)
+    return np.asarray(texts.to_numpy(), dtype=object)
+
+
+_CONVERTERS = {
+    "numeric": _numeric,
+    "boolean": _boolean,
+    "date": _date,
+    "categorical": _categorical,
+}
+
+
+def _changed(column: Any, name: str, wanted: str, detail: str = "") -> TableError:
+    example = next(
+        (value for value in column.slice(0, 1000).to_pylist() if value is not None), None
+    )
+    return TableError(
+        f"The column {name!r} was {wanted} when the model was fitted; now it is of type "
+        f"{column.type}, for example {example!r}. Give it as it was, or fit a new model."
+        + (f" ({re.sub(r'[.,].*', '', detail)}.)" if detail else "")
+    )
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    cast = pa.compute.cast(column, pa.float64(), safe=False)
+    return np.array(cast.to_numpy(), dtype=np.float64)
+
+
+def _numbers_in(text: Any) -> Any:
+    """Return texts as numbers, or None if one of them is something else."""
+    try:
+        return pa.compute.cast(pa.compute.utf8_trim_whitespace(text), pa.float64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _as_text(column: Any) -> Any:
+    return pa.compute.cast(column, pa.string())
+
+
+def _lowered(text: Any) -> list[str | None]:
+    return pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(text)).to_pylist()
+
+
+def _is_number(kind: Any) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _is_moment(kind: Any) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_text(kind) for is_text in texts)

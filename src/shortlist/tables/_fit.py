@@ -1,0 +1,191 @@
+"""From a table to a model under a capacity: choose, fit, calibrate, and measure on unseen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from .._labels import rare_share
+from ..capacity import Capacity
+from ..classifier import CapacityClassifier
+from ..exceptions import TableError
+from ..metrics import capacity_scorer
+from ..thresholds._calibrate import check_guarantee
+from ._candidates import candidate_models
+from ._measure import RuleResult, measure_random, measure_rule
+from ._model import TableModel
+from ._read import open_source
+from ._schema import Rows, TableSchema, infer_schema, reference_values
+
+__all__ = ["Candidate", "FitResult", "fit_table"]
+
+# Three parts, each with its own work: what chooses and trains, what sets the threshold, what tests.
+_TEST_SHARE = 0.2
+_CALIBRATION_SHARE = 0.25  # of the rest: a fifth of all rows
+_MOST_FOLDS = 5
+_FEWEST_RARE = 10
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that was tried: its cross-validated detection at the capacity, by fold."""
+
+    learner: str
+    by_fold: list[float]
+
+    @property
+    def detection(self) -> float:
+        """The mean over the folds."""
+        return float(np.mean(self.by_fold))
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model, what was tried, and what the capacity finds on the test rows."""
+
+    model: TableModel
+    candidates: list[Candidate]
+    rules: list[RuleResult]
+    n_train: int
+    n_calibration: int
+    n_test: int
+    n_test_rare: int
+
+
+def fit_table(
+    path: Path,
+    *,
+    target: str,
+    capacity: Capacity,
+    rare: str | None = None,
+    id: str | None = None,
+    learner: str = "auto",
+    guarantee: str = "expected",
+    random_state: int = 0,
+    on_progress: Progress = lambda step, done, total: None,
+) -> FitResult:
+    """Fit a model to the table in a file.
+
+    A fifth of the rows is kept aside to measure the finished model, a fifth sets its threshold,
+    and the rest trains it; all parts have the same share of rare cases. The learner is chosen by
+    its cross-validated detection at the capacity, within the training rows alone.
+    """
+    check_guarantee(guarantee, capacity)
+    with open_source(path) as source:
+        on_progress("reading", 0, 1)
+        table = source.read()
+        schema = infer_schema(source, table, target=target, id=id, rare=rare)
+        rows = schema.convert(table, target=target)
+    _check_enough(rows, schema, capacity)
+    train, calibration, test = _parts(_labels(rows), random_state)
+
+    candidates = candidate_models(learner, schema, random_state=random_state)
+    tried = _try_all(candidates, _take(rows, train), capacity, random_state, on_progress)
+    best = max(tried, key=lambda candidate: candidate.detection) if tried else None
+    name = best.learner if best else learner
+    on_progress("fitting", 0, 1)
+    X_train, y_train = rows.X.iloc[train], _labels(rows)[train]
+    pipeline = candidates[name].fit(X_train, y_train)
+    classifier = CapacityClassifier(
+        pipeline,
+        capacity=capacity,
+        rare_label=True,
+        cv="prefit",
+        guarantee=guarantee,
+        ties="hash",
+        random_state=random_state,
+    ).fit(rows.X.iloc[calibration], _labels(rows)[calibration], ids=_some(rows.ids, calibration))
+    model = TableModel(classifier, schema, reference_values(X_train, schema), name)
+    return FitResult(
+        model,
+        tried,
+        _measure(model, _take(rows, test)),
+        train.size,
+        calibration.size,
+        test.size,
+        int(_labels(rows)[test].sum()),
+    )
+
+
+def _check_enough(rows: Rows, schema: TableSchema, capacity: Capacity) -> None:
+    is_rare = _labels(rows)
+    n_rare, n_common = int(is_rare.sum()), int((~is_rare).sum())
+    if min(n_rare, n_common) < _FEWEST_RARE:
+        raise TableError(
+            f"Only {min(n_rare, n_common)} rows "
+            f"{'have the rare label' if n_rare < n_common else 'do not have the rare label'} "
+            f"{schema.rare_label!r}; at least {_FEWEST_RARE} are needed to train, calibrate and "
+            "test. Collect more, or name another label with --rare."
+        )
+    capacity.as_ratio(rare_share(is_rare))  # an impossible capacity fails before any work
+
+
+def _parts(is_rare: NDArray[np.bool_], random_state: int) -> tuple[Any, Any, Any]:
+    everything = np.arange(is_rare.size)
+    rest, test = train_test_split(
+        everything, test_size=_TEST_SHARE, stratify=is_rare, random_state=random_state
+    )
+    train, calibration = train_test_split(
+        rest, test_size=_CALIBRATION_SHARE, stratify=is_rare[rest], random_state=random_state
+    )
+    return np.sort(train), np.sort(calibration), np.sort(test)
+
+
+def _try_all(
+    candidates: dict[str, Any],
+    rows: Rows,
+    capacity: Capacity,
+    random_state: int,
+    on_progress: Progress,
+) -> list[Candidate]:
+    """Cross-validate the detection at the capacity; a single candidate needs no contest."""
+    if len(candidates) == 1:
+        return []
+    is_rare, scorer = _labels(rows), capacity_scorer(capacity, rare_label=True)
+    n_folds = min(_MOST_FOLDS, int(is_rare.sum()))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    splits = list(folds.split(rows.X, is_rare))
+    tried, done = [], 0
+    for name, pipeline in candidates.items():
+        by_fold = []
+        for train, unseen in splits:
+            on_progress(f"trying {name}", done, len(candidates) * n_folds)
+            fitted = clone(pipeline).fit(rows.X.iloc[train], is_rare[train])
+            by_fold.append(scorer(fitted, rows.X.iloc[unseen], is_rare[unseen]))
+            done += 1
+        tried.append(Candidate(name, by_fold))
+    return tried
+
+
+def _measure(model: TableModel, test: Rows) -> list[RuleResult]:
+    classifier, is_rare = model.classifier, _labels(test)
+    rules = {
+        "this model, row by row": classifier.flag(test.X, ids=test.ids),
+        "this model, as a list": classifier.select(test.X, ids=test.ids),
+        "default threshold": np.asarray(classifier.estimator_.predict(test.X), dtype=bool),
+    }
+    capacity = classifier.capacity
+    measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
+    return [*measured, measure_random(is_rare, capacity)]
+
+
+def _labels(rows: Rows) -> NDArray[np.bool_]:
+    assert rows.is_rare is not None  # every table that is fitted is read with its labels
+    return rows.is_rare
+
+
+def _take(rows: Rows, places: NDArray[np.intp]) -> Rows:
+    return Rows(rows.X.iloc[places], _some(rows.ids, places), _some(rows.is_rare, places))
+
+
+def _some(values: Any, places: NDArray[np.intp]) -> Any:
+    return None if values is None else values[places]

@@ -1,0 +1,206 @@
+"""Bad input: one line, an exit code, and no half-written file."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shortlist import tables
+from shortlist.cli import app
+from shortlist.tables import _flag as flagging
+
+CAPACITY = ("--capacity", "100", "--per", "1000", "--learner", "logistic")
+
+
+def run(*arguments):
+    """Run a command and return what it printed."""
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300"})
+
+
+def check_refused(result, code, complaint):
+    """One line on standard error, nothing on standard output, no traceback."""
+    assert result.exit_code == code, result.output
+    errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1, result.output
+    assert complaint in errors[0]
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def table(change):
+    """Return a maker of files with a spoiled table of cases."""
+
+    def make(path, cases):
+        change(pd.read_csv(cases)).to_csv(path, index=False)
+
+    return make
+
+
+def raw(content):
+    """Return a maker of files with the given bytes."""
+    return lambda path, cases: path.write_bytes(content)
+
+
+def cut_off(path, cases):
+    """Write a Parquet file and lose its second half."""
+    pd.read_csv(cases).to_parquet(path)
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+BAD_TABLES = {
+    "empty": ("t.csv", raw(b""), "is empty"),
+    "heading only": ("t.csv", raw(b"case,amount,fraud\n"), "has no rows"),
+    "one class": ("t.csv", table(lambda f: f.assign(fraud="no")), "only one class, 'no'"),
+    "no target": ("t.csv", table(lambda f: f.drop(columns="fraud")), "no column 'fraud'"),
+    "gaps in target": (
+        "t.csv",
+        table(lambda f: f.assign(fraud=f["fraud"].mask(f.index == 3))),
+        "'fraud' is empty in 1 of 1500 rows",
+    ),
+    "numbers as target": (
+        "t.csv",
+        table(lambda f: f.assign(fraud=np.arange(len(f)) / 7)),
+        "looks like a measurement",
+    ),
+    "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "infinite values"),
+    "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
+    "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
+    "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "another length"),
+    "truncated": ("t.parquet", cut_off, "damaged"),
+    "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),
+    "unknown format": ("t.xlsx", raw(b"hello"), "Use .csv"),
+    "nothing to learn from": ("t.csv", raw(b"fraud\nno\nyes\n"), "no column besides"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_a_bad_table_is_refused(name, cases, tmp_path):
+    """With exit code 2; what stood under the name of the output is left alone."""
+    filename, make, complaint = BAD_TABLES[name]
+    make(tmp_path / filename, cases)
+    (tmp_path / "model").write_text("before")
+    result = run(
+        "fit", tmp_path / filename, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model"
+    )
+    check_refused(result, 2, complaint)
+    assert (tmp_path / "model").read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == sorted(["model", filename])
+
+
+def test_gaps_everywhere_are_no_reason_to_stop(cases, tmp_path):
+    """Missing features are handled, even a column without any value."""
+    pd.read_csv(cases).assign(amount=np.nan).to_csv(tmp_path / "t.csv", index=False)
+    result = run(
+        "fit", tmp_path / "t.csv", "--target", "fraud", *CAPACITY, "-o", tmp_path / "model"
+    )
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", ["select", "flag", "evaluate", "plan"])
+def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_cases, tmp_path):
+    """A missing column, a changed type, a file that is no model, a file that is not there."""
+    more = {"select": ("--count", "5"), "flag": ("-o", tmp_path / "out.csv")}.get(command, ())
+    frame = pd.read_csv(new_cases)
+    frame.drop(columns="amount").to_csv(tmp_path / "missing.csv", index=False)
+    check_refused(
+        run(command, model_file, tmp_path / "missing.csv", *more), 2, "no column 'amount'"
+    )
+    frame.assign(amount="much").to_csv(tmp_path / "changed.csv", index=False)
+    check_refused(run(command, model_file, tmp_path / "changed.csv", *more), 2, "was numeric")
+    check_refused(run(command, new_cases, new_cases, *more), 2, "not a model of shortlist")
+    check_refused(run(command, model_file, tmp_path / "none.csv", *more), 2, "There is no file")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ((), "exactly one way"),
+        (("--fraction", "0.1", "--multiple", "2"), "exactly one way"),
+        (("--capacity", "5"), "belong together"),
+        (("--per", "5", "--fraction", "0.1"), "belong together"),
+    ],
+)
+def test_capacities_are_given_in_one_way(options, complaint, cases, tmp_path):
+    """Usage errors have exit code 2, too."""
+    result = run("fit", cases, "--target", "fraud", *options, "-o", tmp_path / "model")
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--fraction", "6"), ("--fraction", "0.1", "--learner", "x")])
+def test_impossible_values_are_refused(options, cases, tmp_path):
+    """By the library, in the words of the library."""
+    result = run("fit", cases, "--target", "fraud", *options, "-o", tmp_path / "model")
+    check_refused(result, 2, "must be")
+
+
+def test_an_output_that_cannot_be_written(model_file, new_cases, cases, tmp_path):
+    """Exit code 3, before any work; an extension that cannot be written is exit code 2."""
+    nowhere = tmp_path / "missing" / "out.csv"
+    fit = ("fit", cases, "--target", "fraud", *CAPACITY)
+    check_refused(run(*fit, "-o", nowhere), 3, "does not exist")
+    check_refused(run("flag", model_file, new_cases, "-o", nowhere), 3, "does not exist")
+    check_refused(run("flag", model_file, new_cases, "-o", tmp_path), 3, "is a folder")
+    check_refused(run("flag", model_file, new_cases, "-o", tmp_path / "o.xlsx"), 2, "extension")
+
+
+def test_a_full_disk(model_file, new_cases, tmp_path, monkeypatch):
+    """Exit code 3, and no half-written file: neither flags nor list."""
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for command in (("flag",), ("select", "--count", "9")):
+        result = run(command[0], model_file, new_cases, *command[1:], "-o", tmp_path / "out.csv")
+        check_refused(result, 3, "disk is full")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_fills_up_while_writing(model_file, new_cases, tmp_path):
+    """With a real limit on the size of files, in a process of its own."""
+    # The interpreter ignores the signal, so that the write itself fails.
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, 8_192))  # noqa: E731
+    command = [sys.executable, "-B", "-m", "shortlist", "flag"]
+    result = subprocess.run(
+        [*command, str(model_file), str(new_cases), "-o", str(tmp_path / "out.csv")],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 3, result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c(model_file, new_cases, cases, tmp_path, monkeypatch):
+    """Exit code 130, and no half-written file, while flagging as while fitting."""
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(flagging, "_decide", interrupt)
+    monkeypatch.setattr(tables, "fit_table", interrupt)
+    flag = run("flag", model_file, new_cases, "-o", tmp_path / "out.csv")
+    check_refused(flag, 130, "Interrupted")
+    fit = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")
+    check_refused(fit, 130, "Interrupted")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_extra_is_named(cases, tmp_path, monkeypatch):
+    """With what to type."""
+    for module in [name for name in sys.modules if name.startswith("shortlist.tables")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, "shortlist.persistence", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")
+    check_refused(result, 2, "pip install 'shortlist[cli]'")

@@ -1,0 +1,138 @@
+"""The commands on tables, as a new user would type them."""
+
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shortlist.cli import app
+
+FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
+
+
+def run(*arguments, **options):
+    """Run a command and return what it printed."""
+    arguments = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"}, **options)
+
+
+def run_json(*arguments):
+    """Run a command with --json and return what it says."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather"])
+def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
+    """Fit, select, flag, evaluate and plan, with the same table in every format."""
+    for name, path in (("old", cases), ("new", new_cases)):
+        frame = pd.read_csv(path)
+        writers = {"parquet": frame.to_parquet, "feather": frame.to_feather}
+        write = writers.get(suffix, lambda path, f=frame: f.to_csv(path, index=False))
+        write(tmp_path / f"{name}.{suffix}")
+    old, new, model = tmp_path / f"old.{suffix}", tmp_path / f"new.{suffix}", tmp_path / "model"
+
+    fitted = run("fit", old, *FIT, "--capacity", 100, "--per", 1000, "-o", model)
+    assert fitted.exit_code == 0, fitted.output
+    for words in ("300 held-out rows", "default threshold", "random", "95 % interval"):
+        assert words in fitted.stdout
+
+    listed = run("select", model, new, "--count", 5)
+    assert listed.exit_code == 0, listed.output
+    assert "amount = " in listed.stdout
+
+    flagged = run("flag", model, new, "-o", tmp_path / "flags.csv")
+    assert flagged.exit_code == 0, flagged.output
+    assert len(pd.read_csv(tmp_path / "flags.csv")) == 800
+    assert "of 800 flagged" in flagged.stderr
+
+    evaluated = run("evaluate", model, new, "--target", "fraud")
+    assert evaluated.exit_code == 0, evaluated.output
+    assert "Detection (M)" in evaluated.stdout
+
+    planned = run("plan", model, new, "--load", 20)
+    assert planned.exit_code == 0, planned.output
+    assert "The next reviewer, with 20 more" in planned.stdout
+
+
+@pytest.mark.parametrize(
+    "capacity",
+    [
+        ("--fraction", "0.1"),
+        ("--multiple", "1.5"),
+        ("--capacity", "100", "--per", "1000", "--guarantee", "next-batch"),
+    ],
+)
+def test_capacities_and_guarantees(tmp_path, cases, capacity):
+    """In each unit."""
+    said = run_json("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
+    assert said["guarantee"] == ("next-batch" if len(capacity) > 2 else "expected")
+    assert 0.05 < said["capacity_fraction"] < 0.4
+    assert said["measured_on"] == "held-out rows"
+    assert {rule["rule"] for rule in said["rules"]} >= {"default threshold", "random"}
+
+
+def test_json_on_every_command(model_file, new_cases, tmp_path):
+    """One object with every number, and nothing else on standard output."""
+    selected = run_json("select", model_file, new_cases, "--count", 3, "-o", tmp_path / "l.parquet")
+    assert [row["rank"] for row in selected["rows"]] == [1, 2, 3]
+    assert selected["rows"][0]["reasons"][0]["column"] == "amount"
+    written = pd.read_parquet(tmp_path / "l.parquet")
+    assert written["id"].tolist() == [row["id"] for row in selected["rows"]]
+
+    flagged = run_json("flag", model_file, new_cases, "-o", tmp_path / "f.csv")
+    assert flagged["n_flagged"] == pd.read_csv(tmp_path / "f.csv")["flagged"].sum()
+
+    evaluated = run_json("evaluate", model_file, new_cases)
+    assert evaluated["rules"][0]["flagged"] == flagged["n_flagged"]
+    low, high = evaluated["rules"][0]["detection_interval"]
+    assert low < evaluated["rules"][0]["detection"] < high
+
+    planned = run_json("plan", model_file, new_cases)
+    assert planned["points"][3]["flagged"] == 80
+
+
+def test_standard_input_and_output(model_file, new_cases):
+    """Rows in, rows out: CSV, or one JSON object per line."""
+    piped = run("flag", model_file, "-", input=new_cases.read_bytes())
+    assert piped.exit_code == 0, piped.output
+    lines = piped.stdout.splitlines()
+    assert lines[0] == '"case","score","flagged"'
+    assert len(lines) == 801
+    as_json = run("flag", model_file, new_cases, "--json").stdout.splitlines()
+    assert json.loads(as_json[0])["case"] == "c00000"
+    assert len(as_json) == 800
+
+
+def test_a_list_longer_than_the_table(model_file, new_cases):
+    """Has all of it, and says so."""
+    result = run("select", model_file, new_cases, "--count", 5000, "--json")
+    assert json.loads(result.stdout)["count"] == 800
+    assert "only 800 rows" in result.stderr
+
+
+def test_a_plan_without_labels(model_file, new_cases, tmp_path):
+    """Tells the flags to expect, and why no more."""
+    pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "new.csv", index=False)
+    result = run("plan", model_file, tmp_path / "new.csv")
+    assert "has no labels" in result.stdout
+    assert "Flagged" in result.stdout
+
+
+def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):
+    """The model then flags nothing, and says how many rows it takes."""
+    capacity = ("--fraction", "0.001", "--guarantee", "confident")
+    result = run("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
+    assert result.exit_code == 0
+    (warning,) = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
+    assert "needs at least" in warning
+
+
+def test_help_fits_one_screen():
+    """Every command with one line."""
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"})
+    assert len(result.stdout.splitlines()) <= 30
+    for command in ("fit", "select", "flag", "evaluate", "plan"):
+        assert command in result.stdout

@@ -1,0 +1,93 @@
+"""What kind a column is, and its values as a model takes them."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+from shortlist.exceptions import TableError
+from shortlist.tables._columns import MISSING_CATEGORY, as_labels, as_values, kind_of
+
+DAY = datetime.date(1970, 1, 3)
+
+
+def column(values):
+    """Return values as a column of a table."""
+    return pa.chunked_array([values if isinstance(values, pa.Array) else pa.array(values)])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", " 2.5 ", None, "1e3"], "numeric"),
+        ([None, None], "numeric"),
+        (["1", "2", "three"], "categorical"),
+        (["TRUE", "false", None], "boolean"),
+        (["2024-05-31", "2024-05-31T12:00:00", None], "date"),
+        (["2024-05-31", "yesterday"], "categorical"),
+        ([True, None], "boolean"),
+        ([1, 2], "numeric"),
+        ([DAY], "date"),
+    ],
+)
+def test_kinds_are_told_from_all_values(values, kind):
+    """One word among numbers makes a category; gaps say nothing."""
+    assert kind_of(column(values)) == kind
+
+
+def test_values_are_the_same_from_text_and_from_types():
+    """A model fitted on CSV files can be used on Parquet files, and the other way round."""
+    pairs = [
+        ("numeric", ["1", None], [1, None], [1.0, np.nan]),
+        ("boolean", ["true", None], [True, None], [1.0, np.nan]),
+        ("date", ["1970-01-03", None], [DAY, None], [2.0, np.nan]),
+    ]
+    for kind, text, typed, expected in pairs:
+        for values in (text, typed):
+            assert_array_equal(as_values(column(values), kind, "x"), expected)
+
+
+def test_a_missing_category_is_a_category():
+    """Being absent often says something."""
+    values = as_values(column(pa.array(["a", None]).dictionary_encode()), "categorical", "x")
+    assert_array_equal(values, ["a", MISSING_CATEGORY])
+
+
+def test_moments_of_a_day_and_time_zones_count():
+    """Noon is half a day later; two o'clock in Paris is noon in Greenwich in summer."""
+    texts = pa.array(["1970-01-02T12:00:00", "1970-01-02T14:00:00+02:00"])
+    assert_array_equal(as_values(column(texts), "date", "x"), [1.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        (["ten"], "numeric", "was numeric"),
+        ([DAY], "numeric", "was numeric"),
+        ([7], "categorical", "was text"),
+        (["soon"], "date", "was a date"),
+        (["2024-13-01"], "date", "was a date"),
+        (["maybe"], "boolean", "was true or false"),
+    ],
+)
+def test_a_changed_type_is_named(values, kind, wanted):
+    """With the column, what it was, and an example of what it is."""
+    with pytest.raises(TableError, match=f"'x' {wanted}.*for example"):
+        as_values(column(values), kind, "x")
+
+
+def test_infinite_values_are_refused():
+    """They would otherwise reach the model as if they were measurements."""
+    with pytest.raises(TableError, match="'x' holds 1 infinite value"):
+        as_values(column([1.0, -np.inf]), "numeric", "x")
+
+
+def test_labels_and_ids_are_texts():
+    """1, 1.0 and "1" are one label, whatever the file says about types."""
+    for values in (["1", "0"], [1, 0], [1.0, 0.0], pa.array(["1", "0"]).dictionary_encode()):
+        assert as_labels(column(values), "y").tolist() == ["1", "0"]
+    for values in (["1", None], [1.0, np.nan]):
+        with pytest.raises(TableError, match="empty in 1 of 2 rows"):
+            as_labels(column(values), "y")

@@ -1,0 +1,96 @@
+"""Tables from files, by extension."""
+
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from shortlist.exceptions import TableError
+from shortlist.tables import _read as reading
+from shortlist.tables import open_source
+
+
+def read(path):
+    """Return a whole table as plain columns."""
+    with open_source(Path(path)) as source:
+        return source.read().to_pydict()
+
+
+def test_the_same_table_from_every_format(tmp_path):
+    """Text formats give texts; the others keep their types."""
+    frame = pd.DataFrame({"a": ["x", "y"], "b": ["1", "2"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "semicolons.csv", index=False, sep=";")
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    frame.to_csv(tmp_path / "bom.csv", index=False, encoding="utf-8-sig")
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_feather(tmp_path / "t.feather")
+    for path in tmp_path.iterdir():
+        assert read(path) == frame.to_dict("list"), path
+
+
+def test_quotes_protect_commas_and_line_ends(tmp_path):
+    """In the heading as in the rows."""
+    (tmp_path / "t.csv").write_text('a,"b,\nc"\n1,"x,\ny"\n')
+    assert read(tmp_path / "t.csv") == {"a": ["1"], "b,\nc": ["x,\ny"]}
+
+
+def test_chunks_are_small(tmp_path, monkeypatch):
+    """A long table never stands in memory as a whole."""
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(reading, "_CHUNK_ROWS", 100)
+    frame = pd.DataFrame({"a": range(1000)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        with open_source(tmp_path / name) as source:
+            sizes = [chunk.num_rows for chunk in source.chunks(["a"], ["a"])]
+        assert sum(sizes) == 1000
+        assert max(sizes) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"\n", "column names; it is blank"),
+        ("t.csv", b"a,b\n", "has no rows"),
+        ("t.csv", b"a,a\n1,2\n", "more than one column named 'a'"),
+        ("t.csv", b"a,b\n1\n", "another length than its heading"),
+        ("t.csv", b"a\ncaf\xe9\n", "not UTF-8.*iconv"),
+        ("t.csv", b"caf\xe9\n1\n", "not UTF-8.*iconv"),
+        ("t.parquet", b"PAR1 and then nothing", "damaged"),
+        ("t.feather", b"ARROW1 and then nothing", "damaged"),
+        ("t.csv.gz", gzip.compress(b"a\n" + b"1\n" * 99)[:-12], "damaged"),
+        ("t.csv.gz", b"plain", "damaged"),
+        ("t.xlsx", b"PK", "Use .csv"),
+        ("t", b"a\n1\n", "Use .csv"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_words(tmp_path, name, content, complaint):
+    """In one line, with the name of the file."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=complaint) as caught:
+        read(tmp_path / name)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_parquet_file(tmp_path):
+    """Cut off in the middle, as a failed download is."""
+    pd.DataFrame({"a": range(1000)}).to_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(TableError, match="damaged"):
+        read(tmp_path / "t.parquet")
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    """Neither is a table."""
+    with pytest.raises(TableError, match="There is no file"):
+        read(tmp_path / "t.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(TableError, match="cannot be read"):
+        read(tmp_path / "folder.csv")
