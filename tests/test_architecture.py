@@ -20,6 +20,7 @@ ROWS = [
     {"metrics", "thresholds", "theory"},
     {"_decisions"},
     {"classifier"},
+    {"aware"},
     {"datasets", "plots"},
     {"experiments"},
     {"cli"},
@@ -63,6 +64,7 @@ PUBLIC = {
     f"{module}.{name}": getattr(importlib.import_module(module), name)
     for module in (
         "shortlist",
+        "shortlist.aware",
         "shortlist.datasets",
         "shortlist.exceptions",
         "shortlist.metrics",
