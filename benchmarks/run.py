@@ -8,6 +8,7 @@ import platform
 import numpy
 import sklearn
 
+import bench_aware
 import bench_classifier
 import bench_peers
 import bench_thresholds
@@ -22,6 +23,9 @@ def main(*, quick: bool) -> None:
         bench_thresholds: lambda: bench_thresholds.main(*([10**6] if quick else [])),
         bench_classifier: lambda: bench_classifier.main(
             (10_000, 20_000) if quick else (10_000, 100_000, 1_000_000)
+        ),
+        bench_aware: lambda: bench_aware.main(
+            *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
     }

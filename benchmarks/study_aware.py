@@ -215,8 +215,6 @@ if __name__ == "__main__":
     parser.add_argument("--table", action="store_true", help="only print the results")
     arguments = parser.parse_args()
     if not arguments.table:
-        chosen = [
-            name for name in METHODS if (arguments.family or "") in name or "logistic" in name
-        ]
+        chosen = [name for name in METHODS if name.startswith(FAMILIES[arguments.family])]
         run(arguments.repetitions, chosen)
     print(summary())
