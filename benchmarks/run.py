@@ -9,6 +9,7 @@ import numpy
 import sklearn
 
 import bench_assignment
+import bench_aware
 import bench_classifier
 import bench_cli
 import bench_learners
@@ -31,6 +32,9 @@ def main(*, quick: bool) -> None:
         bench_online: lambda: bench_online.main(quick=quick),
         bench_learners: lambda: bench_learners.main(*([20_000, 2_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
+        bench_aware: lambda: bench_aware.main(
+            *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
+        ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
     }
     for module, run in sections.items():

@@ -31,6 +31,7 @@ ROWS = [
     {"_decisions"},
     {"classifier", "multiclass"},
     {"learners"},
+    {"aware"},
     {"datasets", "plots", "tables"},
     {"experiments", "persistence"},
     {"cli"},
@@ -75,6 +76,7 @@ PUBLIC = {
     for module in (
         "shortlist",
         "shortlist.assignment",
+        "shortlist.aware",
         "shortlist.datasets",
         "shortlist.exceptions",
         "shortlist.learners",

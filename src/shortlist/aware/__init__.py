@@ -1,0 +1,6 @@
+"""Models that know the capacity while they learn, instead of only being cut at it."""
+
+from ._linear import CapacityAwareLinearClassifier
+from ._svc import CapacityAwareSVC
+
+__all__ = ["CapacityAwareLinearClassifier", "CapacityAwareSVC"]

@@ -1,0 +1,124 @@
+"""What all capacity-aware classifiers share: labels, held-out items, and the threshold at last."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from .._decisions import CapacityDecisionMixin
+from .._labels import find_rare
+from .._sklearn import n_rows
+from .._validation import check_confidence, check_ids, check_option, check_seed
+from ..thresholds import TIES
+from ..thresholds._calibrate import check_guarantee
+
+__all__ = ["CapacityAwareBase", "hold_out"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+
+class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
+    """A binary classifier that learns its score for a capacity, and calibrates a threshold on it.
+
+    A subclass implements `_score` and `_learn`, and may extend `_check_params`.
+    """
+
+    rare_label: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
+        """Learn the score, and calibrate its threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items, as numbers.
+        y : array-like of shape (n_items,)
+            Labels, two different ones.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers for hashed ties; the row's own values are hashed when absent.
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        self._check_params()
+        items = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        ids = check_ids(ids, n_rows(X))
+        self._seed = check_seed(self.random_state)
+        is_rare = self._learn_labels(items[1])
+        # An impossible capacity fails before anything is learned.
+        self.capacity.as_ratio(self._reference_prevalence())
+        seed = None if self.random_state is None else self._seed
+        unseen = self._learn(items[0], is_rare, np.random.default_rng(seed))
+        keys = self._keys(items[0], ids)
+        sample = self._sample(
+            self._score(items[0][unseen]).rare,
+            lambda tied: keys(unseen[tied]),
+            ids is not None,
+            is_rare[unseen],
+            unseen,
+        )
+        self._calibrate_on([sample])
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # Under a capacity, accuracy is not what is asked for.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
+        """Learn what `_score` needs, and return the rows that the threshold is to come from."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
+
+    def _check_params(self) -> None:
+        check_guarantee(self.guarantee, self.capacity)
+        check_option("ties", self.ties, TIES)
+        check_confidence(self.confidence)
+
+    def _learn_labels(self, y: NDArray[Any]) -> Mask:
+        check_classification_targets(y)
+        if type_of_target(y) == "multiclass":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                "Pass y == rare_label to tell one class from all others."
+            )
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y holds the label {self.classes_[0]!r} only; learning takes two classes."
+            )
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
+        if min(self._n_rare, self._n_labelled - self._n_rare) < 2:
+            raise ValueError(
+                f"The class {self.rare_label_!r} has {self._n_rare} of {is_rare.size} items; "
+                "learning from one part of the data and calibrating on the other takes two of this "
+                "class and two others."
+            )
+        return is_rare
+
+
+def hold_out(is_rare: Mask, share: float, rng: np.random.Generator) -> tuple[Places, Places]:
+    """Split rows at random, rare and common alike; both parts get some of each where they can."""
+    held_out = np.zeros(is_rare.size, dtype=bool)
+    for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
+        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
+        held_out[rng.permutation(stratum)[:n_held_out]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

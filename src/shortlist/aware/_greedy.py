@@ -1,0 +1,256 @@
+"""Greedy forward selection of the terms of a score, for detection within a number of flags.
+
+A score is a sum of terms, and each step adds the term that detects the most: the number of rare
+items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, and looks at little:
+
+- A term detects r rare items just when at most `max_flags` items lie at or above its r-th highest
+  rare sum. It leads when it detects one more than the leader; as many, where it stands first.
+- Any level refutes a term that has fewer than r rare sums above it, and more than
+  `max_flags` - r common sums at or above it. A level near one that refuted a term in the last step
+  most often does so again, and that takes two short counts.
+- Common items that ranked high some steps ago stand in a narrow table of their own, the highest
+  first, and most counts end there.
+
+Levels and tables are guesses; the counts are exact. A bad guess costs time, never the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["GreedyPath", "greedy_path"]
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+# Items counted before looking whether they are enough; common items in the narrow table per flag;
+# and how far above the needed rare sum a level is put, as one part in so many. Measured, not tuned.
+_BLOCK = 128
+_TABLE = 4
+_REFILL = 1
+_SLACK = 1 / 8
+_DRIFT = 0.05
+_ULP, _TINY, _LARGEST = 2.0**-22, 1e-44, 3e38
+
+
+class GreedyPath(NamedTuple):
+    """The terms in the order they were chosen, and the rare items detected after each."""
+
+    chosen: Places
+    detected: Places
+
+
+def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -> GreedyPath:
+    """Choose `n_steps` terms, each the one that detects the most together with those before it.
+
+    Parameters
+    ----------
+    rare : ndarray of shape (n_terms, n_rare)
+        What each term adds to the score of each rare item, in C order.
+    common : ndarray of shape (n_terms, n_common)
+        The same for the other items.
+    max_flags : int or sequence of int
+        How many items may be flagged. Of several numbers, the first decides, the second where the
+        first ties, and so on. What still ties goes to the term that stands first.
+    n_steps : int
+        How many terms to choose, if there are as many.
+
+    Examples
+    --------
+    The second term lifts one of the two rare items to the top, the third the other one.
+
+    >>> rare = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+    >>> common = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]])
+    >>> greedy_path(rare, common, 2, n_steps=2)
+    GreedyPath(chosen=array([1, 2]), detected=array([1, 2]))
+    """
+    limits = np.atleast_1d(np.asarray(max_flags, dtype=np.intp))
+    n_terms, n_common = common.shape
+    rare_sums, common_sums = np.zeros(rare.shape[1]), np.zeros(n_common)
+    width = min(_TABLE * int(limits[0]), n_common)
+    table = np.empty((n_terms, width), dtype=np.float32)
+    table_items = np.empty(0, dtype=np.intp)
+    n_wasted, slacks = 0, np.full(n_terms, _SLACK)
+    levels, cut = np.full(n_terms, np.inf), 0.0
+    candidates = np.arange(n_terms)
+    path: list[tuple[int, int]] = []
+    for _ in range(min(n_steps, n_terms)):
+        sums = (rare_sums, common_sums, common_sums[table_items])
+        best, found, leaders, n_full = _best_term(
+            candidates, (rare, common, table), sums, limits, (levels, slacks)
+        )
+        path.append((best, found))
+        rare_sums += rare[best]
+        common_sums += common[best]
+        candidates = _leaders_first(candidates, leaders[::-1], best)
+        former, cut = cut, _cut_of(common_sums, limits[0])
+        levels += cut - former  # the whole ranking has moved about as far as its cut
+        n_wasted += n_full
+        if n_wasted > _REFILL * n_terms:  # counting in full has cost more than a new table
+            n_wasted = 0
+            table_items = np.argsort(-common_sums)[:width]
+            _fill_table(table, common, table_items)
+    chosen, detected = np.array(path, dtype=np.intp).reshape(-1, 2).T
+    return GreedyPath(chosen, detected)
+
+
+def _cut_of(sums: Floats, k: int) -> float:
+    place = max(sums.size - 1 - k, 0)
+    return float(np.partition(sums, place)[place]) if sums.size else 0.0
+
+
+def _leaders_first(candidates: Places, leaders: Places, best: int) -> Places:
+    """Leave out the chosen term, and put first those that did well: the rest fail against them."""
+    is_leader = np.zeros(candidates.max() + 1, dtype=bool)
+    is_leader[leaders] = True
+    return np.concatenate([leaders[leaders != best], candidates[~is_leader[candidates]]])
+
+
+@njit(cache=True)
+def _fill_table(table, terms, items):
+    """Copy the columns `items`, rounded down to single precision: a table of lower bounds."""
+    places = np.argsort(items)  # rows are read from left to right
+    columns = items[places]
+    for term in range(len(terms)):
+        for k in range(columns.size):
+            value = terms[term, columns[k]]
+            value = min(value - abs(value) * _ULP - _TINY, _LARGEST)
+            table[term, places[k]] = np.float32(value)
+
+
+@njit(cache=True)
+def _best_term(candidates, terms, sums, limits, guesses):
+    """Return the best term, what it detects, all that led for a while, and the counts in full."""
+    rare_terms, common_terms, table = terms
+    rare_sums, common_sums, table_sums = sums
+    levels, slacks = guesses
+    best, n_leaders, n_full = -1, 0, np.zeros(1, np.intp)
+    leaders = np.empty_like(candidates)
+    found = np.zeros(limits.size, np.intp)
+    scores = np.empty(rare_sums.size)
+    drift = 0.0
+    for term in candidates:
+        wins_ties = best == -1 or term < best
+        needed = found[0] + (limits.size == 1 and not wins_ties)
+        room = limits[0] - needed
+        level = levels[term] + drift
+        if (
+            _count_above(rare_sums, rare_terms[term], level) < needed
+            and _count_from(table_sums, table[term], level, room) > room
+        ):
+            levels[term] = level
+            continue
+        for item in range(scores.size):
+            scores[item] = rare_sums[item] + rare_terms[term, item]
+        if 0 < needed <= scores.size:
+            fresh = _nth_largest(scores, needed - 1 - int(slacks[term] * (needed - 1)))
+            if np.isfinite(level):
+                drift += _DRIFT * (fresh - level)
+            levels[term] = fresh
+            if _count_from(table_sums, table[term], fresh, room) > room:
+                continue
+            slacks[term] /= 2
+        common = (table_sums, table[term], common_sums, common_terms[term], n_full)
+        place = _first_better_limit(scores, common, limits, found, wins_ties)
+        if place == limits.size:
+            continue
+        best = leaders[n_leaders] = term
+        n_leaders += 1
+        for later in range(place, limits.size):
+            at_least = found[later] if later == place else 0
+            found[later] = _count_detected(scores, common, limits[later], at_least)
+    return best, found[0], leaders[:n_leaders], n_full[0]
+
+
+@njit(cache=True)
+def _first_better_limit(scores, common, limits, found, wins_ties):
+    """Return the place of the first limit under which a term is better; their number if none."""
+    last = limits.size - 1
+    for place in range(last):
+        if not _detects(scores, common, limits[place], found[place]):
+            return limits.size
+        if _detects(scores, common, limits[place], found[place] + 1):
+            return place
+    needed = found[last] if wins_ties else found[last] + 1
+    return last if _detects(scores, common, limits[last], needed) else limits.size
+
+
+@njit(cache=True)
+def _count_detected(scores, common, max_flags, at_least):
+    """Find by bisection how many rare items a term detects."""
+    low, high = at_least, scores.size
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _detects(scores, common, max_flags, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@njit(cache=True)
+def _detects(scores, common, max_flags, needed):
+    """Tell whether at least `needed` rare items are detected."""
+    if needed == 0:
+        return True
+    if needed > min(scores.size, max_flags):
+        return False
+    value = _nth_largest(scores, needed - 1)
+    room = max_flags
+    for item in range(scores.size):
+        room -= scores[item] >= value
+    table_sums, table_term, sums, term, n_full = common
+    if room < 0 or room < _count_from(table_sums, table_term, value, room):
+        return False
+    n_full[0] += 1
+    return room >= _count_from(sums, term, value, room)
+
+
+@njit(cache=True)
+def _count_above(sums, term, value):
+    count = 0
+    for item in range(sums.size):
+        count += sums[item] + term[item] > value
+    return count
+
+
+@njit(cache=True)
+def _count_from(sums, term, value, enough):
+    """Count the items at or above `value`, and stop soon after there are more than `enough`."""
+    count = 0
+    for start in range(0, sums.size, _BLOCK):
+        some_sums, some_terms = sums[start : start + _BLOCK], term[start : start + _BLOCK]
+        for item in range(some_sums.size):  # from 0, so that the compiler uses vector registers
+            count += some_sums[item] + some_terms[item] >= value
+        if count > enough:
+            break
+    return count
+
+
+@njit(cache=True)
+def _nth_largest(values, place):
+    """Return the value in the given place, counting from 0 at the largest; reorders `values`."""
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while values[left] > pivot:
+                left += 1
+            while values[right] < pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if place <= right:
+            high = right
+        elif place >= left:
+            low = left
+        else:
+            return values[place]
+    return values[place]

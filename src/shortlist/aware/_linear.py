@@ -1,0 +1,161 @@
+"""`CapacityAwareLinearClassifier`: a scorecard whose weights are learned for the capacity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import validate_data
+
+from .._sklearn import Scores
+from .._validation import check_number, check_option
+from ..capacity import Capacity
+from ._base import CapacityAwareBase, Floats, Mask, Places, hold_out
+from ._top_losses import TOP_LOSSES
+
+__all__ = ["CapacityAwareLinearClassifier"]
+
+_MAX_ITERATIONS = 200
+
+
+class CapacityAwareLinearClassifier(CapacityAwareBase):
+    r"""A linear score that can be read, with weights learned for detection at a capacity.
+
+    Logistic regression spends its effort on all items alike; with few rare ones, mostly on items
+    that will never be flagged. This starts from its weights and moves them to detect more
+    within the capacity.
+
+    Parameters
+    ----------
+    capacity : Capacity
+        How much can be followed up; the weights are learned for it.
+    loss : {"detection", "pat-mat", "top-push"}, default="detection"
+        What is minimised:
+
+        - "detection": the share of rare items missed at a smooth threshold that flags just the
+          capacity. This is the Lagrangian relaxation of the paper's problem, with the dual
+          variable of the flagged rate solved for at each step.
+        - "pat-mat": a convex loss against a convex bound of the quantile.
+        - "top-push": a convex loss against the highest common item, whatever the capacity.
+    C : float, default=0.3
+        Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
+        standardised features, where :math:`w_0` are the weights of logistic regression.
+    cv : float, default=0.5
+        Share of the data held out for the threshold, stratified.
+    rare_label : label, default=None
+        The label that is looked for; `None` takes the rarer one in `y`.
+    prevalence : number, default=None
+        Share of rare items that a multiple refers to; `None` takes the share in `y`.
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
+        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
+    confidence : float, default=0.95
+        How surely, for the last two guarantees.
+    ties : {"exclude", "hash"}, default="exclude"
+        Items tied with the threshold are left out, or flagged in part by a hash.
+    random_state : int, RandomState instance or None, default=None
+        Controls the split, and is the key of the hash.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features as they came; the score is ``X @ coef_[0]``.
+    scaled_coef_ : ndarray of shape (1, n_features)
+        What one standard deviation of each feature adds to the score.
+    n_iter_ : int
+        Iterations of the optimiser.
+    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+        As in :class:`~shortlist.CapacityClassifier`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    shortlist.CapacityClassifier : Cuts logistic regression, or any score, at the capacity.
+
+    Notes
+    -----
+    "detection" is not convex; it is followed downhill from logistic regression, so that the
+    same data give the same weights. `with_capacity` moves the threshold; the weights stay.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity
+    >>> from shortlist.aware import CapacityAwareLinearClassifier
+    >>> from shortlist.datasets import make_fraud
+    >>> X, y = make_fraud(n_samples=4_000, prevalence=0.02, random_state=0)
+    >>> model = CapacityAwareLinearClassifier(Capacity.multiple(2), random_state=0).fit(X, y)
+    >>> model.coef_.shape == (1, X.shape[1])
+    True
+    """
+
+    def __init__(
+        self,
+        capacity: Capacity,
+        *,
+        loss: str = "detection",
+        C: float = 0.3,
+        cv: float = 0.5,
+        rare_label: Any = None,
+        prevalence: Any = None,
+        guarantee: str = "plug-in",
+        confidence: float = 0.95,
+        ties: str = "exclude",
+        random_state: Any = None,
+    ) -> None:
+        self.capacity = capacity
+        self.loss = loss
+        self.C = C
+        self.cv = cv
+        self.rare_label = rare_label
+        self.prevalence = prevalence
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.ties = ties
+        self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option("loss", self.loss, tuple(TOP_LOSSES))
+        if not float(check_number("C", self.C)) > 0:
+            raise ValueError(f"C must be greater than 0; got {self.C!r}.")
+        if not 0 < float(check_number("cv", self.cv)) < 1:
+            raise ValueError(
+                f"cv={self.cv!r} is the share of the data held out for the threshold, and must "
+                "lie strictly between 0 and 1."
+            )
+
+    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
+        learned_on, unseen = hold_out(is_rare, self.cv, rng)
+        scaler = StandardScaler().fit(X[learned_on])
+        weights = self._minimise(scaler.transform(X[learned_on]), is_rare[learned_on])
+        self.scaled_coef_ = weights[np.newaxis]
+        self.coef_ = self.scaled_coef_ / scaler.scale_
+        return unseen
+
+    def _minimise(self, X: Floats, is_rare: Mask) -> Floats:
+        """Go downhill from the weights of logistic regression, and not too far from them."""
+        loss, fraction = TOP_LOSSES[self.loss], self._learnable_fraction(len(X))
+        start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
+        penalty = 1 / (self.C * np.count_nonzero(is_rare))
+
+        def objective(weights: Floats) -> tuple[float, Floats]:
+            result, moved = loss(X @ weights, is_rare, fraction), weights - start
+            value = result.value + penalty / 2 * float(moved @ moved)
+            return value, result.gradient @ X + penalty * moved
+
+        options = {"maxiter": _MAX_ITERATIONS}
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        self.n_iter_ = int(found.nit)
+        return found.x
+
+    def _learnable_fraction(self, n_items: int) -> float:
+        """Return the capacity, kept away from nothing and everything, where nothing is learned."""
+        fraction = self.capacity.as_fraction(self._reference_prevalence())
+        return float(np.clip(fraction, 0.5 / n_items, 1 - 0.5 / n_items))
+
+    def _score(self, X: Any) -> Scores:
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return Scores(X @ self.coef_[0])

@@ -1,0 +1,97 @@
+"""A linear score learned for a capacity."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from shortlist import Capacity, CapacityClassifier
+from shortlist.aware import CapacityAwareLinearClassifier
+
+CAPACITY = Capacity.fraction(0.04)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Return 6,000 items of which the rare ones come in two kinds.
+
+    Half of them stand far out in the first feature, where few others are. The rest have a little
+    more of the second one, which is of no use at the top of the ranking.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    X[:120, 0] += 3
+    X[120:240, 1] += 1.5
+    X[:, 2] *= 1000
+    return X, np.arange(6000) < 240
+
+
+def fit(data, **options):
+    """Fit with a seed."""
+    return CapacityAwareLinearClassifier(CAPACITY, random_state=0, **options).fit(*data)
+
+
+def test_the_score_is_the_weighted_sum_of_the_features(data):
+    """The weights are those of the features as they came."""
+    model = fit(data)
+    assert model.coef_.shape == (1, 3)
+    assert_allclose(model.score_samples(data[0]), data[0] @ model.coef_[0])
+
+
+def test_scaled_weights_do_not_depend_on_units(data):
+    """Grams or kilograms: what a standard deviation adds is the same."""
+    X, y = data
+    model, other = fit(data), fit((X * [1, 1, 0.001] + [0, 5, 0], y))
+    assert_allclose(model.scaled_coef_, other.scaled_coef_, atol=1e-3)
+    assert_array_equal(model.flag(X), other.flag(X * [1, 1, 0.001] + [0, 5, 0]))
+
+
+def test_it_detects_more_than_logistic_regression_where_the_top_differs(data):
+    """The first feature alone serves a small capacity; the second serves the average item."""
+    X, y = data
+    plain = CapacityClassifier(LogisticRegression(), capacity=CAPACITY, random_state=0).fit(X, y)
+    rng = np.random.default_rng(1)
+    X_new = rng.normal(size=(50_000, 3)) * [1, 1, 1000]
+    X_new[:1000, 0] += 3
+    X_new[1000:2000, 1] += 1.5
+    found = [np.count_nonzero(model.select(X_new)[:2000]) for model in (fit(data), plain)]
+    assert found[0] > found[1]
+
+
+def test_a_tiny_c_stays_with_logistic_regression(data):
+    """The penalty holds the weights where they started."""
+    weights = fit(data, C=1e-9).scaled_coef_[0]
+    free = fit(data, C=10.0).scaled_coef_[0]
+    X, y = data
+    start = LogisticRegression().fit((X - X.mean(axis=0)) / X.std(axis=0), y).coef_[0]
+    assert np.linalg.norm(weights - start) < 0.3  # fitted on one half only
+    assert np.linalg.norm(free - weights) > 0.3
+
+
+@pytest.mark.parametrize("loss", ["detection", "pat-mat", "top-push"])
+def test_every_loss_keeps_the_promise(data, loss):
+    """The calibration sample is within the capacity, and all guarantees are on offer."""
+    model = fit(data, loss=loss, guarantee="confident")
+    assert model.calibration_.flagged_fraction <= 0.04
+    assert model.n_iter_ > 0
+
+
+@pytest.mark.parametrize("capacity", [Capacity.fraction(0), Capacity.fraction(1)])
+def test_no_room_and_all_the_room(data, capacity):
+    """Nobody is flagged, or everybody."""
+    model = CapacityAwareLinearClassifier(capacity, random_state=0).fit(*data)
+    assert model.flag(data[0]).mean() == capacity.as_fraction()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, "loss must be one of 'detection'"),
+        ({"C": 0}, "C must be greater than 0; got 0"),
+        ({"cv": 5}, "cv=5 is the share of the data held out"),
+    ],
+)
+def test_bad_parameters_are_named(data, options, message):
+    """The complaint says which one, and what would do."""
+    with pytest.raises(ValueError, match=message):
+        fit(data, **options)

@@ -1,0 +1,23 @@
+"""scikit-learn's own list of checks."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from shortlist import Capacity
+from shortlist.aware import CapacityAwareLinearClassifier, CapacityAwareSVC
+
+CLASSIFIERS = [
+    CapacityAwareSVC(Capacity.multiple(1)),
+    CapacityAwareSVC(
+        Capacity.fraction(0.3), selection="paper", variant="stop", tie_break="first", ties="hash"
+    ),
+    CapacityAwareLinearClassifier(Capacity.multiple(1)),
+    CapacityAwareLinearClassifier(Capacity.fraction(0.3), loss="pat-mat", guarantee="expected"),
+]
+
+
+@parametrize_with_checks(CLASSIFIERS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_checks_of_scikit_learn(estimator, check):
+    """Everything that holds for scikit-learn's own classifiers."""
+    check(estimator)

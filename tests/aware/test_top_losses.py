@@ -1,0 +1,60 @@
+"""Losses at the top of a ranking: their gradients, thresholds and shapes."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from scipy.special import expit
+
+from shortlist.aware._top_losses import TOP_LOSSES, detection_loss, pat_mat_loss, top_push_loss
+
+
+@pytest.fixture
+def scores(rng):
+    """Return 200 scores, a tenth of them rare and higher by one."""
+    is_rare = np.arange(200) < 20
+    return rng.normal(size=200) + is_rare, is_rare
+
+
+@pytest.mark.parametrize("name", TOP_LOSSES)
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.6])
+def test_the_gradient_is_that_of_the_loss(scores, name, fraction):
+    """Also through the threshold, which moves with the scores."""
+    values, is_rare = scores
+    loss = TOP_LOSSES[name]
+    error = check_grad(
+        lambda s: loss(s, is_rare, fraction).value,
+        lambda s: loss(s, is_rare, fraction).gradient,
+        values,
+    )
+    assert error < 1e-6
+
+
+@pytest.mark.parametrize("name", TOP_LOSSES)
+def test_only_differences_of_scores_matter(scores, name):
+    """Adding a constant moves the threshold along, and changes nothing else."""
+    values, is_rare = scores
+    here, there = (TOP_LOSSES[name](values + shift, is_rare, 0.1) for shift in (0, 7))
+    assert there.value == pytest.approx(here.value)
+    assert there.threshold == pytest.approx(here.threshold + 7)
+
+
+def test_the_smooth_threshold_flags_the_capacity(scores):
+    """The mean of the smooth flags is the fraction."""
+    values, is_rare = scores
+    threshold = detection_loss(values, is_rare, 0.07).threshold
+    assert expit(4 * (values - threshold)).mean() == pytest.approx(0.07)
+
+
+def test_sharp_scores_make_the_smooth_loss_the_share_missed():
+    """With one of two rare items above the cut, half are missed."""
+    scores = 1000.0 * np.array([4, 1, 3, 2, 0, 0])
+    is_rare = np.array([1, 1, 0, 0, 0, 0]) == 1
+    assert detection_loss(scores, is_rare, 0.34).value == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("loss", [pat_mat_loss, top_push_loss])
+def test_the_thresholds_of_the_convex_losses_are_upper_bounds(scores, loss):
+    """Above the quantile, or the highest common score."""
+    values, is_rare = scores
+    exact = np.quantile(values, 0.9) if loss is pat_mat_loss else values[~is_rare].max()
+    assert loss(values, is_rare, 0.1).threshold >= exact
