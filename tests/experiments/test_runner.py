@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from shortlist.experiments._runner import run_all
-from shortlist.experiments._tables import write_table
+from shortlist.experiments._table import write_table
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def test_an_interruption_keeps_what_is_finished(tmp_path):
 
 def test_tables_are_written_whole(tmp_path):
     """A failure in the middle leaves the old file."""
-    path = write_table(tmp_path / "table.csv", [{"a": 1, "b": 0.5}, {"a": 2, "b": None}])
+    path = write_table([{"a": 1, "b": 0.5}, {"a": 2, "b": None}], tmp_path / "table.csv")
     assert path.read_text().splitlines() == ["a,b", "1,0.5", "2,"]
     with pytest.raises(ValueError):
-        write_table(path, [{"a": 1}, {"a": 1, "surprise": 2}])
+        write_table([{"a": 1}, {"a": 1, "surprise": 2}], path)
     assert path.read_text().splitlines()[0] == "a,b"

@@ -45,7 +45,7 @@ def _reproduce_one(name: str, out: Path, jobs: int, quick: bool) -> None:
             on_progress=_reporter(progress, name),
         )
     picture = out / f"{name}.png"
-    write_table(out / f"{name}.csv", table)
+    write_table(table, out / f"{name}.csv")
     figure.draw(table).savefig(picture, dpi=150)
     Console().print(f"{name}: {picture.resolve()}", soft_wrap=True, highlight=False)
 

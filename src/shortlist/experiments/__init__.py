@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from . import normal_cauchy
-from ._tables import write_table
+from ._table import write_table
 
 __all__ = ["FIGURES", "write_table"]
 

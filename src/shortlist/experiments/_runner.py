@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,20 +11,20 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-__all__ = ["Row", "run_all"]
+from .._atomic import write_whole
+from ._table import Table
 
-#: One row of a tidy table.
-Row = dict[str, Any]
+__all__ = ["run_all"]
 
 
 def run_all(
-    work: Callable[[Any], list[Row]],
+    work: Callable[[Any], Table],
     configs: Sequence[Any],
     *,
     store: Path | None = None,
     n_jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-) -> list[Row]:
+) -> Table:
     """Run `work` on every config, and return all rows in the order of the configs.
 
     Parameters
@@ -60,27 +59,29 @@ def run_all(
 
 
 def _run(
-    work: Callable[[Any], list[Row]],
+    work: Callable[[Any], Table],
     configs: Sequence[Any],
     indices: list[int],
     store: Path | None,
     n_jobs: int | None,
-) -> Iterable[tuple[int, list[Row]]]:
+) -> Iterable[tuple[int, Table]]:
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     return parallel(delayed(_run_one)(work, index, configs[index], store) for index in indices)
 
 
 def _run_one(
-    work: Callable[[Any], list[Row]], index: int, config: Any, store: Path | None
-) -> tuple[int, list[Row]]:
+    work: Callable[[Any], Table], index: int, config: Any, store: Path | None
+) -> tuple[int, Table]:
     # By way of JSON also without a store, so that a resumed table is the same to the last digit.
     text = json.dumps(work(config))
     if store is not None:
-        _write_atomically(_path(store, work, config), text)
+        store.mkdir(parents=True, exist_ok=True)
+        with write_whole(_path(store, work, config)) as file:
+            file.write(text.encode())
     return index, json.loads(text)
 
 
-def _load(store: Path | None, work: Callable[..., Any], config: Any) -> list[Row] | None:
+def _load(store: Path | None, work: Callable[..., Any], config: Any) -> Table | None:
     if store is None:
         return None
     try:
@@ -94,11 +95,3 @@ def _path(store: Path, work: Callable[..., Any], config: Any) -> Path:
     name = f"{work.__module__}.{work.__qualname__}"
     text = json.dumps([name, type(config).__qualname__, asdict(config)], sort_keys=True)
     return store / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    """Write beside the file and rename, so that a reader finds all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(text)
-    unfinished.replace(path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .._atomic import write_whole
 
 __all__ = ["Table", "mean_and_error", "read_table", "summarise", "write_table"]
 
@@ -15,12 +18,14 @@ Table = list[dict[str, Any]]
 
 
 def write_table(table: Table, path: Path) -> Path:
-    """Save a table; numbers keep all their digits."""
+    """Save a table, whole or not at all; numbers keep all their digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    with write_whole(path) as file:
+        file.write(text.getvalue().encode())
     return path
 
 

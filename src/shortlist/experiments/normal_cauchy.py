@@ -12,7 +12,8 @@ from scipy import stats
 
 from ..capacity import Capacity
 from ..theory import BayesRule, OptimalRule
-from ._runner import Row, run_all
+from ._runner import run_all
+from ._table import Table
 
 __all__ = ["QUICK", "Config", "draw", "run"]
 
@@ -48,14 +49,14 @@ def run(
     store: Path | None = None,
     n_jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-) -> list[Row]:
+) -> Table:
     """Return a row for each shift and rule: its performance, and the interval where it flags."""
     shifts = np.linspace(0, config.largest_shift, config.n_shifts)
     settings = [_Shift(config.prevalence, config.multiple, float(mu)) for mu in shifts]
     return run_all(_one_shift, settings, store=store, n_jobs=n_jobs, on_progress=on_progress)
 
 
-def _one_shift(shift: _Shift) -> list[Row]:
+def _one_shift(shift: _Shift) -> Table:
     rare, common = stats.norm(), stats.cauchy(shift.mu)
     capacity = Capacity.multiple(shift.multiple)
     options: dict[str, Any] = {"prevalence": shift.prevalence, "capacity": capacity}
@@ -81,7 +82,7 @@ def _one_shift(shift: _Shift) -> list[Row]:
     ]
 
 
-def draw(table: list[Row]) -> Any:
+def draw(table: Table) -> Any:
     """Draw the four panels: sensitivity, specificity, accuracy, and where each rule flags."""
     from matplotlib.figure import Figure
 
@@ -98,7 +99,7 @@ def draw(table: list[Row]) -> Any:
     return figure
 
 
-def _draw_regions(ax: Any, table: list[Row]) -> None:
+def _draw_regions(ax: Any, table: Table) -> None:
     widths = {"capacity": 4.0, "classical": 1.5}
     for rule, width in widths.items():
         rows = [row for row in table if row["rule"] == rule and row["low"] is not None]
