@@ -8,9 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import validate_data
 
-from .._sklearn import Scores
 from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places, hold_out
@@ -40,6 +38,9 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
           variable of the flagged rate solved for at each step.
         - "pat-mat": a convex loss against a convex bound of the quantile.
         - "top-push": a convex loss against the highest common item, whatever the capacity.
+
+        On credit-default data the first detected more than logistic regression at every capacity
+        tried, the second as much, and the third less; see `docs/aware.md`.
     C : float, default=0.3
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
         standardised features, where :math:`w_0` are the weights of logistic regression.
@@ -156,6 +157,5 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         fraction = self.capacity.as_fraction(self._reference_prevalence())
         return float(np.clip(fraction, 0.5 / n_items, 1 - 0.5 / n_items))
 
-    def _score(self, X: Any) -> Scores:
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return Scores(X @ self.coef_[0])
+    def _sum_up(self, X: Floats) -> Floats:
+        return X @ self.coef_[0]

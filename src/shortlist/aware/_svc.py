@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
-from sklearn.utils.validation import validate_data
 
-from .._sklearn import Scores
 from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places, hold_out
@@ -268,10 +266,9 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
 
-    def _score(self, X: Any) -> Scores:
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _sum_up(self, X: Floats) -> Floats:
         chunks = [
             self._kernel(X[start : start + _CHUNK], self.support_vectors_) @ self.dual_coef_
             for start in range(0, len(X), _CHUNK)
         ]
-        return Scores(np.concatenate(chunks))
+        return np.concatenate(chunks)
