@@ -1,12 +1,14 @@
 """A linear score learned for a capacity."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareLinearClassifier
+from shortlist.aware._base import hold_out
 
 CAPACITY = Capacity.fraction(0.04)
 
@@ -81,6 +83,22 @@ def test_no_room_and_all_the_room(data, capacity):
     """Nobody is flagged, or everybody."""
     model = CapacityAwareLinearClassifier(capacity, random_state=0).fit(*data)
     assert model.flag(data[0]).mean() == capacity.as_fraction()
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
+    """The keys in use are those of calibration, for a data frame of integers as well."""
+    X = pd.DataFrame({"a": rng.integers(0, 3, 2000), "b": rng.integers(0, 2, 2000)})
+    if not with_ids:
+        X["row"] = np.arange(2000) * 1e-14  # tells tied rows apart, and moves no score
+    y = rng.random(2000) < 0.02 + 0.1 * (X["a"] == 2)
+    ids = np.arange(2000) if with_ids else None
+    model = CapacityAwareLinearClassifier(
+        Capacity.fraction(0.1), C=1e-9, ties="hash", random_state=0
+    ).fit(X, y, ids=ids)
+    unseen = hold_out(np.asarray(y), 0.5, np.random.default_rng(0))[1]
+    flagged = model.flag(X, ids=ids)[unseen]
+    assert np.count_nonzero(flagged) == model.calibration_.k == 100
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from .._decisions import CapacityDecisionMixin
+from .._fitting import forget
 from .._labels import find_rare
-from .._sklearn import n_rows
+from .._sklearn import Scores, n_rows
 from .._validation import check_confidence, check_ids, check_option, check_seed
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
 
-__all__ = ["CapacityAwareBase", "hold_out"]
+__all__ = ["CapacityAwareBase"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,7 +28,7 @@ Places = NDArray[np.intp]
 class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity, and calibrates a threshold on it.
 
-    A subclass implements `_score` and `_learn`, and may extend `_check_params`.
+    A subclass implements `_learn` and `_sum_up`, and may extend `_check_params`.
     """
 
     rare_label: Any
@@ -49,7 +50,7 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._forget()
+        forget(self)
         self._check_params()
         items = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         ids = check_ids(ids, n_rows(X))
@@ -59,9 +60,10 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
         self.capacity.as_ratio(self._reference_prevalence())
         seed = None if self.random_state is None else self._seed
         unseen = self._learn(items[0], is_rare, np.random.default_rng(seed))
-        keys = self._keys(items[0], ids)
+        # Rows are hashed as they came, here and in use.
+        keys = self._keys(X, ids)
         sample = self._sample(
-            self._score(items[0][unseen]).rare,
+            self._sum_up(items[0][unseen]),
             lambda tied: keys(unseen[tied]),
             ids is not None,
             is_rare[unseen],
@@ -78,14 +80,15 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
-        """Learn what `_score` needs, and return the rows that the threshold is to come from."""
+        """Learn what `_sum_up` needs, and return the rows that the threshold is to come from."""
         raise NotImplementedError
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
-        for name in list(vars(self)):
-            if name.endswith("_") and not name.startswith("_"):
-                delattr(self, name)
+    def _sum_up(self, X: Floats) -> Floats:
+        """Score items that have been checked."""
+        raise NotImplementedError
+
+    def _score(self, X: Any) -> Scores:
+        return Scores(self._sum_up(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def _check_params(self) -> None:
         check_guarantee(self.guarantee, self.capacity)
@@ -113,12 +116,3 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
                 "class and two others."
             )
         return is_rare
-
-
-def hold_out(is_rare: Mask, share: float, rng: np.random.Generator) -> tuple[Places, Places]:
-    """Split rows at random, rare and common alike; both parts get some of each where they can."""
-    held_out = np.zeros(is_rare.size, dtype=bool)
-    for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
-        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
-        held_out[rng.permutation(stratum)[:n_held_out]] = True
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

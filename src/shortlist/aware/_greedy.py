@@ -9,9 +9,10 @@ items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, 
   `max_flags` - r common sums at or above it. A level near one that refuted a term in the last step
   most often does so again, and that takes two short counts.
 - Common items that ranked high some steps ago stand in a narrow table of their own, the highest
-  first, and most counts end there.
+  first and rounded down, and most counts end there. Rounded addition is monotone, so that what
+  lies at or above a level by the table does so indeed.
 
-Levels and tables are guesses; the counts are exact. A bad guess costs time, never the answer.
+Levels and tables are guesses; what they refute is refuted. Bad ones only cost time.
 """
 
 from __future__ import annotations
@@ -27,14 +28,12 @@ __all__ = ["GreedyPath", "greedy_path"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Items counted before looking whether they are enough; common items in the narrow table per flag;
-# and how far above the needed rare sum a level is put, as one part in so many. Measured, not tuned.
-_BLOCK = 128
-_TABLE = 4
-_REFILL = 1
-_SLACK = 1 / 8
-_DRIFT = 0.05
-_ULP, _TINY, _LARGEST = 2.0**-22, 1e-44, 3e38
+_BLOCK = 128  # items counted before looking whether they are enough
+_WIDTH = 4  # columns of the narrow table for each flag
+_REFILL = 1.0  # full counts for each term that are borne before the table is filled anew
+_SLACK = 1 / 8  # how far above the needed rare sum a level is put, as a share of its rank
+_DRIFT = 0.05  # how soon the levels of later terms follow what earlier ones have shown
+_ULP, _TINY, _LARGEST = 2.0**-22, 1e-44, 3e38  # of single precision, with a margin
 
 
 class GreedyPath(NamedTuple):
@@ -70,29 +69,26 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
     """
     limits = np.atleast_1d(np.asarray(max_flags, dtype=np.intp))
     n_terms, n_common = common.shape
-    rare_sums, common_sums = np.zeros(rare.shape[1]), np.zeros(n_common)
-    width = min(_TABLE * int(limits[0]), n_common)
+    rare_sums, common_sums, cut = np.zeros(rare.shape[1]), np.zeros(n_common), 0.0
+    guesses = levels, _ = (np.full(n_terms, np.inf), np.full(n_terms, _SLACK))
+    width = min(_WIDTH * int(limits[0]), n_common)
     table = np.empty((n_terms, width), dtype=np.float32)
-    table_items = np.empty(0, dtype=np.intp)
-    n_wasted, slacks = 0, np.full(n_terms, _SLACK)
-    levels, cut = np.full(n_terms, np.inf), 0.0
-    candidates = np.arange(n_terms)
-    path: list[tuple[int, int]] = []
+    table_items, n_full = np.empty(0, dtype=np.intp), 0
+    candidates, path = np.arange(n_terms), []
     for _ in range(min(n_steps, n_terms)):
         sums = (rare_sums, common_sums, common_sums[table_items])
-        best, found, leaders, n_full = _best_term(
-            candidates, (rare, common, table), sums, limits, (levels, slacks)
+        best, found, leaders, n_more = _best_term(
+            candidates, (rare, common, table), sums, limits, guesses
         )
         path.append((best, found))
         rare_sums += rare[best]
         common_sums += common[best]
         candidates = _leaders_first(candidates, leaders[::-1], best)
-        former, cut = cut, _cut_of(common_sums, limits[0])
+        former, cut = cut, _cut_of(common_sums, int(limits[0]))
         levels += cut - former  # the whole ranking has moved about as far as its cut
-        n_wasted += n_full
-        if n_wasted > _REFILL * n_terms:  # counting in full has cost more than a new table
-            n_wasted = 0
-            table_items = np.argsort(-common_sums)[:width]
+        n_full += n_more
+        if n_full > _REFILL * n_terms:
+            table_items, n_full = np.argsort(-common_sums)[:width], 0
             _fill_table(table, common, table_items)
     chosen, detected = np.array(path, dtype=np.intp).reshape(-1, 2).T
     return GreedyPath(chosen, detected)

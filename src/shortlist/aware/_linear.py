@@ -8,12 +8,11 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import validate_data
 
-from .._sklearn import Scores
+from .._fitting import hold_out
 from .._validation import check_number, check_option
 from ..capacity import Capacity
-from ._base import CapacityAwareBase, Floats, Mask, Places, hold_out
+from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._top_losses import TOP_LOSSES
 
 __all__ = ["CapacityAwareLinearClassifier"]
@@ -40,6 +39,9 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
           variable of the flagged rate solved for at each step.
         - "pat-mat": a convex loss against a convex bound of the quantile.
         - "top-push": a convex loss against the highest common item, whatever the capacity.
+
+        On credit-default data the first detected more than logistic regression at every capacity
+        tried, the second as much, and the third less; see `docs/aware.md`.
     C : float, default=0.3
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
         standardised features, where :math:`w_0` are the weights of logistic regression.
@@ -128,7 +130,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
             )
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
-        learned_on, unseen = hold_out(is_rare, self.cv, rng)
+        learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
         scaler = StandardScaler().fit(X[learned_on])
         weights = self._minimise(scaler.transform(X[learned_on]), is_rare[learned_on])
         self.scaled_coef_ = weights[np.newaxis]
@@ -156,6 +158,5 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         fraction = self.capacity.as_fraction(self._reference_prevalence())
         return float(np.clip(fraction, 0.5 / n_items, 1 - 0.5 / n_items))
 
-    def _score(self, X: Any) -> Scores:
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return Scores(X @ self.coef_[0])
+    def _sum_up(self, X: Floats) -> Floats:
+        return X @ self.coef_[0]

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
-from sklearn.utils.validation import validate_data
 
-from .._sklearn import Scores
+from .._fitting import hold_out
 from .._validation import check_number, check_option
 from ..capacity import Capacity
-from ._base import CapacityAwareBase, Floats, Mask, Places, hold_out
+from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._greedy import GreedyPath, greedy_path
 
 __all__ = ["CapacityAwareSVC"]
@@ -182,7 +181,7 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         self.gamma_ = self._find_gamma(X)
-        learned_on, unseen = hold_out(is_rare, _HELD_OUT[self.selection], rng)
+        learned_on, unseen = hold_out(is_rare.astype(np.intp), _HELD_OUT[self.selection], rng)
         if self.selection == "paper":
             pairs = [(learned_on, unseen)]
         else:
@@ -203,7 +202,9 @@ class CapacityAwareSVC(CapacityAwareBase):
             )
         pairs = []
         for _ in range(self.n_swaps):
-            first, second = (rows[half] for half in hold_out(is_rare[rows], 0.5, rng))
+            first, second = (
+                rows[half] for half in hold_out(is_rare[rows].astype(np.intp), 0.5, rng)
+            )
             pairs += [(first, second), (second, first)]
         return pairs
 
@@ -268,10 +269,9 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
 
-    def _score(self, X: Any) -> Scores:
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _sum_up(self, X: Floats) -> Floats:
         chunks = [
             self._kernel(X[start : start + _CHUNK], self.support_vectors_) @ self.dual_coef_
             for start in range(0, len(X), _CHUNK)
         ]
-        return Scores(np.concatenate(chunks))
+        return np.concatenate(chunks)
