@@ -200,10 +200,10 @@ def _activeml_twin(scores, rates, history, tolerance):
 def activeml_filter(stream: Stream) -> np.ndarray:
     """scikit-activeml's BalancedIncrementalQuantileFilter, a window of 1,000 scores.
 
-    It takes a tenth of a millisecond per item, so a compiled twin runs; on the first items the two
-    must agree.
+    It cannot change its rate. It takes a tenth of a millisecond per item, so a compiled twin runs;
+    on the first items the two must agree.
     """
-    rates = rates_of(stream)
+    rates = np.full(stream.scores.size, rates_of(stream)[0])
     history = stream.calibration_scores[-1_000:]
     flags = _activeml_twin(stream.scores, rates, history, 50.0)
     first = stream.scores[:2_000]

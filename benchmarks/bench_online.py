@@ -45,7 +45,7 @@ def judge(flags: np.ndarray, stream: Stream) -> tuple[float, float, float]:
 def scenario_table(days: int, seeds: int) -> str:
     """Compare all rules on the same streams."""
     streams = {
-        name: [simulate_stream(name, days=days, random_state=seed) for seed in range(seeds)]
+        name: [simulate_stream(name, days=days, random_state=100 + i) for i in range(seeds)]
         for name in SCENARIOS
     }
     results: dict[str, list[np.ndarray]] = {}
