@@ -178,19 +178,40 @@ def river_filter(stream: Stream) -> np.ndarray:
     return flags
 
 
+@njit
+def _activeml_twin(scores, rates, history, tolerance):
+    ring, kept, flags = history.copy(), np.sort(history), np.zeros(scores.size, np.bool_)
+    used, n = 0, ring.size
+    for i in range(scores.size):
+        leaving = np.searchsorted(kept, ring[i % n])
+        kept[leaving : n - 1] = kept[leaving + 1 :].copy()
+        place = np.searchsorted(kept[: n - 1], scores[i])
+        kept[place + 1 :] = kept[place : n - 1].copy()
+        kept[place] = ring[i % n] = scores[i]
+        position = (n - 1) * (1 - rates[i])
+        low = int(position)
+        theta = kept[low] + (position - low) * (kept[min(low + 1, n - 1)] - kept[low])
+        left = rates[i] * (i + 1) - used
+        flags[i] = scores[i] >= theta - (kept[n - 1] - kept[0]) * (left / tolerance)
+        used += flags[i]
+    return flags
+
+
 def activeml_filter(stream: Stream) -> np.ndarray:
-    """scikit-activeml's BalancedIncrementalQuantileFilter, a window of 1,000 scores."""
-    rule = BalancedIncrementalQuantileFilter(w=1_000, w_tol=50, budget=float(rates_of(stream)[0]))
+    """scikit-activeml's BalancedIncrementalQuantileFilter, a window of 1,000 scores.
+
+    It cannot change its rate. It takes a tenth of a millisecond per item, so a compiled twin runs;
+    on the first items the two must agree.
+    """
+    rates = np.full(stream.scores.size, rates_of(stream)[0])
+    history = stream.calibration_scores[-1_000:]
+    flags = _activeml_twin(stream.scores, rates, history, 50.0)
+    first = stream.scores[:2_000]
+    rule = BalancedIncrementalQuantileFilter(w=1_000, w_tol=50, budget=float(rates[0]))
     rule.query_by_utility(np.zeros(1))
-    rule.history_sorted_.extend(stream.calibration_scores[-1_000:].tolist())
-    flags = np.zeros(stream.scores.size, dtype=bool)
-    rates = rates_of(stream)
-    for start in range(0, flags.size, 500):  # within a bundle it decides one by one as well
-        part = stream.scores[start : start + 500]
-        rule.budget_ = float(rates[start])
-        chosen = rule.query_by_utility(part)
-        rule.update(part, chosen, part)
-        flags[start + np.array(chosen, dtype=int)] = True
+    rule.history_sorted_.extend(history.tolist())
+    chosen = rule.query_by_utility(first)
+    assert np.array_equal(np.flatnonzero(flags[: first.size]), chosen), "the twin has left"
     return flags
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_ids, check_number, check_scores
 from ..capacity import Capacity, check_capacity
+from ._answers import Answers, check_id, check_memory
 from ._decision import ABOVE, DUPLICATE, REASONS, Decision, DecisionBatch
 from ._state import check_state, pack, pack_capacity, unpack, unpack_capacity
 from ._tail import check_calibration, tail_scale
@@ -47,12 +48,12 @@ class Controller:
         remember: int = 10_000,
         **options: Any,
     ) -> None:
-        self._set_options({"remember": _check_memory(remember), **options})
+        self._set_options({"remember": check_memory(remember), **options})
         self._clock = clock
         self._capacity = check_capacity(capacity)
         self._now, self._n_items = -math.inf, 0
         self._pending: list[tuple[float, Capacity]] = []
-        self._answers: dict[Any, tuple[bool, float]] = {}
+        self._answers = Answers(self._options["remember"])
         scores = check_calibration(calibration_scores)
         self._scale = tail_scale(scores)
         self._set_arrays(self._first_arrays(scores))
@@ -105,15 +106,13 @@ class Controller:
         Decision
             With `flag`, `threshold` and `reason`.
         """
-        if id is not None and (known := self._answers.get(_check_id(id))) is not None:
+        if id is not None and (known := self._answers.get(check_id(id))) is not None:
             return Decision(known[0], known[1], REASONS[DUPLICATE])
         score = _check_score(score)
         code, threshold = self._step(score, self._advance(at), True, *self._arrays)
         flag = code == ABOVE
         if id is not None:
-            self._answers[id] = (flag, threshold)
-            if len(self._answers) > self._options["remember"]:
-                del self._answers[next(iter(self._answers))]
+            self._answers.keep(id, flag, threshold)
         return Decision(flag, threshold, REASONS[code])
 
     def decide_many(
@@ -144,7 +143,7 @@ class Controller:
             return DecisionBatch(codes == ABOVE, thresholds, codes)
         checked = check_ids(ids, values.size)
         assert checked is not None
-        return self._decide_with_ids(values, moments, [_check_id(one) for one in checked.tolist()])
+        return self._decide_with_ids(values, moments, [check_id(one) for one in checked.tolist()])
 
     def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
         """Learn from items without deciding about them: no flag is used up.
@@ -226,7 +225,7 @@ class Controller:
             "now": pack(self._now),
             "n_items": self._n_items,
             "pending": [[pack(at), pack_capacity(change)] for at, change in self._pending],
-            "answers": [[key, flag, pack(level)] for key, (flag, level) in self._answers.items()],
+            "answers": self._answers.to_list(),
             "scale": pack(self._scale.tolist()),
             "arrays": {
                 name: pack(array.tolist())
@@ -258,7 +257,8 @@ class Controller:
         made._set_options(unpack(state["options"]))
         made._now, made._n_items = unpack(state["now"]), int(state["n_items"])
         made._pending = [(unpack(at), unpack_capacity(change)) for at, change in state["pending"]]
-        made._answers = {key: (flag, unpack(level)) for key, flag, level in state["answers"]}
+        made._answers = Answers(made._options["remember"])
+        made._answers.fill(state["answers"])
         made._scale = np.array(unpack(state["scale"]), dtype=np.float64)
         made._set_arrays(
             {
@@ -345,58 +345,26 @@ class Controller:
         self, scores: NDArray[np.float64], moments: NDArray[np.float64], ids: list[Any]
     ) -> DecisionBatch:
         """Decide about each id once: first find out which ids are new, then ask the kernel."""
-        known, fresh, source = dict(self._answers), [], []
-        places: dict[Any, int] = {}
-        for i, key in enumerate(ids):
-            if key in known:
-                source.append(places.get(key, -1))
-                continue
-            places[key] = i
-            known[key] = (False, 0.0)
-            if len(known) > self._options["remember"]:
-                gone = next(iter(known))
-                del known[gone]
-            fresh.append(i)
-            source.append(i)
-        # A duplicate changes nothing, so its moment must not move the clock either.
-        new = np.array(fresh, dtype=np.intp)
+        sources = np.array(self._answers.plan(ids), dtype=np.intp)
+        new = np.flatnonzero(sources == np.arange(sources.size))
         codes = np.full(scores.size, DUPLICATE, dtype=np.int8)
         flagged, thresholds = np.zeros(scores.size, dtype=bool), np.empty(scores.size)
+        for i in np.flatnonzero(sources < 0).tolist():
+            flagged[i], thresholds[i] = self._answers.get(ids[i]) or (False, np.inf)
+        # A repeated id changes nothing: not even its moment reaches the kernel.
         codes[new], thresholds[new] = self._run(scores[new], moments[new], deciding=True)
         flagged[new] = codes[new] == ABOVE
-        for i, key in enumerate(ids):
-            first = source[i]
-            if first != i:
-                earlier = self._answers[key] if first < 0 else (flagged[first], thresholds[first])
-                flagged[i], thresholds[i] = earlier
-        self._keep_answers([(ids[i], bool(flagged[i]), float(thresholds[i])) for i in fresh])
+        repeated = np.flatnonzero((sources >= 0) & (codes == DUPLICATE))
+        flagged[repeated] = flagged[sources[repeated]]
+        thresholds[repeated] = thresholds[sources[repeated]]
+        for i in new.tolist():
+            self._answers.keep(ids[i], bool(flagged[i]), float(thresholds[i]))
         return DecisionBatch(flagged, thresholds, codes)
-
-    def _keep_answers(self, answers: list[tuple[Any, bool, float]]) -> None:
-        for key, flag, threshold in answers:
-            self._answers[key] = (flag, threshold)
-            if len(self._answers) > self._options["remember"]:
-                del self._answers[next(iter(self._answers))]
 
 
 def _subclasses(kind: type) -> list[type]:
     children: list[type] = kind.__subclasses__()
     return [each for child in children for each in (child, *_subclasses(child))]
-
-
-def _check_memory(remember: Any) -> int:
-    if not isinstance(remember, (int, np.integer)) or isinstance(remember, bool) or remember < 1:
-        raise ValueError(f"remember must be a whole number of ids, at least 1; got {remember!r}.")
-    return int(remember)
-
-
-def _check_id(id: Any) -> Any:
-    if type(id) is str or type(id) is int:
-        return id
-    raise TypeError(
-        f"id must be a text or a whole number, which JSON can keep; got {id!r} of type "
-        f"{type(id).__name__}. Turn it into one with str(...)."
-    )
 
 
 def _check_score(score: Any) -> float:

@@ -1,0 +1,79 @@
+"""A bounded memory of ids and the answers they got."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from ._state import pack, unpack
+
+__all__ = ["Answers", "check_id", "check_memory"]
+
+
+class Answers:
+    """The answers to the last so many ids; the oldest is forgotten first."""
+
+    __slots__ = ("_known", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._known: OrderedDict[Any, tuple[bool, float]] = OrderedDict()
+        self._most = most
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, id: Any) -> tuple[bool, float] | None:
+        """Return flag and threshold of an id that is known."""
+        return self._known.get(id)
+
+    def keep(self, id: Any, flag: bool, threshold: float) -> None:
+        """Remember an answer."""
+        self._known[id] = (flag, threshold)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def plan(self, ids: list[Any]) -> list[int]:
+        """Say where the answer to each id comes from, if they are decided in this order.
+
+        That is its own position where it is new, an earlier position where it repeats that one,
+        and -1 where its answer is known already.
+        """
+        places: OrderedDict[Any, int] = OrderedDict.fromkeys(self._known, -1)
+        sources = []
+        for position, id in enumerate(ids):
+            if id not in places:
+                places[id] = position
+                if len(places) > self._most:
+                    places.popitem(last=False)
+                sources.append(position)
+            else:
+                sources.append(places[id])
+        return sources
+
+    def to_list(self) -> list[list[Any]]:
+        """Return ids and answers as plain JSON, the oldest first."""
+        return [[id, flag, pack(threshold)] for id, (flag, threshold) in self._known.items()]
+
+    def fill(self, answers: list[list[Any]]) -> None:
+        """Read what `to_list` has written."""
+        for id, flag, threshold in answers:
+            self.keep(id, flag, unpack(threshold))
+
+
+def check_id(id: Any) -> Any:
+    """Return an id that JSON can keep."""
+    if type(id) is str or type(id) is int:
+        return id
+    raise TypeError(
+        f"id must be a text or a whole number, which JSON can keep; got {id!r} of type "
+        f"{type(id).__name__}. Turn it into one with str(...)."
+    )
+
+
+def check_memory(remember: Any) -> int:
+    """Return a number of ids to remember."""
+    if not isinstance(remember, (int, np.integer)) or isinstance(remember, bool) or remember < 1:
+        raise ValueError(f"remember must be a whole number of ids, at least 1; got {remember!r}.")
+    return int(remember)
