@@ -88,7 +88,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
           may exceed them clearly. ``ensemble=True`` keeps the guarantee in expectation.
         - ``"oob"``, for forests and bagging: one fit on everything, and the threshold from
           out-of-bag scores. Each comes from about a third of the trees, so guarantees are
-          *approximate*, as for cross-fitting; most often less than the capacity is flagged.
+          *approximate*, as for cross-fitting.
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.

@@ -94,7 +94,7 @@ def draw(table: Table, path: Path) -> Path:
                 axes.errorbar(
                     [row["n"] for row in means],
                     [row["mean"] for row in means],
-                    yerr=[2 * row["error"] for row in means],
+                    yerr=_error_bars(means, positive=value == "disagreement"),
                     marker="o",
                     markersize=4,
                     capsize=2,
@@ -109,6 +109,13 @@ def draw(table: Table, path: Path) -> Path:
     panels[0, 0].legend()
     figure.savefig(path, dpi=110)
     return path
+
+
+def _error_bars(means: Table, *, positive: bool) -> Floats:
+    """Return two standard errors down and up; on a logarithmic axis they stop above zero."""
+    errors = np.array([2 * row["error"] for row in means])
+    lowest = 0.9 * np.array([row["mean"] for row in means])
+    return np.array([np.minimum(errors, lowest) if positive else errors, errors])
 
 
 def _one(

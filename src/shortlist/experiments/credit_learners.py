@@ -144,7 +144,7 @@ def _out_of_bag(preset: str, split: CreditSplit, seed: int, config: CreditLearne
 
 def _cross_fitted(name: str, split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
     """Fit on everything, with a threshold from the scores of five folds."""
-    model = make_learner(name, "recommended", random_state=seed)
+    model = _single_threaded(make_learner(name, "recommended", random_state=seed))
     unseen = cross_fitted_scores(model, split.X_train, split.y_train, seed=seed)
     test = fit_scores(model, split.X_train, split.y_train)(split.X_test)
     for b, capacity in _capacities(config):
@@ -153,9 +153,14 @@ def _cross_fitted(name: str, split: CreditSplit, seed: int, config: CreditLearne
         yield f"{name}, recommended, top", b, judge_top(test, split.y_test, capacity)
 
 
+def _single_threaded(model: Any) -> Any:
+    """Keep LightGBM from using every core: on a busy machine its threads wait for each other."""
+    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
+
+
 def _ceiling(split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
     """Train boosting on all other clients, about forty times the rare cases."""
-    model = make_learner("boosting", random_state=seed).set_params(num_leaves=8)
+    model = _single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
     test = fit_scores(model, split.X_others, split.y_others)(split.X_test)
     for b, capacity in _capacities(config):
         yield "ceiling", b, judge_top(test, split.y_test, capacity)

@@ -157,6 +157,7 @@ def draw(table: Table, path: Path) -> Path:
         )
     axes.axhline(0, color="grey", linewidth=0.8)
     axes.set_xticks(sorted({row["multiple"] for row in table}))
+    axes.margins(y=0.25)
     axes.set(xlabel="capacity b", ylabel="gain in M of the joint choice (%)")
     axes.legend()
     figure.savefig(path, dpi=110)

@@ -215,7 +215,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.algorithm not in ("tree", "approximate")
+        tags.input_tags.sparse = self.algorithm != "approximate"
         # Under a capacity, accuracy is not what is asked for.
         tags.classifier_tags.poor_score = True
         return tags

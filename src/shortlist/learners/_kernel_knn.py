@@ -143,5 +143,5 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.algorithm != "tree"
+        tags.input_tags.sparse = self.algorithm != "approximate"
         return tags
