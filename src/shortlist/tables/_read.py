@@ -160,9 +160,10 @@ def _first_line(file: BinaryIO, name: str) -> bytes:
 
 
 def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    # A buffer makes the reader stream column chunks, where it would hold whole row groups.
     raw = stack.enter_context(path.open("rb"))
-    file = stack.enter_context(pa.parquet.ParquetFile(raw, buffer_size=_CHUNK_BYTES))
+    # Buffered beforehand, all of the file would in the end be held in memory.
+    options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
+    file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         with _translated(name):
