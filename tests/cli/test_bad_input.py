@@ -2,8 +2,10 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from shortlist import tables
 from shortlist.cli import app
 from shortlist.tables import _flag as flagging
 
+COMMAND = [sys.executable, "-B", "-m", "shortlist"]
 CAPACITY = ("--capacity", "100", "--per", "1000", "--learner", "logistic")
 
 
@@ -167,9 +170,8 @@ def test_a_disk_that_fills_up_while_writing(model_file, new_cases, tmp_path):
     """With a real limit on the size of files, in a process of its own."""
     # The interpreter ignores the signal, so that the write itself fails.
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, 8_192))  # noqa: E731
-    command = [sys.executable, "-B", "-m", "shortlist", "flag"]
     result = subprocess.run(
-        [*command, str(model_file), str(new_cases), "-o", str(tmp_path / "out.csv")],
+        [*COMMAND, "flag", str(model_file), str(new_cases), "-o", str(tmp_path / "out.csv")],
         preexec_fn=limit,
         capture_output=True,
         text=True,
@@ -193,6 +195,24 @@ def test_ctrl_c(model_file, new_cases, cases, tmp_path, monkeypatch):
     check_refused(flag, 130, "Interrupted")
     fit = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")
     check_refused(fit, 130, "Interrupted")
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_in_a_pipeline(model_file, new_cases, tmp_path):
+    """A real signal, while rows are waited for; a terminal ends the whole pipeline with it."""
+    process = subprocess.Popen(
+        [*COMMAND, "flag", str(model_file), "-", "-o", str(tmp_path / "out.csv")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(new_cases.read_bytes())
+    process.stdin.flush()
+    while not os.listdir(tmp_path):  # the unfinished file, under its temporary name
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == b"Error: Interrupted. No output file was written.\n"
     assert os.listdir(tmp_path) == []
 
 

@@ -129,6 +129,13 @@ def test_an_impossible_capacity_fails_before_the_work(cases):
         fit(cases, capacity=Capacity.multiple(100))
 
 
+def test_a_multiple_refers_to_the_whole_table(cases):
+    """Rounding in the calibration part must not make the capacity larger than it is."""
+    classifier = fit(cases, capacity=Capacity.multiple(2)).model.classifier
+    share = (pd.read_csv(cases)["fraud"] == "yes").mean()
+    assert_allclose(classifier.capacity_fraction_, 2 * share)
+
+
 def test_the_list_is_exact_ranked_and_explained(table_fit, new_cases):
     """Reasons are the columns whose usual value would lower the score most."""
     selected = select_rows(table_fit.model, new_cases, count=25)

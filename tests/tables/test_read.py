@@ -37,6 +37,13 @@ def test_quotes_protect_commas_and_line_ends(tmp_path):
     assert read(tmp_path / "t.csv") == {"a": ["1"], "b,\nc": ["x,\ny"]}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_of_every_system(tmp_path, end):
+    """Unix, Windows, and old Macintosh."""
+    (tmp_path / "t.csv").write_bytes(end.join(["a,b", "1,x", "2,y", ""]).encode())
+    assert read(tmp_path / "t.csv") == {"a": ["1", "2"], "b": ["x", "y"]}
+
+
 def test_chunks_are_small(tmp_path, monkeypatch):
     """A long table never stands in memory as a whole."""
     monkeypatch.setattr(reading, "_CHUNK_BYTES", 1000)
@@ -55,7 +62,8 @@ def test_chunks_are_small(tmp_path, monkeypatch):
     ("name", "content", "complaint"),
     [
         ("t.csv", b"", "is empty"),
-        ("t.csv", b"\n", "column names; it is blank"),
+        ("t.csv", b"\n", "is empty"),
+        ("t.csv", b",,\n1,2,3\n", "column names; it is blank"),
         ("t.csv", b"a,b\n", "has no rows"),
         ("t.csv", b"a,a\n1,2\n", "more than one column named 'a'"),
         ("t.csv", b"a,b\n1\n", "another length than its heading"),

@@ -99,6 +99,7 @@ def fit_table(
         pipeline,
         capacity=capacity,
         rare_label=True,
+        prevalence=_prevalence(_labels(rows), capacity, guarantee),
         cv="prefit",
         guarantee=guarantee,
         ties="hash",
@@ -138,6 +139,16 @@ def _parts(is_rare: NDArray[np.bool_], random_state: int) -> tuple[Any, Any, Any
         rest, test_size=_CALIBRATION_SHARE, stratify=is_rare[rest], random_state=random_state
     )
     return np.sort(train), np.sort(calibration), np.sort(test)
+
+
+def _prevalence(is_rare: NDArray[np.bool_], capacity: Capacity, guarantee: str) -> float | None:
+    """Refer a multiple to the share of rare rows in the whole table, not in a fifth of it.
+
+    The confident guarantee estimates it from the calibration rows, and covers the error of that.
+    """
+    if capacity.kind != "multiple" or guarantee == "confident":
+        return None
+    return float(rare_share(is_rare))
 
 
 def _try_all(

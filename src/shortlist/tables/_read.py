@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import io
 import re
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ __all__ = ["Source", "open_source"]
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
 _CHUNK_BYTES = 1 << 22
 _CHUNK_ROWS = 1 << 16
+_LONGEST_HEADING = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -128,28 +130,40 @@ def _binary(path: Path, stack: contextlib.ExitStack) -> BinaryIO:
 
 def _header(file: BinaryIO, name: str) -> tuple[list[str], str]:
     """Read the heading alone, so that what follows can be streamed under its names."""
-    first = file.readline()
+    first = _first_line(file, name)
     if not first:
         raise TableError(f"{name} is empty: not even a heading with column names was found.")
     try:
         text = first.decode("utf-8-sig")
-        delimiter = max(",;\t", key=text.count)
-        rest = (line.decode("utf-8") for line in file)
-        columns = next(csv.reader(_after(text, rest), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise TableError(_not_utf8(name)) from None
-    if not columns or not any(columns):
+    delimiter = max(",;\t", key=text.count)
+    columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    if not any(columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
     return [column.strip() for column in columns], delimiter
 
 
-def _after(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
+def _first_line(file: BinaryIO, name: str) -> bytes:
+    """Read up to the first line end outside quotes, be it of Unix, Windows or an old Macintosh."""
+    line, quoted = bytearray(), False
+    while byte := file.read(1):
+        if byte in b"\r\n" and not quoted:
+            if line:
+                break
+            continue
+        quoted ^= byte == b'"'
+        line += byte
+        if len(line) > _LONGEST_HEADING:
+            raise TableError(f"{name} does not start with a line of column names; is it a table?")
+    return bytes(line)
 
 
 def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    file = stack.enter_context(pa.parquet.ParquetFile(stack.enter_context(path.open("rb"))))
+    raw = stack.enter_context(path.open("rb"))
+    # Buffered beforehand, all of the file would in the end be held in memory.
+    options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
+    file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         with _translated(name):
