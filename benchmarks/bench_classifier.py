@@ -39,7 +39,7 @@ def main(sizes: tuple[int, ...] = (10_000, 40_000, 160_000, 640_000)) -> str:
             def by_hand(model=model, X=X, y=y, train=train, unseen=unseen):
                 return clone(model).fit(X[train], y[train]).predict_proba(X[unseen])
 
-            fit_ratio, _ = paired_ratio(lambda w=wrapper, X=X, y=y: clone(w).fit(X, y), by_hand)
+            fit_ratio, _ = paired_ratio(lambda w=wrapper, X=X, y=y: w.fit(X, y), by_hand)
             fitted = wrapper.fit(X, y)
             predict_ratio, _ = paired_ratio(
                 lambda f=fitted, X=X: f.predict(X),
