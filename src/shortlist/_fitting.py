@@ -90,7 +90,8 @@ def check_labels(y: Any) -> NDArray[Any]:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ValueError("Input y contains NaN. Leave out the items without a label.")
-    check_classification_targets(y)
+    if y.dtype.kind not in "biuUS":  # whole numbers and texts cannot be anything but labels
+        check_classification_targets(y)
     return y
 
 
