@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._binomial import clopper_pearson_lower
 from ._hashing import hash_rows, keys_by_id
-from ._labels import find_rare
+from ._labels import find_rare, two_labels
 from ._ranking import TieKeys, flag_exactly, tied_positions
 from ._sklearn import Scores, n_rows, take_rows
 from ._steady import lift
@@ -121,7 +121,7 @@ class CapacityDecisionMixin:
         ndarray of shape (n_items,)
             Scores, to be compared with `threshold_` where that is a single number.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return self._score(X).rare
 
     def flag(self, X: Any, *, ids: ArrayLike | None = None) -> Mask:
@@ -140,7 +140,7 @@ class CapacityDecisionMixin:
         ndarray of bool, shape (n_items,)
             True where the item is flagged.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return self._decide(X, ids).flagged
 
     def predict(self, X: Any, *, ids: ArrayLike | None = None) -> NDArray[Any]:
@@ -160,14 +160,8 @@ class CapacityDecisionMixin:
         ndarray of shape (n_items,)
             Labels.
         """
-        check_is_fitted(self)
-        decisions = self._decide(X, ids)
-        if decisions.by_class is None:
-            common_and_rare = self.classes_[[1 - self._rare_index, self._rare_index]]
-            return common_and_rare.take(decisions.flagged)
-        predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
-        predicted[decisions.flagged] = self._rare_index
-        return self.classes_[predicted]
+        self._check_fitted()
+        return self._labels_of(self._decide(X, ids))
 
     def decision_function(self, X: Any, *, ids: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the score minus the threshold: positive where an item is flagged.
@@ -186,16 +180,8 @@ class CapacityDecisionMixin:
             stands in `classes_`. With more classes a column per class, of which the largest is
             predicted; the column of the rare label is the score minus the threshold.
         """
-        check_is_fitted(self)
-        flagged, scores, threshold, by_class = self._decide(X, ids)
-        margin = _margin(scores, threshold, flagged)
-        if by_class is None:
-            return margin
-        # The best other class stands at 0 below a flag, and at 1 above everything else.
-        others = self._without_rare(by_class)
-        decision = others - others.max(axis=1, keepdims=True) + ~flagged[:, np.newaxis]
-        decision[:, self._rare_index] = margin
-        return decision
+        self._check_fitted()
+        return self._margins_of(self._decide(X, ids))
 
     def select(
         self, X: Any, capacity: Capacity | None = None, ids: ArrayLike | None = None
@@ -234,7 +220,7 @@ class CapacityDecisionMixin:
         classifier
             Fitted, and sharing the fitted model; this one is left as it is.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         changed = copy.copy(self)
         changed.capacity = check_capacity(capacity)
         changed._calibrate_on(self._samples)
@@ -263,7 +249,7 @@ class CapacityDecisionMixin:
         -------
         self
         """
-        check_is_fitted(self)
+        self._check_fitted()
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         samples = self._samples_from(X, ids, is_rare)
         if is_rare is not None:
@@ -289,7 +275,7 @@ class CapacityDecisionMixin:
         -------
         Controller
         """
-        check_is_fitted(self)
+        self._check_fitted()
         capacity = self._calibrated_capacity if capacity is None else check_capacity(capacity)
         scores = np.concatenate([sample.scores for sample in self._samples])
         options = {"calibration_scores": scores, **options}
@@ -300,6 +286,28 @@ class CapacityDecisionMixin:
         return QuantileTracker(capacity, **{"prevalence": self._reference_prevalence(), **options})
 
     # --- for subclasses -----------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():  # asked here, because check_is_fitted takes its time
+            check_is_fitted(self)
+
+    def _labels_of(self, decisions: Decisions) -> NDArray[Any]:
+        if decisions.by_class is None:
+            return two_labels(self.classes_, self._rare_index, decisions.flagged)
+        predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
+        predicted[decisions.flagged] = self._rare_index
+        return self.classes_[predicted]
+
+    def _margins_of(self, decisions: Decisions) -> NDArray[np.float64]:
+        flagged, scores, threshold, by_class = decisions
+        margin = _margin(scores, threshold, flagged)
+        if by_class is None:
+            return margin
+        # The best other class stands at 0 below a flag, and at 1 above everything else.
+        others = self._without_rare(by_class)
+        decision = others - others.max(axis=1, keepdims=True) + ~flagged[:, np.newaxis]
+        decision[:, self._rare_index] = margin
+        return decision
 
     @property
     def _rare_index(self) -> int:

@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 Rows = NDArray[np.intp]
+# Whole numbers and texts cannot be anything but labels.
+_PLAIN_LABELS = "biuUS"
 
 
 def forget(classifier: Any) -> None:
@@ -87,10 +89,12 @@ def check_trained(estimator: Any) -> None:
 
 def check_labels(y: Any) -> NDArray[Any]:
     """Return labels as an array without gaps."""
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in _PLAIN_LABELS:
+        return y
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ValueError("Input y contains NaN. Leave out the items without a label.")
-    if y.dtype.kind not in "biuUS":  # whole numbers and texts cannot be anything but labels
+    if y.dtype.kind not in _PLAIN_LABELS:
         check_classification_targets(y)
     return y
 
@@ -104,13 +108,22 @@ def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def hold_out(strata: NDArray[np.intp], share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Split each stratum at random in the same proportion; both parts get some of each."""
-    held_out = np.zeros(strata.size, dtype=bool)
+def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Split each stratum at random in the same proportion; both parts get some of each.
+
+    Each item is held out by a coin, which gives about the right numbers; in each stratum, a random
+    few then change sides to make them exact. That is many times as fast as shuffling, and no
+    subset is preferred, since nothing here tells one item of a stratum from another.
+    """
+    held_out = rng.random(strata.size, dtype=np.float32) < share
     for code in range(int(strata.max()), -1, -1):
-        stratum = np.flatnonzero(strata == code)
-        n_held_out = min(max(round(share * stratum.size), 1), stratum.size - 1)
-        held_out[rng.permutation(stratum)[:n_held_out]] = True
+        own = strata == code
+        size, mine = int(np.count_nonzero(own)), own & held_out
+        excess = int(np.count_nonzero(mine)) - min(max(round(share * size), 1), size - 1)
+        if excess:
+            side = np.flatnonzero(mine if excess > 0 else own & ~held_out)
+            movers = rng.choice(side.size, abs(excess), replace=False, shuffle=False)
+            held_out[side[movers]] = excess < 0
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 

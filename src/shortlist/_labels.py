@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["find_rare", "rare_share", "rarest_label"]
+__all__ = ["count_labels", "find_rare", "rare_share", "rarest_label", "two_labels"]
+
+Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
 
-def find_rare(y: ArrayLike, rare_label: Any = None) -> tuple[NDArray[np.bool_], Any]:
+def find_rare(
+    y: ArrayLike, rare_label: Any = None, *, counted: Counted | None = None
+) -> tuple[NDArray[np.bool_], Any]:
     """Return a mask of the rare items and the rare label itself.
 
     `None` takes the rarest label. A label that does not occur is an error: it is most often
-    a slip of type, such as "1" for 1.
+    a slip of type, such as "1" for 1. The labels of `y` need not be `counted` again.
     """
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"Labels must be one-dimensional; got shape {y.shape}.")
     if rare_label is None:
-        rare_label = rarest_label(y)
+        rare_label = rarest_label(y, counted=counted)
     is_rare = np.asarray(y == rare_label)
     if is_rare.shape != y.shape or not is_rare.any():
         labels = np.unique(y).tolist()
@@ -36,9 +40,15 @@ def rare_share(is_rare: NDArray[np.bool_]) -> Fraction:
     return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
 
 
-def rarest_label(y: NDArray[Any]) -> Any:
+def count_labels(y: NDArray[Any]) -> Counted:
+    """Return the labels in sorting order, and how often each occurs."""
+    # Asked for counts, NumPy sorts; otherwise it hashes, which takes ten times as long.
+    return np.unique(y, return_counts=True)
+
+
+def rarest_label(y: NDArray[Any], *, counted: Counted | None = None) -> Any:
     """Return the label with the fewest items; equal counts go to the last in sorting order."""
-    labels, counts = np.unique(y, return_counts=True)
+    labels, counts = count_labels(y) if counted is None else counted
     labels = labels.astype(object)
     if labels.size < 2:
         raise ValueError(
@@ -47,3 +57,12 @@ def rarest_label(y: NDArray[Any]) -> Any:
             "Pass rare_label=..., or check how the labels were made."
         )
     return labels[labels.size - 1 - np.argmin(counts[::-1])]
+
+
+def two_labels(classes: NDArray[Any], rare: int, flagged: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the rare one of two labels where `flagged`, and the other one elsewhere."""
+    if classes.dtype.kind in "iu" and rare == 1 and classes[0] == 0 and classes[1] == 1:
+        return flagged.astype(classes.dtype)  # several times as quick as looking labels up
+    labels = np.full(flagged.size, classes[1 - rare], dtype=classes.dtype)
+    labels[flagged] = classes[rare]
+    return labels

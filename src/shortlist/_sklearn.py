@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import _safe_indexing
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as n_threads
@@ -47,6 +47,11 @@ class Scores(NamedTuple):
 
     rare: Floats
     by_class: Floats | None = None
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of an array, a data frame, a sparse matrix or a list."""
+    return X[rows] if type(X) is np.ndarray else _safe_indexing(X, rows)
 
 
 def rare_scores(model: Any, X: Any, *, rare_label: Any, response_method: str = "auto") -> Floats:

@@ -30,10 +30,23 @@ def lift(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     For a grid point g, ``score > g`` exactly when ``lift(score) > g``.
     """
     integer, n_bits, remainder = _GRIDS[scores.dtype]
-    bits = np.ascontiguousarray(scores).view(integer)
-    largest = np.iinfo(integer).max
-    # Flipping the magnitude of negative numbers makes the bits rise with the scores.
-    rising = np.where(bits < 0, bits ^ largest, bits)
-    lifted = ((rising + ((1 << n_bits) - 1 - remainder)) >> n_bits << n_bits) + remainder
-    back = np.where(lifted < 0, lifted ^ largest, lifted).view(scores.dtype)
-    return np.where(np.isinf(scores), scores, np.nan_to_num(back, nan=np.inf, posinf=np.inf))
+    bits = np.array(scores, order="C").view(integer)
+    _flip_negative(bits)
+    # Up to the next multiple of the step, less the remainder; computed in place, as all here is.
+    bits += (1 << n_bits) - 1 - remainder
+    bits &= -(1 << n_bits)
+    bits |= remainder
+    _flip_negative(bits)
+    lifted = bits.view(scores.dtype)
+    if not np.isfinite(lifted).all():  # infinities, or what the next grid point lies beyond
+        lifted[~np.isfinite(lifted)] = np.inf
+    infinite = np.isinf(scores)
+    if infinite.any():
+        lifted[infinite] = scores[infinite]
+    return lifted
+
+
+def _flip_negative(bits: NDArray[Any]) -> None:
+    """Flip the magnitude of negative numbers, so that bits rise with the scores; or back."""
+    largest = np.iinfo(bits.dtype).max
+    bits ^= (bits >> (8 * bits.itemsize - 1)) & largest

@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 _MOST_ROWS_NAMED = 5
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_NONE = np.empty(0, dtype=np.intp)
 
 
 def check_option(name: str, value: Any, options: Collection[str]) -> str:
@@ -75,11 +77,13 @@ def check_scores(
             f"{name} must be one-dimensional, one number per item; got shape {array.shape}. "
             "For the output of predict_proba, pass the column of the rare label."
         )
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype not in _FLOATS:
         array = _as_floats(array, name)
-    # min() propagates NaN and needs no temporary array the size of the scores.
-    if array.size and np.isnan(array.min()):
-        bad = np.flatnonzero(np.isnan(array))
+    # A sum takes one quick pass and no memory; it is NaN also where infinities meet.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = np.isnan(np.add.reduce(array))
+    bad = np.flatnonzero(np.isnan(array)) if suspicious else _NONE
+    if bad.size:
         named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
             f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. "

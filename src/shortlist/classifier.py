@@ -30,7 +30,7 @@ from ._fitting import (
     router_of,
     unseen_once,
 )
-from ._labels import find_rare
+from ._labels import count_labels, find_rare
 from ._ranking import TieKeys
 from ._sklearn import (
     RESPONSE_METHODS,
@@ -336,11 +336,10 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if y is None:
             return self._learn_no_labels()
         y = check_labels(y)
-        # With counts asked for, NumPy sorts; without, it hashes, which takes ten times as long.
-        labels, _ = np.unique(y, return_counts=True)
-        self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else labels
+        counted = count_labels(y)
+        self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
         check_classes(self, self.classes_)
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted)
         return y, is_rare
 
     def _learn_no_labels(self) -> tuple[None, None]:
@@ -419,7 +418,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         if self._holds_out:
             self._check_enough_rare(is_rare)
             seed = None if self.random_state is None else self._seed
-            return [hold_out(is_rare.astype(np.intp), self.cv, np.random.default_rng(seed))]
+            return [hold_out(is_rare, self.cv, np.random.default_rng(seed))]
         return unseen_once(
             self.cv, X, y, split_params, once=not self.ensemble, remedy="ensemble=True, or "
         )
