@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import indexable
-from sklearn.utils.validation import check_is_fitted
 
-from ._binomial import clopper_pearson_lower
-from ._hashing import hash_rows, keys_by_id
+from ._calibration import CalibratedMixin, CalibrationSample, Floats, Mask
 from ._labels import find_rare, two_labels
-from ._ranking import TieKeys, flag_exactly, tied_positions
-from ._sklearn import Scores, n_rows, take_rows
+from ._ranking import TieKeys, flag_exactly
+from ._sklearn import Scores
 from ._steady import lift
-from ._validation import check_ids, check_scores
+from ._validation import check_scores
 from .capacity import Capacity, check_capacity
 from .online import BudgetController, Controller, QuantileTracker
 from .thresholds import CalibratedThreshold
-from .thresholds._calibrate import calibrate_scores
 
-__all__ = ["CalibrationSample", "CapacityDecisionMixin", "Decisions"]
+__all__ = ["CapacityDecisionMixin", "Decisions", "Floats", "Mask"]
 
-Floats = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 # The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.
 _JUST_ABOVE = np.nextafter(0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class CalibrationSample:
-    """Scores of items the model has not seen, kept so that the capacity can change later.
-
-    `tie_keys` are there when ties are hashed; `keyed_by_ids` says whether they come from ids or
-    from the rows, since the keys in use must come from the same source. `is_rare` are labels.
-    """
-
-    scores: Floats
-    tie_keys: NDArray[np.float64] | None = None
-    keyed_by_ids: bool = False
-    is_rare: Mask | None = None
 
 
 class Decisions(NamedTuple):
@@ -55,58 +34,19 @@ class Decisions(NamedTuple):
     by_class: Floats | None
 
 
-class CapacityDecisionMixin:
+class CapacityDecisionMixin(CalibratedMixin):
     """Flags, labels and lists under a capacity, for a classifier that can score.
 
-    A subclass stores the parameters `capacity`, `guarantee`, `confidence` and `ties`, implements
-    `_score`, and in `fit` sets `classes_`, `rare_label_`, `_seed`, `_n_labelled` and `_n_rare`
-    (both None without labels), and hands calibration samples to `_calibrate_on` at last.
+    Beyond what its parent asks for, a subclass implements `_score`, and in `fit` sets `classes_`
+    and `rare_label_`.
     """
 
-    capacity: Capacity
-    prevalence: Any = None
-    guarantee: str
-    confidence: float
-    ties: str
     classes_: NDArray[Any]
     rare_label_: Any
-    calibrations_: list[CalibratedThreshold]
-    _seed: int
-    _n_rare: int | None
-    _n_labelled: int | None
-    _calibrated_capacity: Capacity
-    _samples: list[CalibrationSample]
 
     def _score(self, X: Any) -> Scores:
         """Score items for the rare label, rising with suspicion; by class, if more than two."""
         raise NotImplementedError
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "calibrations_")
-
-    @property
-    def calibration_(self) -> CalibratedThreshold:
-        """The calibrated threshold, with all that is known about it."""
-        if len(self.calibrations_) > 1:
-            raise AttributeError("There are several calibrated thresholds: see calibrations_.")
-        return self.calibrations_[0]
-
-    @property
-    def threshold_(self) -> Any:
-        """An item is flagged when its score is strictly above; an array if there are several."""
-        values = [calibration.value for calibration in self.calibrations_]
-        return values[0] if len(values) == 1 else np.array(values)
-
-    @property
-    def prevalence_(self) -> float:
-        """Share of rare items in the data given to `fit`; NaN when no labels were given."""
-        share = self._share_in_fit()
-        return np.nan if share is None else float(share)
-
-    @property
-    def capacity_fraction_(self) -> float:
-        """The capacity of the threshold as a fraction of all items."""
-        return self._calibrated_capacity.as_fraction(self._reference_prevalence())
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.
@@ -250,12 +190,7 @@ class CapacityDecisionMixin:
         self
         """
         self._check_fitted()
-        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
-        samples = self._samples_from(X, ids, is_rare)
-        if is_rare is not None:
-            self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
-        self._calibrate_on(samples)
-        return self
+        return self._recalibrate(X, y, ids)
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
         """Return a controller that decides one item at a time and keeps the capacity over time.
@@ -275,7 +210,7 @@ class CapacityDecisionMixin:
         -------
         Controller
         """
-        self._check_fitted()
+        self._check_one_capacity()
         capacity = self._calibrated_capacity if capacity is None else check_capacity(capacity)
         scores = np.concatenate([sample.scores for sample in self._samples])
         options = {"calibration_scores": scores, **options}
@@ -287,9 +222,9 @@ class CapacityDecisionMixin:
 
     # --- for subclasses -----------------------------------------------------------------------
 
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():  # asked here, because check_is_fitted takes its time
-            check_is_fitted(self)
+    def _check_one_capacity(self) -> None:
+        """Complain when a single controller cannot keep all that is promised."""
+        self._check_fitted()
 
     def _labels_of(self, decisions: Decisions) -> NDArray[Any]:
         if decisions.by_class is None:
@@ -318,15 +253,6 @@ class CapacityDecisionMixin:
         others[:, self._rare_index] = -np.inf
         return others
 
-    def _share_in_fit(self) -> Fraction | None:
-        if self._n_rare is None or self._n_labelled is None:
-            return None
-        return Fraction(self._n_rare, self._n_labelled)
-
-    def _reference_prevalence(self) -> Any:
-        """Return the prevalence that a multiple refers to: as stated, or else that of `fit`."""
-        return self._share_in_fit() if self.prevalence is None else self.prevalence
-
     def _decide(self, X: Any, ids: ArrayLike | None) -> Decisions:
         keys = self._keys_as_calibrated(X, ids)
         return self._decide_by(self.calibrations_[0], self._score(X), keys)
@@ -344,23 +270,6 @@ class CapacityDecisionMixin:
         flagged = calibration.flag_with_keys(compared, tie_keys)
         return Decisions(flagged, rare, calibration.value, scores.by_class)
 
-    def _keys(self, X: Any, ids: ArrayLike | None, *, seed: int | None = None) -> TieKeys:
-        seed = self._seed if seed is None else seed
-        if ids is None:
-            return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
-        return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
-
-    def _keys_as_calibrated(self, X: Any, ids: ArrayLike | None) -> TieKeys:
-        """Hash what was hashed in calibration: a cut among ids says nothing about rows."""
-        by_ids = self._samples[0].keyed_by_ids
-        if self._samples[0].tie_keys is not None and by_ids != (ids is not None):
-            raise ValueError(
-                f"Ties were calibrated {'with' if by_ids else 'without'} ids, and these items come "
-                f"{'without' if by_ids else 'with'} them, so that their hashes cannot be compared. "
-                "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
-            )
-        return self._keys(X, ids)
-
     def _samples_from(
         self, X: Any, ids: ArrayLike | None, is_rare: Mask | None
     ) -> list[CalibrationSample]:
@@ -368,50 +277,19 @@ class CapacityDecisionMixin:
         keys = self._keys(X, ids)
         return [self._sample(self.score_samples(X), keys, ids is not None, is_rare)]
 
-    def _sample(
+    def _recalibrate(
         self,
-        scores: Floats,
-        tie_keys: TieKeys,
-        keyed_by_ids: bool,
-        is_rare: Mask | None = None,
-        rows: NDArray[np.intp] | None = None,
-    ) -> CalibrationSample:
-        """Keep scores with what later capacities need: the keys of tied items, and the labels."""
-        scores = lift(check_scores(scores, rows=rows))
-        keys = None
-        if self.ties == "hash":
-            # An item that ties with nobody stands alone in its block, and needs no key.
-            keys, tied = np.zeros(scores.size), tied_positions(scores)
-            if tied.size:
-                keys[tied] = tie_keys(tied)
-        return CalibrationSample(scores, keys, keyed_by_ids, is_rare)
-
-    def _calibrate_on(self, samples: list[CalibrationSample]) -> None:
-        """Set the threshold of each model from the scores of items it has not seen."""
-        self.calibrations_ = [self._threshold_for(sample) for sample in samples]
-        self._samples, self._calibrated_capacity = samples, self.capacity
-
-    def _threshold_for(self, sample: CalibrationSample) -> CalibratedThreshold:
-        keys = sample.tie_keys
-        options: dict[str, Any] = {
-            "prevalence": self._reference_prevalence(),
-            "guarantee": self.guarantee,
-            "confidence": self.confidence,
-            "tie_keys": None if keys is None else (lambda tied: keys[tied]),
-            "seed": self._seed,
-        }
-        estimated = self.capacity.kind == "multiple" and self.prevalence is None
-        if not (estimated and self.guarantee == "confident"):
-            return calibrate_scores(sample.scores, self.capacity, **options)
-        if sample.is_rare is not None:
-            options |= {"prevalence": None, "is_rare": sample.is_rare}
-            return calibrate_scores(sample.scores, self.capacity, **options)
-        # Without labels, half of the error is spent on a lower bound of the prevalence.
-        error = (1 - self.confidence) / 2
-        lowest = clopper_pearson_lower(self._n_rare or 0, self._n_labelled or 1, error=error)
-        options |= {"prevalence": float(lowest), "confidence": 1 - error}
-        calibration = calibrate_scores(sample.scores, self.capacity, **options)
-        return replace(calibration, confidence=self.confidence)
+        X: Any,
+        y: ArrayLike | None,
+        ids: ArrayLike | None,
+        segments: NDArray[np.intp] | None = None,
+    ) -> Self:
+        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
+        samples = self._samples_from(X, ids, is_rare)
+        if is_rare is not None:
+            self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
+        self._calibrate_on([replace(sample, segments=segments) for sample in samples])
+        return self
 
 
 def _margin(scores: Floats, threshold: Any, flagged: Mask) -> NDArray[np.float64]:

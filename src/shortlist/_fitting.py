@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._sklearn import routing_enabled, slice_fit_params, take_rows
+from ._sklearn import (
+    out_of_bag_scores,
+    routing_enabled,
+    slice_fit_params,
+    take_rows,
+    with_out_of_bag,
+)
 
 __all__ = [
+    "Fitted",
+    "Unseen",
     "check_classes",
     "check_cv_option",
     "check_labels",
     "check_trained",
     "fit_and_score",
+    "fit_on_folds",
+    "fit_out_of_bag",
     "forget",
     "hold_out",
     "holds_out",
@@ -156,6 +168,59 @@ def fit_and_score(
     params = slice_fit_params(X, fit_params, indices=train)
     model.fit(take_rows(X, train), y[train], **params)
     return model, score(model, take_rows(X, unseen))
+
+
+class Unseen(NamedTuple):
+    """Scores of items that the model has not seen, and which rows they are."""
+
+    rows: Rows
+    scores: NDArray[np.floating]
+
+
+class Fitted(NamedTuple):
+    """Models that are to decide, each with what its threshold can come from."""
+
+    models: list[Any]
+    unseen: list[Unseen]
+
+
+def fit_on_folds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    folds: list[tuple[Rows, Rows]],
+    *,
+    fit_params: dict[str, Any],
+    score: Callable[[Any, Any], NDArray[np.floating]],
+    refit: bool,
+    n_jobs: int | None,
+) -> Fitted:
+    """Fit on each training part, and score what it left out.
+
+    With `refit`, one model that has seen everything decides, and the scores are pooled.
+    """
+    options: dict[str, Any] = {"fit_params": fit_params, "score": score}
+    tasks = [(clone(estimator), X, y, train, unseen) for train, unseen in folds]
+    if len(tasks) == 1:  # fitted right here; workers would only take longer
+        fitted = [fit_and_score(*tasks[0], **options)]
+    else:
+        run = Parallel(n_jobs=n_jobs)
+        fitted = run(delayed(fit_and_score)(*task, **options) for task in tasks)
+    unseen = [Unseen(rows, scores) for (_, scores), (_, rows) in zip(fitted, folds, strict=True)]
+    if not refit:
+        return Fitted([model for model, _ in fitted], unseen)
+    pooled = Unseen(*(np.concatenate(parts) for parts in zip(*unseen, strict=True)))
+    return Fitted([clone(estimator).fit(X, y, **fit_params)], [pooled])
+
+
+def fit_out_of_bag(
+    estimator: Any, X: Any, y: Any, *, fit_params: dict[str, Any], rare_label: Any
+) -> Fitted:
+    """Fit once on everything, and score each item by the trees that have not seen it."""
+    model = with_out_of_bag(clone(estimator)).fit(X, y, **fit_params)
+    scores = out_of_bag_scores(model, rare_label=rare_label)
+    rows = np.flatnonzero(~np.isnan(scores))
+    return Fitted([model], [Unseen(rows, scores[rows])])
 
 
 def route(classifier: Any, params: dict[str, Any]) -> Bunch:

@@ -20,6 +20,7 @@ __all__ = [
     "cut_after",
     "flag_above",
     "flag_exactly",
+    "keys_within",
     "rank",
     "tied_positions",
 ]
@@ -70,6 +71,11 @@ def flag_above(scores: Floats, cut: Cut, tie_keys: TieKeys | None = None) -> Mas
         if tied.size:
             flagged[tied] = tie_keys(tied) < cut.key
     return flagged
+
+
+def keys_within(tie_keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:
+    """Return the tie keys of some of the items, which are then numbered from 0."""
+    return lambda tied: tie_keys(rows[tied])
 
 
 def flag_exactly(scores: Floats, k: int, tie_keys: TieKeys) -> Mask:

@@ -7,20 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ._decisions import CalibrationSample, CapacityDecisionMixin, Decisions, Floats, Mask
+from ._calibration import CalibrationSample
+from ._decisions import Decisions, Floats, Mask
 from ._fitting import (
+    Fitted,
+    Unseen,
     check_classes,
     check_cv_option,
     check_labels,
     check_trained,
-    fit_and_score,
+    fit_on_folds,
+    fit_out_of_bag,
     forget,
     hold_out,
     holds_out,
@@ -31,18 +34,18 @@ from ._fitting import (
     unseen_once,
 )
 from ._labels import count_labels, find_rare
-from ._ranking import TieKeys
+from ._ranking import TieKeys, keys_within
+from ._segmented import SegmentedDecisionMixin
+from ._segments import segment_codes
 from ._sklearn import (
     RESPONSE_METHODS,
     Scores,
     mean_scores,
     n_rows,
-    out_of_bag_scores,
     probabilities,
     response_method_of,
     score_classes,
     take_rows,
-    with_out_of_bag,
 )
 from ._validation import check_confidence, check_ids, check_option, check_seed
 from .capacity import Capacity
@@ -61,7 +64,9 @@ def _model_has(method: str) -> Any:
     return check
 
 
-class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CapacityClassifier(
+    SegmentedDecisionMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
     Parameters
@@ -71,12 +76,22 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         is: arrays, data frames with strings, sparse matrices.
     capacity : Capacity
         How much can be followed up: ``Capacity.multiple(b)`` in units of the prevalence,
-        ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``.
+        ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` where
+        segments have capacities of their own.
     rare_label : label, default=None
         The label that is looked for; `None` takes the rarest in `y`.
     prevalence : number, default=None
         Share of rare items that a multiple refers to, where it is known better than from `y`: for
         example when common items were sampled less often. `None` takes the share in `y`.
+    segment_capacities : dict from segments to Capacity, default=None
+        How many items of each segment (a region, a team, a product) may be flagged. A fraction is
+        one of the segment's *own* items, a multiple refers to the prevalence in all data, and
+        `None` as a value is no limit. The segments of the items are passed to `fit`, `predict`,
+        `select` and the other methods. Items are flagged within both limits, theirs and
+        `capacity`, and all limits are promised at once.
+    default_segment_capacity : Capacity, default=None
+        For the items of all segments that are not named, taken together. `None` makes such
+        a segment an error.
     cv : float, int, splitter, "oob" or "prefit", default=0.5
         Where the scores for the threshold come from:
 
@@ -133,6 +148,11 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         The threshold with its interval and sample size. Not there with ``ensemble=True``.
     calibrations_ : list of CalibratedThreshold
         One for each of `estimators_`.
+    segment_calibrations_ : dict from segments to CalibratedThreshold
+        One for each segment with a capacity.
+    segment_thresholds_ : dict from segments to floats
+        What a score must exceed in each segment, by its own limit and the one for all items;
+        `None` stands for the segments that are not named.
     likelihood_ratio_threshold_ : float
         For probability scores, the level :math:`\gamma^*` of the likelihood ratio that the
         threshold stands for.
@@ -180,9 +200,11 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self,
         estimator: Any,
         *,
-        capacity: Capacity,
+        capacity: Capacity | None,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
@@ -196,6 +218,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.capacity = capacity
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.cv = cv
         self.guarantee = guarantee
         self.confidence = confidence
@@ -206,7 +230,13 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.n_jobs = n_jobs
 
     def fit(
-        self, X: Any, y: ArrayLike | None = None, *, ids: ArrayLike | None = None, **params: Any
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        **params: Any,
     ) -> Self:
         """Fit the model and calibrate its threshold.
 
@@ -218,6 +248,8 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             Labels of any type.
         ids : array-like of shape (n_items,), default=None
             Identifiers for hashed ties; the row's own values are hashed when absent.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item, where segments have capacities.
         **params : dict
             Handed to the `fit` of the model, and sliced with the rows where they have their
             length. With metadata routing enabled, they go where they were requested.
@@ -230,20 +262,32 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self._check_params()
         X, y = indexable(X, y)
         ids = check_ids(ids, n_rows(X))
+        codes = segment_codes(segments, self._segments, n_rows(X))
         self._seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
         self._n_rare = None if is_rare is None else int(np.count_nonzero(is_rare))
         self._n_labelled = None if is_rare is None else is_rare.size
         # An impossible capacity fails before any model is fitted.
-        self.capacity.as_ratio(self._reference_prevalence())
-        if self._is_prefit:
-            samples = self._take_as_it_is(X, is_rare, ids, params)
-        elif self._is_out_of_bag:
-            samples = self._fit_out_of_bag(X, y, is_rare, ids, route(self, params))
-        else:
-            samples = self._fit_models(X, y, is_rare, ids, route(self, params))
+        for capacity in self._all_capacities():
+            capacity.as_ratio(self._reference_prevalence())
+        self.estimators_, unseen = self._fit_models(X, y, is_rare, params)
+        if len(self.estimators_) == 1:
+            self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
-        self._calibrate_on(samples)
+        keys = self._keys(X, ids)
+        self._calibrate_on(
+            [
+                self._sample(
+                    scores,
+                    keys_within(keys, rows),
+                    ids is not None,
+                    None if is_rare is None else is_rare[rows],
+                    rows,
+                    codes[rows],
+                )
+                for rows, scores in unseen
+            ]
+        )
         return self
 
     @available_if(_model_has("predict_proba"))
@@ -306,7 +350,9 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
     # --- fitting --------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
-        check_guarantee(self.guarantee, self.capacity)
+        self._check_segments()
+        for capacity in self._all_capacities():
+            check_guarantee(self.guarantee, capacity)
         check_option("ties", self.ties, TIES)
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
         check_confidence(self.confidence)
@@ -315,6 +361,11 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
             raise ValueError(
                 f"ensemble=True keeps one model for each fold, and needs folds; got "
                 f"cv={self.cv!r}. Pass an int or a splitter."
+            )
+        if self.ensemble and self._segments is not None:
+            raise ValueError(
+                "segment_capacities need one threshold for each segment, and ensemble=True has one "
+                "for each fold. Leave one of the two out."
             )
 
     @property
@@ -352,65 +403,39 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
         self.classes_, self.rare_label_ = np.asarray(self.estimator.classes_), self.rare_label
         return None, None
 
-    def _take_as_it_is(
-        self, X: Any, is_rare: Mask | None, ids: Any, params: dict[str, Any]
-    ) -> list[CalibrationSample]:
-        if params:
-            raise ValueError(
-                f"A trained model is not fitted again, so that {sorted(params)} would go unused."
+    def _fit_models(self, X: Any, y: Any, is_rare: Any, params: dict[str, Any]) -> Fitted:
+        """Get the models that are to decide, and scores of items that they have not seen."""
+        self._method = response_method_of(self.estimator, self.response_method)
+        score = partial(_rare_scores, method=self._method, rare_label=self.rare_label_)
+        if self._is_prefit:
+            if params:
+                raise ValueError(
+                    f"A trained model is not fitted again, so that {sorted(params)} would go "
+                    "unused."
+                )
+            return Fitted(
+                [self.estimator], [Unseen(np.arange(n_rows(X)), score(self.estimator, X))]
             )
-        self._method = response_method_of(self.estimator, self.response_method)
-        self.estimator_, self.estimators_ = self.estimator, [self.estimator]
-        return self._samples_from(X, ids, is_rare)
-
-    def _fit_models(
-        self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch
-    ) -> list[CalibrationSample]:
-        """Fit on each training part, score what it left out, and keep what will decide."""
-        self._method = response_method_of(self.estimator, self.response_method)
+        routed = route(self, params)
+        if self._is_out_of_bag:
+            if self._method != "predict_proba":
+                raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
+            return fit_out_of_bag(
+                self.estimator, X, y, fit_params=routed.estimator.fit, rare_label=self.rare_label_
+            )
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
             check_classes(self, np.unique(y[np.asarray(weights) != 0]))
-        folds = self._folds(X, y, is_rare, routed.splitter.split)
-        options = {
-            "fit_params": routed.estimator.fit,
-            "score": partial(_rare_scores, method=self._method, rare_label=self.rare_label_),
-        }
-        tasks = [(clone(self.estimator), X, y, train, unseen) for train, unseen in folds]
-        if len(tasks) == 1:  # fitted right here; workers would only take longer
-            fitted = [fit_and_score(*tasks[0], **options)]
-        else:
-            run = Parallel(n_jobs=self.n_jobs)
-            fitted = run(delayed(fit_and_score)(*task, **options) for task in tasks)
-        keys = self._keys(X, ids)
-        samples = [
-            self._sample(
-                scores, _keys_within(keys, unseen), ids is not None, is_rare[unseen], unseen
-            )
-            for (_, scores), (_, unseen) in zip(fitted, folds, strict=True)
-        ]
-        if self._holds_out or self.ensemble:
-            self.estimators_ = [model for model, _ in fitted]
-        else:
-            self.estimators_ = [clone(self.estimator).fit(X, y, **routed.estimator.fit)]
-            samples = [_pooled(samples)]
-        if len(self.estimators_) == 1:
-            self.estimator_ = self.estimators_[0]
-        return samples
-
-    def _fit_out_of_bag(
-        self, X: Any, y: Any, is_rare: Any, ids: Any, routed: Bunch
-    ) -> list[CalibrationSample]:
-        """Fit once on everything, and score each item by the trees that have not seen it."""
-        self._method = response_method_of(self.estimator, self.response_method)
-        if self._method != "predict_proba":
-            raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
-        model = with_out_of_bag(clone(self.estimator)).fit(X, y, **routed.estimator.fit)
-        self.estimator_, self.estimators_ = model, [model]
-        scores = out_of_bag_scores(model, rare_label=self.rare_label_)
-        unseen = np.flatnonzero(~np.isnan(scores))
-        keys = _keys_within(self._keys(X, ids), unseen)
-        return [self._sample(scores[unseen], keys, ids is not None, is_rare[unseen], unseen)]
+        return fit_on_folds(
+            self.estimator,
+            X,
+            y,
+            self._folds(X, y, is_rare, routed.splitter.split),
+            fit_params=routed.estimator.fit,
+            score=score,
+            refit=not (self._holds_out or self.ensemble),
+            n_jobs=self.n_jobs,
+        )
 
     def _folds(
         self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any]
@@ -467,9 +492,7 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
     def _decide_by_fold(self, fold: int, X: Any, rows: Any, keys: TieKeys) -> Decisions:
         scores = self._score_by(self.estimators_[fold], take_rows(X, rows))
-        decisions = self._decide_by(
-            self.calibrations_[fold], scores, _keys_within(keys, rows), rows
-        )
+        decisions = self._decide_by(self.calibrations_[fold], scores, keys_within(keys, rows), rows)
         return decisions._replace(threshold=np.full(rows.size, decisions.threshold))
 
     def _threshold_odds(self, name: str) -> float:
@@ -483,20 +506,6 @@ class CapacityClassifier(CapacityDecisionMixin, ClassifierMixin, MetaEstimatorMi
 
 def _rare_scores(model: Any, X: Any, *, method: str, rare_label: Any) -> Floats:
     return score_classes(model, X, method=method, rare_label=rare_label).rare
-
-
-def _keys_within(keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:
-    return lambda tied: keys(rows[tied])
-
-
-def _pooled(samples: list[CalibrationSample]) -> CalibrationSample:
-    def joined(name: str) -> Any:
-        parts = [getattr(sample, name) for sample in samples]
-        return None if parts[0] is None else np.concatenate(parts)
-
-    return CalibrationSample(
-        joined("scores"), joined("tie_keys"), samples[0].keyed_by_ids, joined("is_rare")
-    )
 
 
 def _joined(parts: list[tuple[NDArray[np.intp], Decisions]]) -> Decisions:

@@ -176,6 +176,34 @@ def test_recalibration_covers_an_unknown_prevalence(labelled_again):
     assert rates.mean() > 0.3 * b * prevalence
 
 
+def test_segments_and_the_whole_are_kept_at_once():
+    """Two segments and all items: some limit is exceeded in at most 5 % of the calibrations.
+
+    600 calibrations: four standard errors of a violation rate of 0.05 are 0.036. Scores are uniform
+    in the north and squared in the south, so that the true rates of a threshold are known.
+    """
+    rng, trials, n = np.random.default_rng(0), 600, 2_000
+    limits = {"north": Capacity.fraction(0.05), "south": Capacity.fraction(0.08)}
+    model = CapacityClassifier(
+        FrozenEstimator(FirstColumn().fit([[0.0], [1.0]], [0, 1])),
+        capacity=Capacity.fraction(0.05),
+        segment_capacities=limits,
+        rare_label=1,
+        guarantee="confident",
+    )
+    is_over, rates = np.empty((trials, 3), bool), np.empty((trials, 3))
+    for trial in range(trials):
+        south = rng.uniform(size=n) < 0.4
+        scores = rng.uniform(size=n) ** np.where(south, 2, 1)
+        model.fit(scores[:, None], segments=np.where(south, "south", "north"))
+        cuts = model.segment_thresholds_
+        own = [1 - cuts["north"], 1 - np.sqrt(cuts["south"])]
+        rates[trial] = [*own, 0.6 * own[0] + 0.4 * own[1]]
+        is_over[trial] = rates[trial] > [0.05, 0.08, 0.05]
+    assert is_over.any(axis=1).mean() <= 0.05 + four_standard_errors(0.05, trials)
+    assert rates.mean(axis=0)[2] > 0.7 * 0.05
+
+
 class FirstColumn(ClassifierMixin, BaseEstimator):
     """A classifier whose score is the first column."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -18,7 +17,7 @@ from ..assignment._solve import solve
 from ..exceptions import InsufficientCalibrationWarning
 from ..thresholds._guarantees import confident_k, confident_sample_size, plug_in_k
 from ._capacities import Ratios
-from ._rule import NEVER, JointRule, Margins, to_units
+from ._rule import NEVER, JointRule, to_units
 
 __all__ = ["JointSample", "confident_rule", "plug_in_rule"]
 
@@ -147,13 +146,8 @@ def confident_rule(
         for j, ratio in enumerate(ratios.classes)
     ]
     segment_cuts = [
-        cut_at(surplus, ratio, name)
-        for surplus, ratio, name in zip(
-            _surplus_by_segment(rule, units, unseen.segments, found, len(ratios.segments)),
-            ratios.segments,
-            names["segments"],
-            strict=True,
-        )
+        cut_at(found.surplus[unseen.segments == s], ratio, names["segments"][s])
+        for s, ratio in enumerate(ratios.segments)
     ]
     total_cut = cut_at(found.surplus, ratios.total, "the total")
     cut_at.warn(1 - error)
@@ -172,18 +166,6 @@ def _without_hopeless(ratios: Ratios, n: int, *, error: float) -> Ratios:
         for ratio in ratios.classes
     ]
     return replace(ratios, classes=classes)
-
-
-def _surplus_by_segment(
-    rule: JointRule, units: Ints, segments: NDArray[np.intp], found: Margins, n_segments: int
-) -> Iterator[Ints]:
-    """Give the surpluses of each segment; all items stand in for one that has none."""
-    for s in range(n_segments):
-        own = segments == s
-        if own.any():
-            yield found.surplus[own]
-        else:
-            yield rule.margins(units, np.full(len(units), s)).surplus
 
 
 class _Cuts:

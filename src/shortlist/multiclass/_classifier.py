@@ -26,13 +26,13 @@ from .._fitting import (
     router_of,
     unseen_once,
 )
+from .._segments import segment_codes
 from .._sklearn import n_rows, probabilities
 from .._validation import check_confidence, check_ids, check_number, check_option, check_seed
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ..thresholds import TIES
 from ._calibrate import JointSample
-from ._capacities import segment_codes
 from ._decisions import JointDecisionMixin
 from ._values import Valuation
 
@@ -217,7 +217,7 @@ class MulticlassCapacityClassifier(
         self._seed = check_seed(self.random_state)
         codes = self._learn_labels(y)
         self._learn_capacities()
-        segment_of = segment_codes(segments, self._joint, n_rows(X))
+        segment_of = segment_codes(segments, self._joint.segments, n_rows(X))
         keys = self._keys(X, ids)
         posteriors, rows = self._fit_model(X, np.asarray(self._y), codes, params)
         del self._y

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._binomial import clopper_pearson_lower
 from .._hashing import hash_ids, hash_rows
+from .._segments import segment_codes
 from .._sklearn import n_rows, probabilities
 from .._validation import check_ids
 from ..assignment import assign
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._calibrate import JointSample, confident_rule, plug_in_rule
-from ._capacities import JointCapacities, Ratios, check_joint_capacities, segment_codes
+from ._capacities import JointCapacities, Ratios, check_joint_capacities
 from ._rule import JointRule, to_units
 from ._values import Valuation
 
@@ -133,7 +134,7 @@ class JointDecisionMixin:
         joint = self._changed(capacities, total, segment_capacities)
         posteriors, n = self.predict_proba(X), n_rows(X)
         values = self._valuation(posteriors)
-        codes = segment_codes(segments, joint, n)
+        codes = segment_codes(segments, joint.segments, n)
         columns = assign(
             np.column_stack([np.zeros(n), values.gains]),
             [
@@ -187,18 +188,18 @@ class JointDecisionMixin:
         """
         check_is_fitted(self)
         joint = self._changed(capacities, total, segment_capacities)
-        if set(joint.segments or {}) != set(self._joint.segments or {}):
+        if self._joint.segments is not None:
+            # The calibration items are numbered in the old order.
+            joint = replace(joint, segments=self._joint.segments.changed_to(joint.segments))
+        elif joint.segments is not None:
             raise CapacityError(
-                "segment_capacities must name the segments that it named in fit: "
-                f"{list(self._joint.segments or {})}; got {list(joint.segments or {})}. To "
-                "divide the items otherwise, fit or recalibrate."
+                "segment_capacities were not given to fit, so that the segments of the "
+                "calibration items are not known. Fit with segments."
             )
-        if joint.segments is not None:  # the calibration items are numbered in the old order
-            in_order = {name: joint.segments[name] for name in self._joint.segments or {}}
-            joint = replace(joint, segments=in_order)
         changed = copy.copy(self)
         changed.capacities, changed.total = joint.classes, joint.total
-        changed.segment_capacities, changed._joint = joint.segments, joint
+        changed.segment_capacities = None if joint.segments is None else joint.segments.named
+        changed._joint = joint
         changed._calibrate_on(self._calibration_sample)
         return changed
 
@@ -221,7 +222,7 @@ class JointDecisionMixin:
         check_is_fitted(self)
         keys = self._keys(X, check_ids(ids, n_rows(X)))
         values = self._valuation(self.predict_proba(X))
-        codes = segment_codes(segments, self._joint, n_rows(X))
+        codes = segment_codes(segments, self._joint.segments, n_rows(X))
         self._calibrate_on(
             JointSample(values.gains, values.left_alone, codes, keys, ids is not None)
         )
@@ -241,10 +242,10 @@ class JointDecisionMixin:
     @property
     def segment_prices_(self) -> dict[Any, float]:
         """What a segment pays for capacity; None stands for segments that are not named."""
+        if self._joint.segments is None:
+            return {}
         prices = self._rule.scale.to_floats(self._rule.segment_prices).tolist()
-        segments = list(self._joint.segments or {})
-        named: list[Any] = segments + [None] * (len(prices) - len(segments))
-        return dict(zip(named, prices, strict=True)) if self._joint.segments is not None else {}
+        return dict(zip(self._joint.segments.names, prices, strict=True))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "objective_")
@@ -267,7 +268,7 @@ class JointDecisionMixin:
         joint = self._check_capacities(
             old.classes if _is_unchanged(capacities) else capacities,
             old.total if _is_unchanged(total) else total,
-            old.segments if _is_unchanged(segments) else segments,
+            old.segments and old.segments.named if _is_unchanged(segments) else segments,
         )
         if set(joint.classes) != set(self.rare_labels_):
             raise CapacityError(
@@ -301,11 +302,13 @@ class JointDecisionMixin:
         ratios = self._joint.ratios(self._prevalence)
         if any(capacity.kind == "multiple" for capacity in self._joint.all):
             error, ratios = error / 2, self._ratios_at_lowest(error / 2)
+        segments = [None] if self._joint.segments is None else self._joint.segments.names
         names = {
             "classes": [f"class {label!r}" for label in self.rare_labels_],
-            "segments": [f"segment {name!r}" for name in self._joint.segments or {}],
+            "segments": [
+                "other segments" if name is None else f"segment {name!r}" for name in segments
+            ],
         }
-        names["segments"] += ["other segments"] * (len(ratios.segments) - len(names["segments"]))
         rng = np.random.default_rng(self._seed % 2**64)
         return confident_rule(sample, ratios, error=error, rng=rng, names=names)
 
@@ -323,7 +326,7 @@ class JointDecisionMixin:
     def _sample(
         self, X: Any, posteriors: Any, segments: ArrayLike | None, ids: ArrayLike | None
     ) -> JointSample:
-        codes = segment_codes(segments, self._joint, n_rows(X))
+        codes = segment_codes(segments, self._joint.segments, n_rows(X))
         by_ids = self._calibration_sample.keyed_by_ids
         if self.ties == "hash" and by_ids != (ids is not None):
             raise ValueError(
@@ -345,13 +348,11 @@ class JointDecisionMixin:
         self, joint: JointCapacities, codes: NDArray[np.intp]
     ) -> dict[int, int | None]:
         """Return how many flags each segment allows in a batch, by its number."""
-        if joint.segments is None:
-            return {0: None}
-        given = [*joint.segments.values(), joint.other_segments]
-        sizes = np.bincount(codes, minlength=len(given)).tolist()
+        limits = joint.segment_limits
+        sizes = np.bincount(codes, minlength=len(limits)).tolist()
         return {
             code: None if capacity is None else capacity.max_flags(size, self._prevalence(None))
-            for code, (capacity, size) in enumerate(zip(given, sizes, strict=True))
+            for code, (capacity, size) in enumerate(zip(limits, sizes, strict=True))
         }
 
     def _labels(self, columns: NDArray[np.intp], posteriors: NDArray[Any]) -> NDArray[Any]:
