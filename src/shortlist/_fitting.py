@@ -127,6 +127,8 @@ def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tu
     few then change sides to make them exact. That is many times as fast as shuffling, and no
     subset is preferred, since nothing here tells one item of a stratum from another.
     """
+    # A child, since the items themselves may have been drawn from a generator of the same seed.
+    (rng,) = rng.spawn(1)
     held_out = rng.random(strata.size, dtype=np.float32) < share
     for code in range(int(strata.max()), -1, -1):
         own = strata == code

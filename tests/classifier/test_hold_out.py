@@ -27,3 +27,11 @@ def test_all_subsets_are_equally_likely():
     assert counts.size == 10
     # Chi-square with 9 degrees of freedom: above 33.7 with probability 1e-4.
     assert np.sum((counts - n_draws / 10) ** 2 / (n_draws / 10)) < 33.7
+
+
+def test_the_split_does_not_follow_items_drawn_from_the_same_seed():
+    """Simulated items and the split often share the seed 0, and must not share their coins."""
+    coins = np.random.default_rng(0).random(1_000, dtype=np.float32) < 0.5
+    _, held_out = hold_out(np.zeros(1_000, int), 0.5, np.random.default_rng(0))
+    # Binomial(1000, 1/4): 250 with a standard deviation of 13.7.
+    assert abs(np.count_nonzero(coins[held_out]) - 250) < 5 * 13.7
