@@ -29,7 +29,7 @@ ROWS = [
     {"_segments", "assignment", "metrics", "thresholds", "theory"},
     {"_calibration", "online"},
     {"_decisions"},
-    {"_segmented"},
+    {"_bayes_rule", "_segmented"},
     {"classifier", "multiclass"},
     {"learners"},
     {"aware"},

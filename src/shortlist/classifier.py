@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ._bayes_rule import BayesRuleMixin
 from ._calibration import CalibrationSample
 from ._decisions import Decisions, Floats, Mask
 from ._fitting import (
@@ -65,7 +66,7 @@ def _model_has(method: str) -> Any:
 
 
 class CapacityClassifier(
-    SegmentedDecisionMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    SegmentedDecisionMixin, BayesRuleMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
@@ -308,29 +309,6 @@ class CapacityClassifier(
         several = [probabilities(model, X, self.classes_) for model in self.estimators_]
         return several[0] if len(several) == 1 else np.mean(several, axis=0)
 
-    @property
-    def likelihood_ratio_threshold_(self) -> float:
-        r"""The level :math:`\gamma^*` of rare to common density that the threshold stands for."""
-        odds = self._threshold_odds("likelihood_ratio_threshold_")
-        return odds * (1 - self.prevalence_) / self.prevalence_
-
-    @property
-    def modified_prior_(self) -> float:
-        r"""The prior :math:`\pi_0'` under which the rule of Bayes is this rule."""
-        return 1 / (1 + self.likelihood_ratio_threshold_)
-
-    @property
-    def class_weight_(self) -> dict[Any, float]:
-        """Class weights under which the rule of Bayes is this rule, for two classes."""
-        odds = self._threshold_odds("class_weight_")
-        if self.classes_.size > 2:
-            raise AttributeError(
-                "class_weight_ is defined for two classes: the threshold compares the rare class "
-                "with all others together, weights compare it with each of them."
-            )
-        common, rare = self.classes_[[1 - self._rare_index, self._rare_index]].tolist()
-        return {common: 1.0, rare: 1 / odds if odds > 0 else np.inf}
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata: to the model's `fit` and the splitter's `split`.
 
@@ -494,14 +472,6 @@ class CapacityClassifier(
         scores = self._score_by(self.estimators_[fold], take_rows(X, rows))
         decisions = self._decide_by(self.calibrations_[fold], scores, keys_within(keys, rows), rows)
         return decisions._replace(threshold=np.full(rows.size, decisions.threshold))
-
-    def _threshold_odds(self, name: str) -> float:
-        """Return t / (1 - t) for a threshold t on probabilities."""
-        check_is_fitted(self)
-        if self._method != "predict_proba" or len(self.estimators_) > 1:
-            raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
-        threshold = float(np.clip(self.threshold_, 0, 1))
-        return threshold / (1 - threshold) if threshold < 1 else np.inf
 
 
 def _rare_scores(model: Any, X: Any, *, method: str, rare_label: Any) -> Floats:
