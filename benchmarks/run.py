@@ -17,6 +17,7 @@ import bench_online
 import bench_peers
 import bench_thresholds
 import shortlist
+import study_statistics
 
 
 def main(*, quick: bool) -> None:
@@ -34,6 +35,7 @@ def main(*, quick: bool) -> None:
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
+        study_statistics: study_statistics.main,
     }
     for module, run in sections.items():
         print(f"## {module.__doc__.splitlines()[0]}\n\n{run()}\n", flush=True)
