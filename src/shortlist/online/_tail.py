@@ -12,23 +12,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._validation import check_scores
-
-__all__ = ["check_calibration", "map_scores", "score_at", "tail_range", "tail_scale"]
+__all__ = ["map_scores", "score_at", "tail_range", "tail_scale"]
 
 _MOST_KNOTS = 1_024
-
-
-def check_calibration(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return calibration scores as finite floats, at least one of them."""
-    checked = check_scores(scores, name="calibration_scores").astype(np.float64)
-    if checked.size == 0:
-        raise ValueError("calibration_scores must hold at least one score; got none.")
-    if not np.all(np.isfinite(checked)):
-        raise ValueError("calibration_scores must be finite; leave out infinite scores.")
-    return checked
 
 
 def tail_scale(calibration: NDArray[np.float64]) -> NDArray[np.float64]:
