@@ -29,8 +29,10 @@ CATCH = SHADOW_THRESHOLD + N_RULES
 _REAL_SIZE = CATCH + N_RULES
 
 MEMORY = 6  # periods
-LISTED_PER_FLAG = 4
-_SHORTEST_LIST, _LONGEST_LIST = 64, 1_024
+# A list has room for four entries per flag, or if that would be too long, for at least two; it
+# lists every second, fourth, ... arrival when it cannot hold two per flag.
+_PER_FLAG, _LEAST_PER_FLAG = 4, 2
+_SHORTEST_LIST, _MODERATE_LIST, _LONGEST_LIST = 64, 2_048, 4_096
 _BLOCKS = 48  # of a period, for the pattern of its arrivals
 _GOLDEN = 0.6180339887498949
 
@@ -50,9 +52,9 @@ class Book(NamedTuple):
     today: Any
     past: Any
     sizes: Any
-    ahead: Any
     profile: Any
     caught: Any
+    ahead: Any
 
 
 @njit(cache=True)
@@ -62,18 +64,18 @@ def open_book(real: Any, whole: Any) -> Any:
     today = _REAL_SIZE
     past = today + 2 * size
     sizes = past + MEMORY * 2 * size
-    ahead = sizes + 3 * MEMORY
-    profile = ahead + 3 * MEMORY * size
+    profile = sizes + 3 * MEMORY
     caught = profile + 2 * _BLOCKS
+    ahead = caught + N_RULES * size
     return Book(
         whole,
         real,
         real[today:past].reshape(2, size),
         real[past:sizes].reshape(MEMORY, 2, size),
-        real[sizes:ahead].reshape(3, MEMORY),
-        real[ahead:profile].reshape(3, MEMORY * size),
+        real[sizes:profile].reshape(3, MEMORY),
         real[profile:caught].reshape(2, _BLOCKS),
-        real[caught : caught + N_RULES * size].reshape(N_RULES, size),
+        real[caught:ahead].reshape(N_RULES, size),
+        real[ahead : ahead + 3 * MEMORY * size].reshape(3, MEMORY * size),
     )
 
 
@@ -81,7 +83,7 @@ def open_book(real: Any, whole: Any) -> Any:
 def stride_for(capacity: int, size: int) -> int:
     """Return every how many arrivals is listed, so that a list reaches well past the capacity."""
     stride = 1
-    while LISTED_PER_FLAG * capacity > stride * size:
+    while _LEAST_PER_FLAG * capacity > stride * size:
         stride *= 2
     return stride
 
@@ -96,8 +98,8 @@ def first_book(
     rule: int | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the arrays of a budget for which calibration scores stand for the periods before."""
-    size = min(max(LISTED_PER_FLAG * capacity, _SHORTEST_LIST), _LONGEST_LIST)
-    whole, real = np.zeros(_WHOLE_SIZE, np.int64), np.zeros(_floats(size))
+    size = list_size(capacity)
+    whole, real = np.zeros(_WHOLE_SIZE, np.int64), np.zeros(n_saved(size) + 3 * MEMORY * size)
     whole[SIZE], whole[STRIDE] = size, stride_for(capacity, size)
     whole[PINNED], whole[LEADER] = rule is not None, rule or 0
     real[LENGTH], real[ORIGIN], real[EXPECTED] = length, origin, expected
@@ -107,8 +109,15 @@ def first_book(
     return real, whole
 
 
-def _floats(size: int) -> int:
-    return _REAL_SIZE + (2 + 2 * MEMORY + 3 * MEMORY + N_RULES) * size + 3 * MEMORY + 2 * _BLOCKS
+def list_size(capacity: int) -> int:
+    """Return how many entries a list has room for."""
+    roomy = min(max(_PER_FLAG * capacity, _SHORTEST_LIST), _MODERATE_LIST)
+    return min(max(roomy, _LEAST_PER_FLAG * capacity), _LONGEST_LIST)
+
+
+def n_saved(size: int) -> int:
+    """Return how many floats there are without the ahead list, which follows from them."""
+    return _REAL_SIZE + (2 + 2 * MEMORY + N_RULES) * size + 3 * MEMORY + 2 * _BLOCKS
 
 
 def _make_up_periods(book: Any, calibration: NDArray[np.float64]) -> None:
@@ -128,11 +137,11 @@ def is_sound(real: NDArray[np.float64], whole: NDArray[np.int64]) -> bool:
     if whole.shape != (_WHOLE_SIZE,) or not _SHORTEST_LIST <= whole[SIZE] <= _LONGEST_LIST:
         return False
     size = int(whole[SIZE])
-    if real.shape != (_floats(size),):
+    if real.shape != (n_saved(size),):
         return False
-    book = open_book(real, whole)
+    book = open_book(np.append(real, np.zeros(3 * MEMORY * size)), whole)
     lengths = [whole[LISTED], *whole[NOTED:], *book.sizes[0]]
-    scores = (book.past, book.today, book.ahead, book.caught)
+    scores = (book.past, book.today, book.caught)
     return (
         all(0 <= length <= size for length in lengths)
         and 0 <= whole[AHEAD] <= MEMORY * size
@@ -141,7 +150,6 @@ def is_sound(real: NDArray[np.float64], whole: NDArray[np.int64]) -> bool:
         and min(whole[[USED, SEEN, SINCE]].min(), whole[SHADOW:].min()) >= 0
         and set(whole[[BEGUN, JOINED, PINNED]].tolist()) <= {0, 1}
         and all(bool(np.isfinite(each).all()) for each in scores)
-        and 0 <= book.ahead[2].min() <= book.ahead[2].max() < MEMORY
         and all(_are_shares(each) for each in (book.sizes, book.profile))
         and 0 < real[EXPECTED] < np.inf
         and 0 <= real[PHASE] <= 1

@@ -15,7 +15,9 @@ from ._book import (
     CAPACITY,
     LENGTH,
     LISTED,
+    MEMORY,
     ORIGIN,
+    PHASE,
     PINNED,
     SINCE,
     SIZE,
@@ -23,10 +25,12 @@ from ._book import (
     USED,
     first_book,
     is_sound,
+    n_saved,
     open_book,
     stride_for,
 )
 from ._input import check_period, check_positive
+from ._lists import drop_passed, look_ahead
 from ._pace import PATTERN, RECENT, pace_many, pace_step
 from ._tail import map_scores
 from ._time import seconds
@@ -185,6 +189,16 @@ class BudgetController(Controller):
         for scores in (book.today[0], book.past[:, 0], book.ahead[0], book.caught):
             scores[...] = map_scores(scores.ravel(), old, new).reshape(scores.shape)
         self._whole[SINCE] = _OUT_OF_DATE
+
+    def _n_saved(self) -> int:
+        return n_saved(int(self._whole[SIZE]))
+
+    def _complete(self) -> None:
+        size = int(self._whole[SIZE])
+        self._real = np.append(self._real, np.zeros(3 * MEMORY * size))
+        book = open_book(self._real, self._whole)
+        look_ahead(book)
+        drop_passed(self._real[PHASE], book)
 
     def _sound(self) -> bool:
         real, whole = self._real, self._whole

@@ -79,24 +79,23 @@ def by_pattern(target: float, memory: int, phase: float, book: Any) -> float:
 @njit(cache=True)
 def by_recent(target: float, phase: float, book: Any) -> float:
     """Find the score that so many of the last period's length of arrivals exceeded."""
-    whole, today, ahead = book.whole, book.today, book.ahead
+    whole, today, past = book.whole, book.today, book.past[0]
+    n_past = int(book.sizes[0, 0])
     i, j, heap, last = 0, 0, 0.0, -np.inf
     weight = float(whole[STRIDE])
     per_past = book.sizes[1, 0] * book.sizes[2, 0]  # what one entry of the last period stands for
-    while True:
-        while j < whole[AHEAD] and (ahead[2, j] != 0 or ahead[1, j] <= phase):
+    while heap <= target:
+        while j < n_past and past[1, j] <= phase:
             j += 1
-        from_today = i < whole[LISTED]
-        from_past = j < whole[AHEAD]
-        if not from_today and not from_past:
-            return last
-        if from_today and (not from_past or today[0, i] >= ahead[0, j]):
+        from_past = j < n_past
+        if i < whole[LISTED] and (not from_past or today[0, i] >= past[0, j]):
             last = today[0, i]
             heap += weight
             i += 1
-        else:
-            last = ahead[0, j]
+        elif from_past:
+            last = past[0, j]
             heap += per_past
             j += 1
-        if heap > target:
-            return last
+        else:
+            break
+    return last

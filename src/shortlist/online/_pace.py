@@ -52,6 +52,7 @@ _FADE = 0.75  # of the averages of catches, per period
 _LEARN = 0.3  # of the daily profile and the expected arrivals, per period
 _TRUST = 0.1  # of the expected arrivals, as a share of a period already seen
 _REFRESHES = 256  # per period, at least; and after every flag
+_REFRESHES_PER_REST = 32  # per period that is left
 
 
 @njit(cache=True)
@@ -90,12 +91,35 @@ def _refresh(phase: float, book: Any) -> None:
     if int(phase * 48) > int(real[PHASE] * 48):
         drop_passed(phase, book)
     real[PHASE], whole[SINCE] = phase, 0
-    real[THRESHOLD] = _threshold(whole[LEADER], whole[CAPACITY] - whole[USED], phase, book)
-    if whole[PINNED]:
-        return
-    for rule in range(N_RULES):
-        left = whole[CAPACITY] - whole[SHADOW + rule]
-        real[SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, book)
+    if not whole[PINNED]:
+        for rule in range(N_RULES):
+            _refresh_shadow(rule, phase, book)
+    _refresh_leader(phase, book)
+
+
+@njit(cache=True)
+def _refresh_shadow(rule: int, phase: float, book: Any) -> None:
+    left = book.whole[CAPACITY] - book.whole[SHADOW + rule]
+    book.real[SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, book)
+
+
+@njit(cache=True)
+def _refresh_leader(phase: float, book: Any) -> None:
+    whole, real, rule = book.whole, book.real, book.whole[LEADER]
+    if not whole[PINNED] and whole[USED] == whole[SHADOW + rule]:
+        real[THRESHOLD] = real[SHADOW_THRESHOLD + rule]  # nothing was watched without deciding
+    else:
+        real[THRESHOLD] = _threshold(rule, whole[CAPACITY] - whole[USED], phase, book)
+
+
+@njit(cache=True)
+def _is_stale(phase: float, book: Any) -> bool:
+    """Whether the thresholds are from so long ago that what is to come has changed."""
+    if book.whole[SINCE] * _REFRESHES >= book.real[EXPECTED]:
+        return True
+    # Towards the end of a period, what is to come shrinks faster and faster.
+    since = phase - book.real[PHASE]
+    return since * _REFRESHES >= 1 or since * _REFRESHES_PER_REST >= 1 - phase
 
 
 @njit(cache=True)
@@ -166,19 +190,18 @@ def _watch(score: float, phase: float, book: Any) -> None:
 
 
 @njit(cache=True)
-def _play_shadows(score: float, book: Any) -> bool:
-    """Let each rule spend its own budget; return whether one did."""
-    whole, spent = book.whole, False
+def _play_shadows(score: float, phase: float, book: Any) -> None:
+    """Let each rule spend its own budget."""
+    whole = book.whole
     listed = (whole[SEEN] - 1) % whole[STRIDE] == 0
     for rule in range(N_RULES):
         if score > book.real[SHADOW_THRESHOLD + rule] and whole[SHADOW + rule] < whole[CAPACITY]:
             whole[SHADOW + rule] += 1
-            spent = True
             noted = whole[NOTED + rule]
             if listed and noted < whole[SIZE]:
                 book.caught[rule, noted] = score
                 whole[NOTED + rule] = noted + 1
-    return spent
+            _refresh_shadow(rule, phase, book)
 
 
 @njit(cache=True)
@@ -189,23 +212,21 @@ def pace_step(score: float, at: float, deciding: bool, real: Any, whole: Any) ->
     if not whole[BEGUN] or period > whole[PERIOD]:
         _begin(period, _phase(at, period, real), book)
     phase = _phase(at, whole[PERIOD], real)
-    stale = whole[SINCE] * _REFRESHES >= real[EXPECTED] or (phase - real[PHASE]) * _REFRESHES >= 1
-    if stale:
+    if _is_stale(phase, book):
         _refresh(phase, book)
     threshold = real[THRESHOLD]
-    full = whole[USED] >= whole[CAPACITY]
     _watch(score, phase, book)
-    spent = not whole[PINNED] and _play_shadows(score, book)
-    code = BELOW
-    if deciding:
-        if full:
-            code = FULL
-        elif score > threshold:
-            whole[USED] += 1
-            code, spent = ABOVE, True
-    if spent:
-        _refresh(phase, book)
-    return code, threshold
+    if not whole[PINNED]:
+        _play_shadows(score, phase, book)
+    if not deciding:
+        return BELOW, threshold
+    if whole[USED] >= whole[CAPACITY]:
+        return FULL, threshold
+    if score > threshold:
+        whole[USED] += 1
+        _refresh_leader(phase, book)
+        return ABOVE, threshold
+    return BELOW, threshold
 
 
 @njit(cache=True)
