@@ -12,13 +12,11 @@ __all__ = ["MEMORY", "N_RULES", "Book", "first_book", "is_sound", "open_book", "
 
 # The whole numbers: capacity, flags used, index of the period, arrivals seen in it, entries of
 # today's list, every how many arrivals is listed, arrivals since the thresholds were computed, the
-# leading rule, entries of the ahead list, whether a period has begun, whether it was joined midway,
-# whether the rule is pinned, and the longest list; then flags used and noted by each shadow.
-CAPACITY, USED, PERIOD, SEEN, LISTED, STRIDE, SINCE, LEADER, AHEAD, BEGUN, JOINED, PINNED, SIZE = (
-    range(13)
-)
-SHADOW = 13
-N_RULES = 3
+# leading rule, whether a period has begun, whether it was joined midway, whether the rule is
+# pinned, and the longest list; then flags used and noted by each shadow.
+CAPACITY, USED, PERIOD, SEEN, LISTED, STRIDE, SINCE, LEADER, BEGUN, JOINED, PINNED, SIZE = range(12)
+SHADOW = 12
+N_RULES = 2
 NOTED = SHADOW + N_RULES
 _WHOLE_SIZE = NOTED + N_RULES
 # The floats: length and start of periods, expected arrivals, phase at which the thresholds were
@@ -42,9 +40,8 @@ class Book(NamedTuple):
 
     A list holds the highest scores in falling order, with the phase of the period at which they
     came. `sizes` says for each earlier period how many are listed, which share of its arrivals an
-    entry stands for, and how many arrivals there were. `ahead` merges the lists of the earlier
-    periods, with the age of each entry. `profile` has the usual share of arrivals of each part of a
-    period, and this period's counts. `caught` lists what each shadow has flagged.
+    entry stands for, and how many arrivals there were. `profile` has the usual share of arrivals
+    of each part of a period, and this period's counts. `caught` lists what each shadow has flagged.
     """
 
     whole: Any
@@ -54,7 +51,6 @@ class Book(NamedTuple):
     sizes: Any
     profile: Any
     caught: Any
-    ahead: Any
 
 
 @njit(cache=True)
@@ -66,7 +62,6 @@ def open_book(real: Any, whole: Any) -> Any:
     sizes = past + MEMORY * 2 * size
     profile = sizes + 3 * MEMORY
     caught = profile + 2 * _BLOCKS
-    ahead = caught + N_RULES * size
     return Book(
         whole,
         real,
@@ -74,8 +69,7 @@ def open_book(real: Any, whole: Any) -> Any:
         real[past:sizes].reshape(MEMORY, 2, size),
         real[sizes:profile].reshape(3, MEMORY),
         real[profile:caught].reshape(2, _BLOCKS),
-        real[caught:ahead].reshape(N_RULES, size),
-        real[ahead : ahead + 3 * MEMORY * size].reshape(3, MEMORY * size),
+        real[caught : caught + N_RULES * size].reshape(N_RULES, size),
     )
 
 
@@ -98,8 +92,8 @@ def first_book(
     rule: int | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the arrays of a budget for which calibration scores stand for the periods before."""
-    size = list_size(capacity)
-    whole, real = np.zeros(_WHOLE_SIZE, np.int64), np.zeros(n_saved(size) + 3 * MEMORY * size)
+    size = _list_size(capacity)
+    whole, real = np.zeros(_WHOLE_SIZE, np.int64), np.zeros(_n_floats(size))
     whole[SIZE], whole[STRIDE] = size, stride_for(capacity, size)
     whole[PINNED], whole[LEADER] = rule is not None, rule or 0
     real[LENGTH], real[ORIGIN], real[EXPECTED] = length, origin, expected
@@ -109,14 +103,13 @@ def first_book(
     return real, whole
 
 
-def list_size(capacity: int) -> int:
+def _list_size(capacity: int) -> int:
     """Return how many entries a list has room for."""
     roomy = min(max(_PER_FLAG * capacity, _SHORTEST_LIST), _MODERATE_LIST)
     return min(max(roomy, _LEAST_PER_FLAG * capacity), _LONGEST_LIST)
 
 
-def n_saved(size: int) -> int:
-    """Return how many floats there are without the ahead list, which follows from them."""
+def _n_floats(size: int) -> int:
     return _REAL_SIZE + (2 + 2 * MEMORY + N_RULES) * size + 3 * MEMORY + 2 * _BLOCKS
 
 
@@ -137,14 +130,14 @@ def is_sound(real: NDArray[np.float64], whole: NDArray[np.int64]) -> bool:
     if whole.shape != (_WHOLE_SIZE,) or not _SHORTEST_LIST <= whole[SIZE] <= _LONGEST_LIST:
         return False
     size = int(whole[SIZE])
-    if real.shape != (n_saved(size),):
+    if real.shape != (_n_floats(size),):
         return False
-    book = open_book(np.append(real, np.zeros(3 * MEMORY * size)), whole)
+    book = open_book(real, whole)
     lengths = [whole[LISTED], *whole[NOTED:], *book.sizes[0]]
     scores = (book.past, book.today, book.caught)
     return (
         all(0 <= length <= size for length in lengths)
-        and 0 <= whole[AHEAD] <= MEMORY * size
+        and book.sizes[0].min() >= 1
         and 0 <= whole[LEADER] < N_RULES
         and 1 <= whole[STRIDE] <= 1 << 40
         and min(whole[[USED, SEEN, SINCE]].min(), whole[SHADOW:].min()) >= 0

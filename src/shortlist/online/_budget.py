@@ -15,9 +15,7 @@ from ._book import (
     CAPACITY,
     LENGTH,
     LISTED,
-    MEMORY,
     ORIGIN,
-    PHASE,
     PINNED,
     SINCE,
     SIZE,
@@ -25,12 +23,10 @@ from ._book import (
     USED,
     first_book,
     is_sound,
-    n_saved,
     open_book,
     stride_for,
 )
 from ._input import check_period, check_positive
-from ._lists import drop_passed, look_ahead
 from ._pace import PATTERN, RECENT, pace_many, pace_step
 from ._tail import map_scores
 from ._time import seconds
@@ -66,10 +62,10 @@ class BudgetController(Controller):
         What the threshold goes by:
 
         - ``"recent"``: the last period's length of scores. Quick after a change.
-        - ``"pattern"``: the same hours of the last six periods. For strong patterns within the day,
-          such as scores that rise through it.
-        - ``"auto"``: both, and the same hours of the last two periods, each judged after every
-          period by the share of its highest scores that it would have flagged.
+        - ``"pattern"``: the same hours of the last six periods, of which the richer half decides.
+          For strong patterns within the day, such as scores that rise through it, and for bursts.
+        - ``"auto"``: both, judged after every period by the share of its highest scores that each
+          would have flagged.
     starts_at : float or datetime, default=0
         A moment at which a period starts: the first one's, or any other, such as a local midnight.
     clock : callable, default=None
@@ -179,26 +175,16 @@ class BudgetController(Controller):
         # Every stride-th arrival is listed: a larger capacity thins out what is there.
         stride = stride_for(int(capacity.value), int(whole[SIZE]))
         while whole[STRIDE] < stride:
-            kept = today[:, 1 : whole[LISTED] : 2]
+            kept = today[:, : whole[LISTED] : 2]
             today[:, : kept.shape[1]] = kept.copy()
             whole[LISTED], whole[STRIDE] = kept.shape[1], 2 * whole[STRIDE]
         whole[SINCE] = _OUT_OF_DATE
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
         book = open_book(self._real, self._whole)
-        for scores in (book.today[0], book.past[:, 0], book.ahead[0], book.caught):
+        for scores in (book.today[0], book.past[:, 0], book.caught):
             scores[...] = map_scores(scores.ravel(), old, new).reshape(scores.shape)
         self._whole[SINCE] = _OUT_OF_DATE
-
-    def _n_saved(self) -> int:
-        return n_saved(int(self._whole[SIZE]))
-
-    def _complete(self) -> None:
-        size = int(self._whole[SIZE])
-        self._real = np.append(self._real, np.zeros(3 * MEMORY * size))
-        book = open_book(self._real, self._whole)
-        look_ahead(book)
-        drop_passed(self._real[PHASE], book)
 
     def _sound(self) -> bool:
         real, whole = self._real, self._whole

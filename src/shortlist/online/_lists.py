@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ._book import AHEAD, LISTED, STRIDE
+from ._book import LISTED, MEMORY, STRIDE
 
-__all__ = ["by_pattern", "by_recent", "drop_passed", "insert", "look_ahead"]
+__all__ = ["by_pattern", "by_recent", "insert"]
 
 
 @njit(cache=True)
@@ -35,48 +35,6 @@ def insert(table: Any, n: int, score: float, phase: float) -> int:
 
 
 @njit(cache=True)
-def look_ahead(book: Any) -> None:
-    """Merge the lists of all remembered periods into one, in falling order of scores."""
-    n, ahead = 0, book.ahead
-    for age in range(book.past.shape[0]):
-        for i in range(int(book.sizes[0, age])):
-            ahead[0, n], ahead[1, n], ahead[2, n] = book.past[age, 0, i], book.past[age, 1, i], age
-            n += 1
-    order = np.argsort(-ahead[0, :n], kind="mergesort")
-    for row in range(3):
-        ahead[row, :n] = ahead[row, :n][order]
-    book.whole[AHEAD] = n
-
-
-@njit(cache=True)
-def drop_passed(phase: float, book: Any) -> None:
-    """Forget what earlier periods had before this phase."""
-    n, ahead = 0, book.ahead
-    for i in range(book.whole[AHEAD]):
-        if ahead[1, i] > phase:
-            for row in range(3):
-                ahead[row, n] = ahead[row, i]
-            n += 1
-    book.whole[AHEAD] = n
-
-
-@njit(cache=True)
-def by_pattern(target: float, memory: int, phase: float, book: Any) -> float:
-    """Find the score that so many arrivals ahead exceed, going by earlier periods' later hours."""
-    ahead, sizes = book.ahead, book.sizes
-    memory = min(memory, sizes.shape[1])
-    heap, last = 0.0, -np.inf
-    for i in range(book.whole[AHEAD]):
-        age = int(ahead[2, i])
-        if age < memory and ahead[1, i] > phase:
-            last = ahead[0, i]
-            heap += sizes[1, age] / memory
-            if heap > target:
-                return last
-    return last
-
-
-@njit(cache=True)
 def by_recent(target: float, phase: float, book: Any) -> float:
     """Find the score that so many of the last period's length of arrivals exceeded."""
     whole, today, past = book.whole, book.today, book.past[0]
@@ -99,3 +57,30 @@ def by_recent(target: float, phase: float, book: Any) -> float:
         else:
             break
     return last
+
+
+@njit(cache=True)
+def by_pattern(target: float, phase: float, book: Any) -> float:
+    """Find the score that this share of a period's arrivals exceeded in its later hours.
+
+    Earlier periods differ. A flag that is kept for a rich rest of the day and not needed costs an
+    item near the threshold, one that is missing then costs an item from the top: the richer half
+    of the earlier periods decides.
+    """
+    found = np.empty(MEMORY)
+    for age in range(MEMORY):
+        found[age] = _in_later_hours(target, phase, age, book)
+    found.sort()
+    return found[MEMORY // 2 :].mean()
+
+
+@njit(cache=True)
+def _in_later_hours(target: float, phase: float, age: int, book: Any) -> float:
+    past, listed = book.past[age], int(book.sizes[0, age])
+    heap = 0.0
+    for i in range(listed):
+        if past[1, i] > phase:
+            heap += book.sizes[1, age]
+            if heap > target:
+                return past[0, i]
+    return past[0, listed - 1]

@@ -1,10 +1,10 @@
 """Compiled pacing of a hard budget: how high must a score be to deserve one of the flags left?
 
-Three rules answer that question at any moment of a period, from the highest scores of this period
-and of the periods before. One follows the last period's length of scores, whatever the hour; two
-look at the same hours of two or of all remembered periods. Each rule also plays on its own in the
-shadow, with its own budget; after each period the rule whose flags caught the largest share of that
-period's top scores, on a fading average, leads the next one. No labels are needed for that.
+Two rules answer that question at any moment of a period, from the highest scores of this period and
+of the periods before. One follows the last period's length of scores, whatever the hour; the other
+looks at the same hours of all remembered periods. Each rule also plays on its own in the shadow,
+with its own budget; after each period the rule whose flags caught the larger share of that period's
+top scores, on a fading average, leads the next one. No labels are needed for that.
 """
 
 from __future__ import annotations
@@ -41,13 +41,12 @@ from ._book import (
     stride_for,
 )
 from ._decision import ABOVE, BELOW, FULL
-from ._lists import by_pattern, by_recent, drop_passed, insert, look_ahead
+from ._lists import by_pattern, by_recent, insert
 from ._time import period_of
 
 __all__ = ["PATTERN", "RECENT", "pace_many", "pace_step"]
 
-RECENT, _, PATTERN = range(N_RULES)
-_RULE_MEMORY = np.array([1, 2, 99])  # periods that each rule looks back on
+RECENT, PATTERN = range(N_RULES)
 _FADE = 0.75  # of the averages of catches, per period
 _LEARN = 0.3  # of the daily profile and the expected arrivals, per period
 _TRUST = 0.1  # of the expected arrivals, as a share of a period already seen
@@ -81,15 +80,13 @@ def _threshold(rule: int, left: int, phase: float, book: Any) -> float:
     if rule == RECENT:
         window = seen + book.sizes[2, 0] * (1.0 - share)
         return by_recent(left * window / still_to_come, phase, book)
-    return by_pattern(left / volume, _RULE_MEMORY[rule], phase, book)
+    return by_pattern(left / volume, phase, book)
 
 
 @njit(cache=True)
 def _refresh(phase: float, book: Any) -> None:
     """Compute all thresholds anew."""
     whole, real = book.whole, book.real
-    if int(phase * 48) > int(real[PHASE] * 48):
-        drop_passed(phase, book)
     real[PHASE], whole[SINCE] = phase, 0
     if not whole[PINNED]:
         for rule in range(N_RULES):
@@ -173,8 +170,6 @@ def _begin(period: int, phase: float, book: Any) -> None:
     whole[STRIDE] = stride_for(whole[CAPACITY], whole[SIZE])
     book.profile[1, :] = 0
     book.real[PHASE] = 0.0
-    look_ahead(book)
-    drop_passed(phase, book)
     _refresh(phase, book)
 
 

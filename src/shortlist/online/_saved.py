@@ -42,7 +42,7 @@ def save(controller: Controller) -> dict[str, Any]:
         "marks": None if marks is None else pack(marks.to_list()),
         "scale": controller._scale.tolist(),
         "arrays": {
-            "real": pack(controller._real[: controller._n_saved()].tolist()),
+            "real": pack(controller._real.tolist()),
             "whole": controller._whole.tolist(),
         },
     }
@@ -65,7 +65,6 @@ def load(kind: type[Controller], state: Any, clock: Any) -> Any:
             "state contradicts itself: its numbers do not belong to its capacity and options. "
             "Load it as state() returned it, and change a capacity with set_capacity."
         )
-    made._complete()
     return made
 
 

@@ -85,13 +85,6 @@ class Timeline:
         """Whether the arrays, as they were loaded, belong to the capacity and the options."""
         raise NotImplementedError
 
-    def _n_saved(self) -> int:
-        """Return how many of the floats are saved; the rest must follow from them."""
-        return int(self._real.size)
-
-    def _complete(self) -> None:
-        """Find the floats that were not saved."""
-
     # --- time ----------------------------------------------------------------------------------
 
     def _moment(self, at: Any) -> float:
