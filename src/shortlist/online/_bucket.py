@@ -13,7 +13,7 @@ from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._base import Controller
 from ._decision import ABOVE, FULL
-from ._input import check_period, check_positive, check_whole
+from ._input import check_count, check_period, check_positive, check_whole
 from ._timeline import Arrays, Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, STEP, track_step, within_scale
 
@@ -166,6 +166,8 @@ class TokenBucketController(Controller):
                 f"With period=..., the capacity is a number of flags in a period; got {capacity!r}."
                 " Use Capacity.count(k), or leave the period out."
             )
+        else:
+            check_count(capacity)
 
     def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
         most = self._options["burst"] * _PARTS

@@ -26,7 +26,7 @@ from ._book import (
     open_book,
     stride_for,
 )
-from ._input import check_period, check_positive
+from ._input import check_count, check_period, check_positive
 from ._pace import PATTERN, RECENT, pace_many, pace_step
 from ._tail import map_scores
 from ._time import seconds
@@ -145,6 +145,7 @@ class BudgetController(Controller):
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
+        check_count(capacity)
         if self._timed and capacity.per is not None:
             raise CapacityError(
                 f"{capacity!r} refers to {capacity.per} items, and period= to time. Use "

@@ -13,7 +13,7 @@ from ..capacity import Capacity
 from ._base import Controller
 from ._decision import ABOVE, BELOW
 from ._input import check_positive
-from ._tail import map_scores
+from ._tail import FARTHEST_SCORE, central_spread, map_scores
 from ._timeline import Arrays, Clock
 
 __all__ = ["EmaController"]
@@ -129,6 +129,8 @@ class EmaController(Controller):
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
         self._real[THRESHOLD] = map_scores(self._real[THRESHOLD : THRESHOLD + 1], old, new)[0]
+        step = self._real[STEP] * central_spread(new) / central_spread(old)  # in units of scores
+        self._real[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
 
     def _sound(self) -> bool:
         return (

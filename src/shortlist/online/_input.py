@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_number, check_scores
+from ..capacity import Capacity
+from ..exceptions import CapacityError
+from ._tail import FARTHEST_SCORE
 
 __all__ = [
     "check_calibration",
+    "check_count",
     "check_id",
     "check_period",
     "check_positive",
@@ -19,9 +23,8 @@ __all__ = [
     "check_whole",
 ]
 
+_MOST_FLAGS = 1 << 40
 _LARGEST = float(np.finfo(np.float64).max)
-# Differences of calibration scores must be finite too.
-_FARTHEST_SCORE = 1e300
 
 
 def check_score(score: Any) -> float:
@@ -49,7 +52,7 @@ def check_calibration(scores: ArrayLike) -> NDArray[np.float64]:
         raise ValueError("calibration_scores must hold at least one score; got none.")
     if not np.all(np.isfinite(checked)):
         raise ValueError("calibration_scores must be finite; leave out infinite scores.")
-    return np.clip(checked, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+    return np.clip(checked, -FARTHEST_SCORE, FARTHEST_SCORE)
 
 
 def check_id(id: Any) -> Any:
@@ -76,6 +79,12 @@ def check_period(period: Any) -> float:
     if not 1e-6 <= length <= 1e12:
         raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
     return length
+
+
+def check_count(capacity: Capacity) -> None:
+    """Complain about a number of flags that no one can count to."""
+    if capacity.value > _MOST_FLAGS:
+        raise CapacityError(f"A number of flags can be at most {_MOST_FLAGS}; got {capacity!r}.")
 
 
 def check_whole(name: str, value: Any, unit: str, most: int = 1 << 40) -> int:

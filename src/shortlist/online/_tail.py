@@ -14,9 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["map_scores", "score_at", "tail_range", "tail_scale"]
+__all__ = ["FARTHEST_SCORE", "central_spread", "map_scores", "score_at", "tail_range", "tail_scale"]
 
 _MOST_KNOTS = 1_024
+FARTHEST_SCORE = 1e300  # so that differences of scores are finite too
 
 
 def tail_scale(calibration: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,13 +68,21 @@ def map_scores(
     scores: NDArray[np.float64], old: NDArray[np.float64], new: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Turn scores of an old model into scores of a new one that lie as far out in the tail."""
+    scores = np.clip(scores, -FARTHEST_SCORE, FARTHEST_SCORE)
     levels = np.interp(scores, old[0], old[1])
     mapped = np.interp(levels, new[1], new[0])
     # Beyond the calibration scores, distances are kept in units of the spread.
-    ratio = _spread(new) / _spread(old)
-    above = np.clip(scores - old[0, -1], 0, None) * ratio
-    below = np.clip(old[0, 0] - scores, 0, None) * ratio
-    return mapped + above - below
+    ratio = min(_spread(new) / _spread(old), FARTHEST_SCORE)
+    with np.errstate(over="ignore"):
+        above = np.clip(scores - old[0, -1], 0, None) * ratio
+        below = np.clip(old[0, 0] - scores, 0, None) * ratio
+    return np.clip(mapped + above - below, -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+def central_spread(scale: NDArray[np.float64]) -> float:
+    """Return the distance of the scores that 16 and 84 per cent of all scores reach."""
+    low, high = np.interp(-np.log([0.84, 0.16]), scale[1], scale[0])
+    return float(high - low) or _spread(scale)
 
 
 def _spread(scale: NDArray[np.float64]) -> float:
