@@ -129,7 +129,8 @@ class EmaController(Controller):
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
         self._real[THRESHOLD] = map_scores(self._real[THRESHOLD : THRESHOLD + 1], old, new)[0]
-        step = self._real[STEP] * central_spread(new) / central_spread(old)  # in units of scores
+        # The step is in units of scores.
+        step = float(self._real[STEP]) * (central_spread(new) / central_spread(old))
         self._real[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
 
     def _sound(self) -> bool:
