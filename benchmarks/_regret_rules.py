@@ -52,7 +52,7 @@ def static(scores: np.ndarray, k: int) -> np.ndarray:
     return flags
 
 
-@njit
+@njit(cache=True)
 def _spend(scores, k, shares, cuts):
     flags, left = np.zeros(scores.size, np.bool_), k
     for i in range(scores.size):
@@ -76,7 +76,7 @@ def resolve(scores: np.ndarray, k: int) -> np.ndarray:
     return _spend(scores, k, *_cuts())
 
 
-@njit
+@njit(cache=True)
 def _optimal_table(horizon, k, gain, low, step, log_odds, separation):
     """Return the optimal threshold with t items to come (this one included) and j flags left."""
     cuts = np.full((horizon + 1, k + 1), np.inf, np.float32)
@@ -105,7 +105,7 @@ def optimal_table(horizon: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return _optimal_table(horizon, k, gain, scores[0], step, _LOG_ODDS, SEPARATION)
 
 
-@njit
+@njit(cache=True)
 def _follow(scores, k, cuts):
     flags, left = np.zeros(scores.size, np.bool_), k
     for i in range(scores.size):
@@ -123,20 +123,27 @@ def optimal(scores: np.ndarray, k: int) -> np.ndarray:
 # --- a rule that knows nothing -----------------------------------------------------------------
 
 
-@njit
+@njit(cache=True)
 def _learn(scores, k):
-    flags, left = np.zeros(scores.size, np.bool_), k
-    kept = np.empty(scores.size)  # what has come, in rising order
-    for i in range(scores.size):
+    n = scores.size
+    places = np.empty(n, np.int64)  # in falling order of all scores
+    places[np.argsort(-scores)] = np.arange(n)
+    tree = np.zeros(n + 1, np.int64)  # counts of what has come, by place
+    flags, left = np.zeros(n, np.bool_), k
+    for i in range(n):
         # Of these i + 1 items, so many may be flagged; this one if it is among the highest.
-        rank = int((i + 1) * left / (scores.size - i))
-        cut = -np.inf if rank > i else (kept[i - rank] if rank > 0 else np.inf)
-        if left > 0 and scores[i] > cut:
+        rank = int((i + 1) * left / (n - i))
+        higher, j = 0, places[i]
+        while j > 0:
+            higher += tree[j]
+            j -= j & -j
+        if left > 0 and (rank > i or higher < rank):
             flags[i] = True
             left -= 1
-        place = np.searchsorted(kept[:i], scores[i])
-        kept[place + 1 : i + 1] = kept[place:i].copy()
-        kept[place] = scores[i]
+        j = places[i] + 1
+        while j <= n:
+            tree[j] += 1
+            j += j & -j
     return flags
 
 

@@ -17,6 +17,7 @@ from ._state import (
     unpack,
     unpack_capacity,
 )
+from ._time import seconds
 
 if TYPE_CHECKING:
     from ._base import Controller
@@ -37,7 +38,7 @@ def save(controller: Controller) -> dict[str, Any]:
         "options": pack(controller._options),
         "now": pack(controller._now),
         "n_items": controller._n_items,
-        "pending": [[pack(at), pack_capacity(change)] for at, change in controller._pending],
+        "pending": [[at, pack_capacity(change)] for at, change in controller._pending],
         "answers": pack(controller._answers.to_list()),
         "marks": None if marks is None else pack(marks.to_list()),
         "scale": controller._scale.tolist(),
@@ -78,12 +79,13 @@ def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Any) -> Any:
         **unpack(state["options"]),
     )
     made._scale = scale
-    made._now, made._n_items = float(unpack(state["now"])), _read_count(state["n_items"])
-    made._pending = [(float(unpack(at)), unpack_capacity(new)) for at, new in state["pending"]]
+    made._now = -math.inf if state["now"] == "-inf" else seconds(state["now"])
+    made._n_items = _read_count(state["n_items"])
+    made._pending = [(seconds(at), unpack_capacity(change)) for at, change in state["pending"]]
     for _, change in made._pending:
         made._check(change)
-    if math.isnan(made._now) or made._pending != sorted(made._pending, key=lambda pair: pair[0]):
-        raise ValueError("its moments are out of order.")
+    if made._pending != sorted(made._pending, key=lambda pair: pair[0]):
+        raise ValueError("its announcements are out of order.")
     made._answers.fill(unpack(state["answers"]))
     if made._marks is not None:
         made._marks.fill(unpack(state["marks"]))
