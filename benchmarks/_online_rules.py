@@ -218,7 +218,7 @@ def _pace_clock(scores, times, capacities, window, period, expected):
         if int(times[i] // period) != day:
             day, seen, used = int(times[i] // period), 0, 0
         phase = times[i] / period - day
-        if seen % 20 == 0 or flags[i - 1]:
+        if seen % 50 == 0 or flags[i - 1]:
             coming = (0.1 * expected + seen) / (0.1 + phase) * (1 - phase)
             share = (capacities[day] - used) / max(coming, 1.0)
             threshold = np.quantile(ring, 1 - share) if share < 1 else -np.inf
@@ -249,16 +249,24 @@ class _Given(Estimator):
         return None
 
 
+def river_quantile_filter(rate: float, calibration: np.ndarray) -> Callable[[float], bool]:
+    """Return a function that decides and learns as river's QuantileFilter does."""
+    rule = anomaly.QuantileFilter(_Given(), q=1 - rate)
+    for score in calibration.tolist():
+        rule.learn_one({"score": score})
+
+    def decide(score: float) -> bool:
+        flag = rule.classify(score)
+        rule.learn_one({"score": score})
+        return flag
+
+    return decide
+
+
 def river_filter(stream: Stream) -> np.ndarray:
     """River's QuantileFilter, which keeps a P2 estimate; it cannot change its rate."""
-    rule = anomaly.QuantileFilter(_Given(), q=1 - rates_of(stream)[0])
-    for score in stream.calibration_scores.tolist():
-        rule.learn_one({"score": score})
-    flags = np.zeros(stream.scores.size, dtype=bool)
-    for i, score in enumerate(stream.scores.tolist()):
-        flags[i] = rule.classify(score)
-        rule.learn_one({"score": score})
-    return flags
+    decide = river_quantile_filter(rates_of(stream)[0], stream.calibration_scores)
+    return np.array([decide(score) for score in stream.scores.tolist()])
 
 
 @njit(cache=True)

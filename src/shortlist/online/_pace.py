@@ -200,9 +200,15 @@ def _play_shadows(score: float, phase: float, book: Any) -> None:
 
 
 @njit(cache=True)
-def pace_step(score: float, at: float, deciding: bool, real: Any, whole: Any) -> tuple[int, float]:
+def _phase(at: float, period: int, real: Any) -> float:
+    """Return how much of a period has gone by."""
+    return min(max((at - real[ORIGIN]) / real[LENGTH] - period, 0.0), 1.0)
+
+
+@njit(cache=True)
+def _decide(score: float, at: float, deciding: bool, book: Any) -> tuple[int, float]:
     """Decide one item, or only watch it; return the code of the reason and the threshold."""
-    book = open_book(real, whole)
+    whole, real = book.whole, book.real
     period = period_of(at, real[ORIGIN], real[LENGTH])
     if not whole[BEGUN] or period > whole[PERIOD]:
         _begin(period, _phase(at, period, real), book)
@@ -225,9 +231,9 @@ def pace_step(score: float, at: float, deciding: bool, real: Any, whole: Any) ->
 
 
 @njit(cache=True)
-def _phase(at: float, period: int, real: Any) -> float:
-    """Return how much of a period has gone by."""
-    return min(max((at - real[ORIGIN]) / real[LENGTH] - period, 0.0), 1.0)
+def pace_step(score: float, at: float, deciding: bool, real: Any, whole: Any) -> tuple[int, float]:
+    """Decide one item."""
+    return _decide(score, at, deciding, open_book(real, whole))
 
 
 @njit(cache=True)
@@ -235,5 +241,6 @@ def pace_many(
     scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
 ) -> None:
     """Decide many items in order."""
+    book = open_book(real, whole)
     for i in range(scores.size):
-        codes[i], thresholds[i] = pace_step(scores[i], times[i], deciding, real, whole)
+        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, book)
