@@ -22,7 +22,7 @@ COLUMNS = ["set", "scenario", "seed", "rule", "found", "days_over", "worst_day"]
 RULES = RATE_RULES | BUCKET_RULES | COUNT_RULES
 # Nothing was chosen on these seeds, nor on the variants: other volumes, capacities and prevalences,
 # and two worlds that are no scenario.
-SEEDS, HELD_OUT_SEEDS = range(700, 705), range(800, 804)
+SEEDS, HELD_OUT_SEEDS = range(700, 704), range(800, 804)
 VARIANTS = {
     "few items": {"arrivals": 1_500, "max_flags": 30, "prevalence": 0.01, "n_calibration": 6_000},
     "many items": {
@@ -33,7 +33,19 @@ VARIANTS = {
         "days": 20,
     },
 }
-SLOW = ("river QuantileFilter (P²)", "scikit-activeml BIQF")  # not run on the variants
+# On the variants, only the defaults and what came close to them elsewhere.
+CONTENDERS = (
+    "QuantileTracker",
+    "QuantileTracker, step 0.1",
+    "tracker, falling step",
+    "WindowController, 5,000",
+    "WindowController, 20,000",
+    "decayed histogram",
+    "PID",
+    "BudgetController",
+    'BudgetController, pace="recent"',
+    'BudgetController, pace="pattern"',
+)
 
 
 def judge(flags: np.ndarray, stream: Stream) -> tuple[float, float, float]:
@@ -98,7 +110,7 @@ def run(file: Path, days: int | None = None) -> None:
             for rule, decide in RULES.items():
                 if (name, scenario, str(seed), rule) in done:
                     continue
-                if name != "scenarios" and rule in SLOW:
+                if name != "scenarios" and rule not in CONTENDERS:
                     continue
                 flags = decide(stream)
                 cells = [f"{number:.4f}" for number in judge(flags, stream)]
@@ -151,13 +163,10 @@ def _lead_table(ours: str, rules: list[str], found: dict) -> str:
     names = ["scenarios", *VARIANTS, "other worlds"]
     lines = []
     for rule in rules:
-        if rule == ours:
+        if rule == ours or (next(iter(VARIANTS)), rule) not in found:
             continue
         cells = []
         for name in names:
-            if (name, rule) not in found:
-                cells.append("–")
-                continue
             mine, theirs = (_by_seed(found[name, who]) for who in (ours, rule))
             lead, error = _mean_and_error(mine - theirs)
             cells.append(f"{lead:+.3f} ± {error:.3f}")
