@@ -19,14 +19,17 @@ __all__ = ["SIDES", "RateAlarm"]
 SIDES = ("above", "below", "either")
 
 LOG_EVIDENCE, MOST, FLAGS, ALLOWED, RATE = range(5)
-_PRIOR = 1.0  # flags, as many as allowed, that the estimate of the rate starts with
+# The estimate of the rate starts as if this many flags had been allowed, and more of them given, or
+# fewer: what one side listens for.
+_PRIOR = 5.0
+_LEAN = np.array([1.6, 1 / 1.6, 1.0])
 
 
 @njit(cache=True)
 def _bet(flag: bool, side: int, real: Any) -> None:
     """Bet on the next flag at the odds of the capacity, going by the flags so far."""
     rate = real[RATE]
-    factor = (_PRIOR + real[FLAGS]) / (_PRIOR + real[ALLOWED])
+    factor = (_PRIOR * _LEAN[side] + real[FLAGS]) / (_PRIOR + real[ALLOWED])
     if side == 0:
         factor = max(factor, 1.0)
     elif side == 1:
