@@ -22,8 +22,12 @@ from shortlist.online import (
     WindowController,
 )
 
-ARRIVALS = 5_000
 Rule = Callable[[Stream], np.ndarray]
+
+
+def usual_arrivals(stream: Stream) -> int:
+    """Return the items of an ordinary day: the calibration scores are those of four."""
+    return stream.calibration_scores.size // 4
 
 
 def days_of(stream: Stream) -> np.ndarray:
@@ -33,7 +37,12 @@ def days_of(stream: Stream) -> np.ndarray:
 
 def rates_of(stream: Stream) -> np.ndarray:
     """Return the rate that is announced for each item: the day's capacity over usual arrivals."""
-    return stream.capacities[days_of(stream)] / ARRIVALS
+    return stream.capacities[days_of(stream)] / usual_arrivals(stream)
+
+
+def first_cut(stream: Stream) -> float:
+    """Return the threshold that the calibration scores suggest."""
+    return float(np.quantile(stream.calibration_scores, 1 - rates_of(stream)[0]))
 
 
 def capped(flags: np.ndarray, stream: Stream) -> np.ndarray:
@@ -48,20 +57,20 @@ def capped(flags: np.ndarray, stream: Stream) -> np.ndarray:
 # --- ours --------------------------------------------------------------------------------------
 
 
-def controlled(controller: Controller, stream: Stream, *, counts: bool = False) -> np.ndarray:
+def controlled(controller: Controller, stream: Stream, per: int | None) -> np.ndarray:
     """Announce each day's capacity as it begins, and decide."""
     for day, capacity in enumerate(stream.capacities.tolist()):
         if day == 0 or capacity != stream.capacities[day - 1]:
-            told = Capacity.count(capacity, per=None if counts else ARRIVALS)
-            controller.set_capacity(told, at=day * stream.period)
+            controller.set_capacity(Capacity.count(capacity, per=per), at=day * stream.period)
     return controller.decide_many(stream.scores, at=stream.times).flagged
 
 
 def _rate(kind: Any, **options: Any) -> Rule:
     def run(stream: Stream) -> np.ndarray:
-        first = Capacity.count(int(stream.capacities[0]), per=ARRIVALS)
+        per = usual_arrivals(stream)
+        first = Capacity.count(int(stream.capacities[0]), per=per)
         made = kind(first, calibration_scores=stream.calibration_scores, **options)
-        return controlled(made, stream)
+        return controlled(made, stream, per)
 
     return run
 
@@ -72,10 +81,10 @@ def _count(kind: Any, **options: Any) -> Rule:
             Capacity.count(int(stream.capacities[0])),
             calibration_scores=stream.calibration_scores,
             period=stream.period,
-            expected_arrivals=ARRIVALS,
+            expected_arrivals=usual_arrivals(stream),
             **options,
         )
-        return controlled(made, stream, counts=True)
+        return controlled(made, stream, None)
 
     return run
 
@@ -85,11 +94,10 @@ def _count(kind: Any, **options: Any) -> Rule:
 
 def fixed(stream: Stream) -> np.ndarray:
     """Keep the threshold of the calibration scores."""
-    share = stream.capacities[0] / ARRIVALS
-    return stream.scores > np.quantile(stream.calibration_scores, 1 - share)
+    return stream.scores > first_cut(stream)
 
 
-@njit
+@njit(cache=True)
 def _proportional(scores, rates, threshold, alpha, gain):
     flags, average = np.zeros(scores.size, np.bool_), rates[0]
     for i in range(scores.size):
@@ -101,12 +109,10 @@ def _proportional(scores, rates, threshold, alpha, gain):
 
 def ema_proportional(stream: Stream) -> np.ndarray:
     """Move the threshold in proportion to the error of the average, not by its sign."""
-    share = stream.capacities[0] / ARRIVALS
-    start = np.quantile(stream.calibration_scores, 1 - share)
-    return _proportional(stream.scores, rates_of(stream), start, 0.002, 0.001)
+    return _proportional(stream.scores, rates_of(stream), first_cut(stream), 0.002, 0.001)
 
 
-@njit
+@njit(cache=True)
 def _pid(scores, rates, threshold, step, gain, saturation):
     flags, total = np.zeros(scores.size, np.bool_), 0.0
     for i in range(scores.size):
@@ -121,12 +127,90 @@ def _pid(scores, rates, threshold, step, gain, saturation):
 
 def pid(stream: Stream) -> np.ndarray:
     """Quantile tracking with a saturated integral (Angelopoulos, Candes, Tibshirani 2023)."""
-    share = stream.capacities[0] / ARRIVALS
-    start = np.quantile(stream.calibration_scores, 1 - share)
-    return _pid(stream.scores, rates_of(stream), start, 0.05, 0.5, 0.02)
+    return _pid(stream.scores, rates_of(stream), first_cut(stream), 0.05, 0.5, 0.02)
 
 
-@njit
+@njit(cache=True)
+def _decaying(scores, rates, knots, levels, scale, power):
+    flags, offset, top = np.zeros(scores.size, np.bool_), 0.0, levels[-1] + 1.0
+    for i in range(scores.size):
+        level = np.interp(scores[i], knots, levels) if scores[i] <= knots[-1] else top
+        flags[i] = level > offset - np.log(rates[i])
+        offset += scale / (i + 1.0) ** power * (flags[i] - rates[i])
+    return flags
+
+
+def decaying_tracker(stream: Stream) -> np.ndarray:
+    """Quantile tracking on the tail scale with a step that falls (Angelopoulos et al. 2024)."""
+    knots = np.unique(stream.calibration_scores)
+    reached = knots.size - np.arange(knots.size)
+    levels = -np.log(reached / (knots.size + 1))
+    return _decaying(stream.scores, rates_of(stream), knots, levels, 3.0, 0.6)
+
+
+@njit(cache=True)
+def _histogram(scores, rates, calibration, low, width, decay):
+    n_bins, growth, weight = 4_096, 1 / decay, 1.0
+    mass, flags = np.zeros(n_bins), np.zeros(scores.size, np.bool_)
+    for score in calibration:
+        mass[min(max(int((score - low) / width), 0), n_bins - 1)] += weight
+        weight *= growth
+    cut, above, total = n_bins, 0.0, mass.sum()
+    for i in range(scores.size):
+        wanted = rates[i] * total
+        while cut > 0 and above + mass[cut - 1] <= wanted:
+            cut -= 1
+            above += mass[cut]
+        while above > wanted and cut < n_bins:
+            above -= mass[cut]
+            cut += 1
+        place = min(max(int((scores[i] - low) / width), 0), n_bins - 1)
+        flags[i] = place >= cut
+        mass[place] += weight
+        total += weight
+        above += weight if place >= cut else 0.0
+        weight *= growth
+        if weight > 1e100:
+            mass /= weight
+            total, weight = mass.sum(), 1.0
+            above = mass[cut:].sum()
+    return flags
+
+
+def decayed_histogram(stream: Stream) -> np.ndarray:
+    """The quantile of a histogram whose older items fade, by half in 5,000."""
+    spread = np.ptp(stream.calibration_scores)
+    low = stream.calibration_scores.min() - spread
+    return _histogram(
+        stream.scores,
+        rates_of(stream),
+        stream.calibration_scores,
+        low,
+        3 * spread / 4_096,
+        0.5 ** (1 / 5_000),
+    )
+
+
+@njit(cache=True)
+def _wound_up(scores, rates, knots, levels, step, burst):
+    flags, offset, tokens, top = np.zeros(scores.size, np.bool_), 0.0, burst, levels[-1] + 1.0
+    for i in range(scores.size):
+        tokens = min(tokens + rates[i], burst)
+        level = np.interp(scores[i], knots, levels) if scores[i] <= knots[-1] else top
+        flags[i] = level > offset - np.log(rates[i]) and tokens >= 1
+        tokens -= flags[i]
+        offset += step * (flags[i] - rates[i])
+    return flags
+
+
+def wound_up_bucket(stream: Stream) -> np.ndarray:
+    """A tracker behind a bucket that takes a refusal for its own error."""
+    knots = np.unique(stream.calibration_scores)
+    levels = -np.log((knots.size - np.arange(knots.size)) / (knots.size + 1))
+    return _wound_up(stream.scores, rates_of(stream), knots, levels, 0.03, 10.0)
+
+
+@njit(cache=True)
 def _pace_clock(scores, times, capacities, window, period, expected):
     flags, seen, used, day = np.zeros(scores.size, np.bool_), 0, 0, -1
     ring, place, threshold = window.copy(), 0, np.inf
@@ -134,7 +218,7 @@ def _pace_clock(scores, times, capacities, window, period, expected):
         if int(times[i] // period) != day:
             day, seen, used = int(times[i] // period), 0, 0
         phase = times[i] / period - day
-        if seen % 20 == 0 or flags[i - 1]:
+        if seen % 50 == 0 or flags[i - 1]:
             coming = (0.1 * expected + seen) / (0.1 + phase) * (1 - phase)
             share = (capacities[day] - used) / max(coming, 1.0)
             threshold = np.quantile(ring, 1 - share) if share < 1 else -np.inf
@@ -146,11 +230,10 @@ def _pace_clock(scores, times, capacities, window, period, expected):
 
 
 def pace_clock(stream: Stream) -> np.ndarray:
-    """Spread what is left over the rest of the day, by the last 5,000 scores."""
-    window = stream.calibration_scores[-ARRIVALS:]
-    return _pace_clock(
-        stream.scores, stream.times, stream.capacities, window, stream.period, ARRIVALS
-    )
+    """Spread what is left over the rest of the day, by the last day's length of scores."""
+    usual = usual_arrivals(stream)
+    window = stream.calibration_scores[-usual:]
+    return _pace_clock(stream.scores, stream.times, stream.capacities, window, stream.period, usual)
 
 
 # --- peers -------------------------------------------------------------------------------------
@@ -166,19 +249,27 @@ class _Given(Estimator):
         return None
 
 
+def river_quantile_filter(rate: float, calibration: np.ndarray) -> Callable[[float], bool]:
+    """Return a function that decides and learns as river's QuantileFilter does."""
+    rule = anomaly.QuantileFilter(_Given(), q=1 - rate)
+    for score in calibration.tolist():
+        rule.learn_one({"score": score})
+
+    def decide(score: float) -> bool:
+        flag = rule.classify(score)
+        rule.learn_one({"score": score})
+        return flag
+
+    return decide
+
+
 def river_filter(stream: Stream) -> np.ndarray:
     """River's QuantileFilter, which keeps a P2 estimate; it cannot change its rate."""
-    rule = anomaly.QuantileFilter(_Given(), q=1 - stream.capacities[0] / ARRIVALS)
-    for score in stream.calibration_scores.tolist():
-        rule.learn_one({"score": score})
-    flags = np.zeros(stream.scores.size, dtype=bool)
-    for i, score in enumerate(stream.scores.tolist()):
-        flags[i] = rule.classify(score)
-        rule.learn_one({"score": score})
-    return flags
+    decide = river_quantile_filter(rates_of(stream)[0], stream.calibration_scores)
+    return np.array([decide(score) for score in stream.scores.tolist()])
 
 
-@njit
+@njit(cache=True)
 def _activeml_twin(scores, rates, history, tolerance):
     ring, kept, flags = history.copy(), np.sort(history), np.zeros(scores.size, np.bool_)
     used, n = 0, ring.size
@@ -216,26 +307,29 @@ def activeml_filter(stream: Stream) -> np.ndarray:
 
 
 RATE_RULES: dict[str, Rule] = {
-    "**QuantileTracker**": _rate(QuantileTracker),
+    "QuantileTracker": _rate(QuantileTracker),
     "QuantileTracker, step 0.1": _rate(QuantileTracker, step=0.1),
     "QuantileTracker, step 0.2": _rate(QuantileTracker, step=0.2),
+    "tracker, falling step": decaying_tracker,
     "fixed threshold": fixed,
     "EmaController (the paper)": _rate(EmaController),
-    "the same, step 10 times as large": _rate(EmaController, step=0.01),
+    "the paper, step 10 times as large": _rate(EmaController, step=0.01),
     "EMA, proportional": ema_proportional,
     "WindowController, 1,000": _rate(WindowController, window=1_000),
     "WindowController, 5,000": _rate(WindowController),
     "WindowController, 20,000": _rate(WindowController, window=20_000),
+    "decayed histogram": decayed_histogram,
     "PID": pid,
     "river QuantileFilter (P²)": river_filter,
     "scikit-activeml BIQF": activeml_filter,
 }
 COUNT_RULES: dict[str, Rule] = {
-    "**BudgetController**": _count(BudgetController),
+    "BudgetController": _count(BudgetController),
     'BudgetController, pace="recent"': _count(BudgetController, pace="recent"),
     'BudgetController, pace="pattern"': _count(BudgetController, pace="pattern"),
-    "pace by the clock, last 5,000": pace_clock,
+    "pace by the clock": pace_clock,
 }
 BUCKET_RULES: dict[str, Rule] = {
-    "TokenBucketController, burst 10": _count(TokenBucketController),
+    "TokenBucketController, burst 10": _rate(TokenBucketController),
+    "the same, wound up": wound_up_bucket,
 }

@@ -1,139 +1,30 @@
-"""Online control: detection relative to an oracle in eight scenarios, regret, and speed."""
+"""Online control: time per decision, alarms, and announcements that come late."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import norm
 
-from _measure import seconds, table
-from _online_rules import (
-    BUCKET_RULES,
-    COUNT_RULES,
-    RATE_RULES,
-    capped,
-    days_of,
-    river_filter,
-)
+from _measure import cpu_seconds, table
+from _online_rules import river_quantile_filter
 from shortlist import Capacity
 from shortlist.online import (
-    SCENARIOS,
     BudgetController,
+    Controller,
     EmaController,
     QuantileTracker,
-    Stream,
+    RateAlarm,
     TokenBucketController,
     WindowController,
-    simulate_stream,
 )
-
-
-def judge(flags: np.ndarray, stream: Stream) -> tuple[float, float, float]:
-    """Return detections relative to the oracle, the share of days over, and the worst day."""
-    days, found, oracle, loads = days_of(stream), 0.0, 0.0, []
-    for day, capacity in enumerate(stream.capacities):
-        today = days == day
-        n_flags = flags[today].sum()
-        top = np.argsort(-stream.scores[today])[:capacity]
-        found += stream.y[today][flags[today]].sum() * min(1, capacity / max(n_flags, 1))
-        oracle += stream.y[today][top].sum()
-        loads.append(n_flags / capacity)
-    return found / oracle, float(np.mean(np.array(loads) > 1)), max(loads)
-
-
-def scenario_table(days: int, seeds: int) -> str:
-    """Compare all rules on the same streams."""
-    streams = {
-        name: [simulate_stream(name, days=days, random_state=100 + i) for i in range(seeds)]
-        for name in SCENARIOS
-    }
-    results: dict[str, list[np.ndarray]] = {}
-    for name, rule in (RATE_RULES | BUCKET_RULES | COUNT_RULES).items():
-        for scenario in SCENARIOS:
-            flags = [(rule(stream), stream) for stream in streams[scenario]]
-            kept = np.mean([judge(*pair) for pair in flags], axis=0)
-            results.setdefault(name, []).append(kept)
-            if name in RATE_RULES:
-                cut = np.mean([judge(capped(*pair), pair[1]) for pair in flags], axis=0)
-                results.setdefault(f"{name}, then stop", []).append(cut)
-        print(".", end="", flush=True)
-    print()
-    groups = {
-        "Rules that keep a rate": list(RATE_RULES) + list(BUCKET_RULES),
-        "Rules that keep the day's number": [
-            *COUNT_RULES,
-            *(f"{name}, then stop" for name in RATE_RULES),
-        ],
-    }
-    return "\n\n".join(_group(title, names, results) for title, names in groups.items())
-
-
-def _group(title: str, names: list[str], results: dict[str, list[np.ndarray]]) -> str:
-    means = {name: np.mean(results[name], axis=0) for name in names}
-    rows = []
-    for name in sorted(names, key=lambda name: -means[name][0]):
-        cells = [f"{found:.3f}" for found, _, _ in results[name]]
-        worst = max(result[2] for result in results[name])
-        share, over, _ = means[name]
-        rows.append([name, *cells, f"**{share:.3f}**", f"{over:.0%}", f"{worst:.1f}"])
-    headings = [title, *SCENARIOS, "mean", "days over", "worst day"]
-    return table(headings, rows)
-
-
-# --- regret ------------------------------------------------------------------------------------
-
-_PREVALENCE, _SEPARATION = 0.01, 2.5
-
-
-def _worth(scores: np.ndarray) -> np.ndarray:
-    """Return the probability that an item with this score is rare."""
-    rare = _PREVALENCE * norm.pdf(scores - _SEPARATION)
-    return rare / (rare + (1 - _PREVALENCE) * norm.pdf(scores))
-
-
-def _draw(n: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.normal(size=n) + _SEPARATION * (rng.random(n) < _PREVALENCE)
-
-
-def regret_table(horizons: tuple[int, ...], repeats: int) -> str:
-    """Count detections lost against the top K = 0.02 T, in expectation, as T grows."""
-    rng = np.random.default_rng(0)
-    calibration = _draw(500_000, rng)
-    cut = np.quantile(calibration, 0.98)
-    lost: dict[str, list[float]] = {}
-    for horizon in horizons:
-        k = horizon // 50
-        capacity = Capacity.count(k, per=horizon)
-        base = BudgetController(capacity, calibration_scores=calibration, pace="recent").state()
-        tracker = QuantileTracker(capacity, calibration_scores=calibration, step=0.2).state()
-        sums = dict.fromkeys(("fixed threshold, then stop", "tracker, step 0.2", "budget"), 0.0)
-        for _ in range(repeats):
-            scores = _draw(horizon, rng)
-            worth = _worth(scores)
-            best = np.sort(worth)[-k:].sum()
-            static = scores > cut
-            tracked = QuantileTracker.from_state(tracker).decide_many(scores).flagged
-            paced = BudgetController.from_state(base).decide_many(scores).flagged
-            for name, flags in zip(sums, (static, tracked, paced), strict=True):
-                sums[name] += best - worth[np.flatnonzero(flags)[:k]].sum()
-        for name, total in sums.items():
-            lost.setdefault(name, []).append(total / repeats)
-    rows = []
-    for name, values in lost.items():
-        growth = (values[-1] / values[0]) ** (1 / (len(values) - 1))
-        rows.append([name, *(f"{value:.3f}" for value in values), f"{growth:.2f}"])
-    return table(["detections lost", *(f"T = {t:,}" for t in horizons), "growth per step"], rows)
-
 
 # --- speed -------------------------------------------------------------------------------------
 
 
-def speed_table(n: int) -> str:
-    """Time decisions in a bundle and one by one, beside river's QuantileFilter."""
-    rng = np.random.default_rng(0)
-    scores, calibration = rng.normal(size=n), rng.normal(size=20_000)
-    times = np.arange(n) * 86_400 / 5_000
+def _makers(calibration: np.ndarray) -> dict[str, Callable[[], Controller]]:
     rate = {"capacity": Capacity.fraction(0.01), "calibration_scores": calibration}
     count = {
         "capacity": Capacity.count(50),
@@ -141,46 +32,132 @@ def speed_table(n: int) -> str:
         "expected_arrivals": 5_000,
         "calibration_scores": calibration,
     }
-    makers = {
+    return {
         "EmaController": lambda: EmaController(**rate),
         "WindowController, 5,000": lambda: WindowController(**rate),
         "QuantileTracker": lambda: QuantileTracker(**rate),
         "TokenBucketController": lambda: TokenBucketController(**rate),
         "BudgetController": lambda: BudgetController(**count),
+        "BudgetController, 2,000 of 100,000": lambda: BudgetController(
+            **(count | {"capacity": Capacity.count(2_000), "expected_arrivals": 100_000})
+        ),
     }
+
+
+def speed_table(n: int) -> str:
+    """Time decisions in a bundle and one by one, beside river's QuantileFilter."""
+    rng = np.random.default_rng(0)
+    scores, calibration = rng.normal(size=n), rng.normal(size=20_000)
     few = min(n, 50_000)
-    some_days = np.full(few // 5_000 + 1, 50)
-    sample = Stream(scores[:few], np.zeros(few), times[:few], some_days, calibration[:10], 86_400)
-    peer = seconds(lambda: river_filter(sample), repeats=3) / few * 1e6
-    singles = list(zip(scores[:few].tolist(), times[:few].tolist(), strict=True))
+    peer = river_quantile_filter(0.01, calibration)
+    theirs = cpu_seconds(lambda: [peer(score) for score in scores[:few].tolist()]) / few
     rows = []
-    for name, make in makers.items():
-        make().decide_many(scores[:10], at=times[:10])  # compile outside the timer
-        many = seconds(lambda make=make: make().decide_many(scores, at=times), repeats=3)
-        one = seconds(lambda make=make: _one_by_one(make(), singles), repeats=3) / few * 1e6
-        rows.append([name, f"{many / n * 1e6:.2f}", f"{one:.1f}", f"{one / peer:.2f}"])
-    headings = ["controller", "decide_many (µs per item)", "decide (µs)", "decide / river's filter"]
+    for name, make in _makers(calibration).items():
+        a_day = 100_000 if "100,000" in name else 5_000
+        times = np.arange(n) * 86_400 / a_day
+        singles = list(zip(scores[:few].tolist(), times[:few].tolist(), strict=True))
+        first = _after_loading(make(), singles)
+        many = cpu_seconds(lambda make=make, times=times: make().decide_many(scores, at=times)) / n
+        one = cpu_seconds(lambda make=make, singles=singles: _one_by_one(make(), singles)) / few
+        cells = [f"{1e6 * many:.2f}", f"{1e6 * one:.1f}", f"{1e6 * first:.1f}"]
+        rows.append([name, *cells, f"{one / theirs:.2f}"])
+    headings = ["controller", "decide_many (µs per item)", "decide (µs)"]
+    headings += ["decide just after loading (µs)", "decide / river's filter"]
     return table(headings, rows)
 
 
-def _one_by_one(controller, singles) -> None:
+def _one_by_one(controller: Controller, singles: list[tuple[float, float]]) -> None:
     for score, at in singles:
         controller.decide(score, at=at)
 
 
+def _after_loading(controller: Controller, singles: list[tuple[float, float]]) -> float:
+    """Return the median time of the decisions 2 to 200; the first one loads compiled code."""
+    spent = []
+    for score, at in singles[:200]:
+        start = time.perf_counter()
+        controller.decide(score, at=at)
+        spent.append(time.perf_counter() - start)
+    return float(np.median(spent[1:]))
+
+
+# --- alarms ------------------------------------------------------------------------------------
+
+
+def alarm_table(trials: int, n: int = 20_000, rate: float = 0.01, error: float = 0.01) -> str:
+    """Count false alarms, and measure how long true ones take."""
+    rows = []
+    for factor in (1.0, 1.25, 1.5, 2.0, 4.0):
+        rng = np.random.default_rng(int(100 * factor))
+        delays = []
+        for _ in range(trials):
+            evidence = RateAlarm(Capacity.fraction(rate), error=error).track(
+                rng.random(n) < factor * rate
+            )
+            late = evidence >= -np.log(error)
+            delays.append(int(np.argmax(late)) if late[-1] else n)
+        raised = np.mean(np.array(delays) < n)
+        spread = np.sqrt(raised * (1 - raised) / trials)
+        middle = f"{np.median(delays):,.0f}" if raised > 0.5 else "–"
+        rows.append([f"{factor:g} times the capacity", f"{raised:.1%} ± {spread:.1%}", middle])
+    return table([f"rate, {n:,} items", "alarms", "median delay, items"], rows)
+
+
+# --- late announcements ------------------------------------------------------------------------
+
+
+def announcement_table(blocks: int) -> str:
+    """Alternate between 1 % and 0.4 % every 5,000 items, and say so late."""
+    rng = np.random.default_rng(0)
+    length, rates = 5_000, np.where(np.arange(blocks) % 2 == 0, 0.01, 0.004)
+    scores, calibration = rng.normal(size=blocks * length), rng.normal(size=20_000)
+    rows = []
+    for delay in (0, 250, 1_000, 2_500):
+        cells = []
+        for corrected in (False, True):
+            tracker = QuantileTracker(
+                Capacity.fraction(0.01), calibration_scores=calibration, step=0.2
+            )
+            flags = _announced_late(tracker, scores, rates, length, delay, corrected)
+            errors = np.abs(flags - rates * length) / (rates * length)
+            total = flags.sum() / (rates * length).sum()
+            cells += [f"{errors.mean():.3f}", f"{total:.4f}"]
+        rows.append([f"{delay:,}", *cells])
+    headings = ["items late", "error of a block", "total / allowed"]
+    return table([*headings, "error, made up for", "total / allowed, made up for"], rows)
+
+
+def _announced_late(
+    tracker: QuantileTracker,
+    scores: np.ndarray,
+    rates: np.ndarray,
+    length: int,
+    delay: int,
+    corrected: bool,
+) -> np.ndarray:
+    """Return the flags of each block."""
+    flagged, times = [], np.arange(scores.size, dtype=float)
+    for block, rate in enumerate(rates):
+        start = block * length
+        for part in (slice(start, start + delay), slice(start + delay, start + length)):
+            if part.start == start + delay:
+                since = float(start) if corrected and delay else None
+                tracker.set_capacity(Capacity.fraction(float(rate)), at=since)
+            flagged.append(tracker.decide_many(scores[part], at=times[part]).flagged)
+    return np.concatenate(flagged).reshape(rates.size, length).sum(axis=1)
+
+
 def main(*, quick: bool = False) -> str:
     """Return the three tables."""
-    days, seeds = (12, 1) if quick else (40, 3)
-    horizons, repeats = ((500, 2_000), 50) if quick else ((500, 2_000, 8_000, 32_000), 200)
     parts = [
-        scenario_table(days, seeds),
-        regret_table(horizons, repeats),
         speed_table(10**5 if quick else 10**6),
+        alarm_table(100 if quick else 1_000),
+        announcement_table(20 if quick else 200),
     ]
     return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    parser.add_argument("--quick", action="store_true", help="small sizes, half a minute")
     print(main(quick=parser.parse_args().quick))

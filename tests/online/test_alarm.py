@@ -16,8 +16,8 @@ def test_evidence_is_the_wealth_of_a_gambler():
     """A first flag at even odds wins nothing; the second is bet on with the flags so far."""
     alarm = RateAlarm(Capacity.fraction(0.5), side="either")
     assert alarm.update(True).evidence == pytest.approx(1)  # the guess was the capacity
-    # Now the guess is (1 + 1) / (1 + 0.5) times a half, but never above three quarters.
-    assert alarm.update(True).evidence == pytest.approx((2 / 1.5 * 0.5) / 0.5)
+    # Now the guess is (5 + 1) / (5 + 0.5) times a half.
+    assert alarm.update(True).evidence == pytest.approx((6 / 5.5 * 0.5) / 0.5)
 
 
 @pytest.mark.parametrize(("side", "rate"), [("above", 0.03), ("below", 0.001), ("either", 0.03)])

@@ -279,3 +279,58 @@ def test_a_bucket_in_time_never_overflows(items, burst, k):
             total += int(flags[i]) - (allowance[i] if i > start else 0)
             worst = max(worst, total)
     assert worst <= burst
+
+
+# --- time --------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 10**6),
+    st.integers(-(10**6), 10**9),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), min_size=1, max_size=30),
+    st.integers(1, 3),
+)
+@settings(max_examples=200)
+def test_a_boundary_is_where_exact_arithmetic_says(length, first, steps, k):
+    """A float's breadth before a period begins, its budget is closed, however large the moment."""
+    budget = BudgetController(
+        Capacity.count(k), calibration_scores=[0.0], period=float(length), expected_arrivals=5
+    )
+    used, period, latest = {}, first, -np.inf
+    for i, (periods, floats) in enumerate(steps):
+        period += periods
+        at = float(period * length)
+        for _ in range(abs(floats)):
+            at = float(np.nextafter(at, np.sign(floats) * np.inf))
+        latest = max(latest, at)
+        flag = budget.decide(1.0 + i, at=at).flag
+        true_period = Fraction(latest) // length
+        used[true_period] = used.get(true_period, 0) + flag
+        assert used[true_period] <= k
+
+
+@given(
+    calibrations,
+    st.lists(st.tuples(moves, rates, st.integers(0, 40)), min_size=1, max_size=4),
+    st.sampled_from([0.5, 2.0]),
+)
+@settings(max_examples=60)
+def test_a_late_announcement_adds_no_more_than_it_corrects(calibration, blocks, step):
+    """Beyond its bound, the tracker owes at most the difference of rates for the items since."""
+    tracker = QuantileTracker(
+        Capacity.fraction(blocks[0][1]), calibration_scores=calibration, step=step
+    )
+    used, extra, now, rate = [blocks[0][1]], 0.0, 0.0, blocks[0][1]
+    errors, threshold = [0.0], 0.0
+    for moves_, later, late in blocks:
+        for move in moves_:
+            now += 1.0
+            decision = tracker.decide(against(threshold, move), at=now)
+            errors.append(errors[-1] + decision.flag - rate)
+            threshold = decision.threshold
+        tracker.set_capacity(Capacity.fraction(later), at=now - late)
+        extra += abs(later - rate) * (late + 16)  # every sixteenth moment is known
+        rate = later
+        used.append(rate)
+    bound = tracker.interval_bound(Capacity.fraction(min(used)), Capacity.fraction(max(used)))
+    assert max(errors) - min(errors) <= bound + extra + 1e-9

@@ -46,16 +46,21 @@ def test_the_tracker_keeps_its_rate_through_a_drift():
 
 
 def test_a_budget_loses_little_against_hindsight():
-    """On a steady stream its detections are within a few per cent of the oracle's."""
-    stream = simulate_stream("stationary", days=30, arrivals=2_000, max_flags=20, random_state=1)
-    budget = BudgetController(
-        Capacity.count(20),
-        period=stream.period,
-        expected_arrivals=2_000,
-        calibration_scores=stream.calibration_scores,
-    )
-    table = replay(stream.scores, stream.y, stream.times, budget)
-    # About 180 oracle detections. The expected loss is 3 %, and what differs are some 20 % of the
-    # flags, half of them rare: a standard error of sqrt(2 * 18) / 180 = 0.033; three of them.
-    assert table.relative_detection > 0.97 - 3 * 0.033
-    assert table.overrun_share == 0
+    """On steady streams its detections are within a few per cent of the oracle's."""
+    found = []
+    for seed in range(1, 5):
+        stream = simulate_stream(
+            "stationary", days=30, arrivals=2_000, max_flags=20, random_state=seed
+        )
+        budget = BudgetController(
+            Capacity.count(20),
+            period=stream.period,
+            expected_arrivals=2_000,
+            calibration_scores=stream.calibration_scores,
+        )
+        table = replay(stream.scores, stream.y, stream.times, budget)
+        assert table.overrun_share == 0
+        found.append(table.relative_detection)
+    # Twenty flags a day are few: over twelve streams of about 180 oracle detections the mean was
+    # 0.947, with a standard deviation of 0.047. Three standard errors of a mean of four below it.
+    assert np.mean(found) > 0.947 - 3 * 0.047 / 2

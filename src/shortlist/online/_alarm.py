@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_number, check_option
 from ..capacity import Capacity, check_capacity
-from ._state import check_state, pack, pack_capacity, unpack, unpack_capacity
+from ._state import VERSION, check_state, pack, pack_capacity, read_numbers, unpack_capacity
 
 __all__ = ["SIDES", "RateAlarm"]
 
@@ -19,14 +19,17 @@ __all__ = ["SIDES", "RateAlarm"]
 SIDES = ("above", "below", "either")
 
 LOG_EVIDENCE, MOST, FLAGS, ALLOWED, RATE = range(5)
-_PRIOR = 1.0  # flags, as many as allowed, that the estimate of the rate starts with
+# The estimate of the rate starts as if this many flags had been allowed, and more of them given, or
+# fewer: what one side listens for.
+_PRIOR = 5.0
+_LEAN = np.array([1.6, 1 / 1.6, 1.0])
 
 
 @njit(cache=True)
 def _bet(flag: bool, side: int, real: Any) -> None:
     """Bet on the next flag at the odds of the capacity, going by the flags so far."""
     rate = real[RATE]
-    factor = (_PRIOR + real[FLAGS]) / (_PRIOR + real[ALLOWED])
+    factor = (_PRIOR * _LEAN[side] + real[FLAGS]) / (_PRIOR + real[ALLOWED])
     if side == 0:
         factor = max(factor, 1.0)
     elif side == 1:
@@ -178,7 +181,7 @@ class RateAlarm:
         """
         return {
             "format": "shortlist.online",
-            "version": 1,
+            "version": VERSION,
             "controller": "RateAlarm",
             "capacity": pack_capacity(self._capacity),
             "options": [self._side, self._error, self._prevalence],
@@ -199,8 +202,14 @@ class RateAlarm:
         RateAlarm
         """
         check_state(state, ["RateAlarm"], {"capacity", "options", "real"})
-        side, error, prevalence = state["options"]
-        capacity = unpack_capacity(state["capacity"])
-        made = cls(capacity, side=side, error=error, prevalence=prevalence)
-        made._real[:] = unpack(state["real"])
+        try:
+            side, error, prevalence = state["options"]
+            capacity = unpack_capacity(state["capacity"])
+            made = cls(capacity, side=side, error=error, prevalence=prevalence)
+            rate, made._real = made._real[RATE], read_numbers(state["real"], float)
+        except (TypeError, ValueError, KeyError) as problem:
+            raise ValueError(f"state cannot be read: {problem}") from problem
+        real = made._real
+        if real.shape != (5,) or real[RATE] != rate or min(real[FLAGS], real[ALLOWED]) < 0:
+            raise ValueError("state contradicts itself: load it as state() returned it.")
         return made

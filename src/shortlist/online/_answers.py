@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-import numpy as np
+from ._input import check_id
 
-from ._state import pack, unpack
-
-__all__ = ["Answers", "check_id", "check_memory"]
+__all__ = ["Answers"]
 
 
 class Answers:
@@ -53,27 +51,10 @@ class Answers:
         return sources
 
     def to_list(self) -> list[list[Any]]:
-        """Return ids and answers as plain JSON, the oldest first."""
-        return [[id, flag, pack(threshold)] for id, (flag, threshold) in self._known.items()]
+        """Return ids and answers, the oldest first."""
+        return [[id, flag, threshold] for id, (flag, threshold) in self._known.items()]
 
     def fill(self, answers: list[list[Any]]) -> None:
         """Read what `to_list` has written."""
         for id, flag, threshold in answers:
-            self.keep(id, flag, unpack(threshold))
-
-
-def check_id(id: Any) -> Any:
-    """Return an id that JSON can keep."""
-    if type(id) is str or type(id) is int:
-        return id
-    raise TypeError(
-        f"id must be a text or a whole number, which JSON can keep; got {id!r} of type "
-        f"{type(id).__name__}. Turn it into one with str(...)."
-    )
-
-
-def check_memory(remember: Any) -> int:
-    """Return a number of ids to remember."""
-    if not isinstance(remember, (int, np.integer)) or isinstance(remember, bool) or remember < 1:
-        raise ValueError(f"remember must be a whole number of ids, at least 1; got {remember!r}.")
-    return int(remember)
+            self.keep(check_id(id), bool(flag), float(threshold))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -11,18 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._base import Clock, Controller
+from ._base import Controller
 from ._decision import ABOVE, FULL
-from ._tail import tail_range
-from ._tracker import LOG_RATE, OFFSET, RATE, check_positive, track_step
+from ._input import check_count, check_period, check_positive, check_whole
+from ._timeline import Arrays, Clock
+from ._tracker import LOG_RATE, OFFSET, RATE, STEP, track_step, within_scale
 
 __all__ = ["TokenBucketController"]
 
-# What `whole` holds: tokens, the most of them, what an item brings, and whether time brings them.
+# The whole numbers: tokens, the most of them, what an item brings, and whether time brings them.
 TOKENS, MOST, PER_ITEM, BY_TIME = range(4)
-# What `pace` holds: tokens per second, the moment of the last refill, the usual time between
-# items, how many items that is an average of, and flags per second.
-PER_SECOND, LAST, GAP, MEMORY, FLAGS_PER_SECOND = range(5)
+# The floats, after those of the tracker: tokens per second, the moment of the last refill, the
+# usual time between items, how many items that is an average of, flags per second; then the scale.
+PER_SECOND, LAST, GAP, MEMORY, FLAGS_PER_SECOND = range(4, 9)
+_SCALE = 9
 # Tokens are counted in whole parts and rounded down, so that no rounding adds up to a flag.
 _PARTS = 1 << 40
 _LARGEST_BURST = 1 << 20
@@ -30,11 +32,11 @@ _ROUND_DOWN = 1.0 - 1e-15
 
 
 @njit(cache=True)
-def _refill(at: float, whole: Any, pace: Any) -> None:
+def _refill(at: float, real: Any, whole: Any) -> None:
     if whole[BY_TIME]:
-        gone = max(at - pace[LAST], 0.0)
-        pace[LAST] = max(at, pace[LAST])
-        brought = gone * pace[PER_SECOND] * _ROUND_DOWN
+        gone = max(at - real[LAST], 0.0)
+        real[LAST] = max(at, real[LAST])
+        brought = gone * real[PER_SECOND] * _ROUND_DOWN
         room = whole[MOST] - whole[TOKENS]
         whole[TOKENS] += room if brought >= room else int(brought)
     else:
@@ -42,28 +44,28 @@ def _refill(at: float, whole: Any, pace: Any) -> None:
 
 
 @njit(cache=True)
-def _expect(at: float, real: Any, pace: Any) -> None:
+def _expect(at: float, real: Any) -> None:
     """Turn flags per second into flags per item, by the usual time between items."""
-    gap = max(at - pace[LAST], 0.0)
-    pace[GAP] += (gap - pace[GAP]) / pace[MEMORY]
-    rate = min(max(pace[GAP] * pace[FLAGS_PER_SECOND], 1e-12), 1.0)
-    real[RATE] = rate if pace[FLAGS_PER_SECOND] > 0 else 0.0
+    gap = max(at - real[LAST], 0.0)
+    real[GAP] += (gap - real[GAP]) / real[MEMORY]
+    rate = min(max(real[GAP] * real[FLAGS_PER_SECOND], 1e-12), 1.0)
+    real[RATE] = rate if real[FLAGS_PER_SECOND] > 0 else 0.0
     real[LOG_RATE] = np.log(rate)
 
 
 @njit(cache=True)
 def _bucket_step(
-    score: float, at: float, deciding: bool, real: Any, scale: Any, whole: Any, pace: Any
+    score: float, at: float, deciding: bool, real: Any, whole: Any
 ) -> tuple[int, float]:
     if whole[BY_TIME]:
-        if np.isinf(pace[LAST]):
-            pace[LAST] = at
+        if np.isinf(real[LAST]):
+            real[LAST] = at
         else:
-            _expect(at, real, pace)
-    _refill(at, whole, pace)
+            _expect(at, real)
+    _refill(at, real, whole)
     # The tracker sees its own wish, not what the bucket grants: it must not lower the threshold
     # because the bucket is empty.
-    code, threshold = track_step(score, at, deciding, real, scale)
+    code, threshold = track_step(score, real, real[_SCALE:].reshape(2, -1))
     if code == ABOVE and deciding:
         if whole[TOKENS] < _PARTS:
             return FULL, threshold
@@ -73,20 +75,10 @@ def _bucket_step(
 
 @njit(cache=True)
 def _bucket_many(
-    scores: Any,
-    times: Any,
-    deciding: bool,
-    codes: Any,
-    thresholds: Any,
-    real: Any,
-    scale: Any,
-    whole: Any,
-    pace: Any,
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _bucket_step(
-            scores[i], times[i], deciding, real, scale, whole, pace
-        )
+        codes[i], thresholds[i] = _bucket_step(scores[i], times[i], deciding, real, whole)
 
 
 class TokenBucketController(Controller):
@@ -133,12 +125,6 @@ class TokenBucketController(Controller):
 
     _step = staticmethod(_bucket_step)
     _many = staticmethod(_bucket_many)
-    _ARRAYS: ClassVar[dict[str, Any]] = {
-        "real": np.float64,
-        "scale": np.float64,
-        "whole": np.int64,
-        "pace": np.float64,
-    }
 
     def __init__(
         self,
@@ -153,10 +139,6 @@ class TokenBucketController(Controller):
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
-        if not isinstance(burst, (int, np.integer)) or not 1 <= burst <= _LARGEST_BURST:
-            raise ValueError(
-                f"burst must be a whole number from 1 to {_LARGEST_BURST}; got {burst!r}."
-            )
         if (period is None) != (expected_arrivals is None):
             raise ValueError(
                 "period and expected_arrivals belong together: with a number of flags per period, "
@@ -167,8 +149,8 @@ class TokenBucketController(Controller):
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            burst=int(burst),
-            period=None if period is None else check_positive("period", period),
+            burst=check_whole("burst", burst, "tokens", _LARGEST_BURST),
+            period=None if period is None else check_period(period),
             expected_arrivals=None
             if expected_arrivals is None
             else check_positive("expected_arrivals", expected_arrivals),
@@ -184,39 +166,62 @@ class TokenBucketController(Controller):
                 f"With period=..., the capacity is a number of flags in a period; got {capacity!r}."
                 " Use Capacity.count(k), or leave the period out."
             )
+        else:
+            check_count(capacity)
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
         most = self._options["burst"] * _PARTS
         gap, memory = 0.0, 1.0
         if self._timed:
             memory = max(self._options["expected_arrivals"], 1.0)
             gap = self._options["period"] / memory
-        return {
-            "real": np.array([0.0, 0.0, 0.0, self._options["step"]]),
-            "scale": self._scale,
-            "whole": np.array([most, most, 0, self._timed]),
-            "pace": np.array([0.0, -np.inf, gap, memory, 0.0]),
-        }
+        head = [0.0, 0.0, 0.0, self._options["step"], 0.0, -np.inf, gap, memory, 0.0]
+        real = np.concatenate([head, self._scale.ravel()])
+        return real, np.array([most, most, 0, self._timed], dtype=np.int64)
 
     def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self._check(capacity)
-        real, whole, pace = (self._array(name) for name in ("real", "whole", "pace"))
+        real, whole = self._real, self._whole
         if self._timed:
-            if np.isfinite(pace[LAST]):
-                _refill(max(self._now, pace[LAST]), whole, pace)  # up to now at the old pace
-            pace[FLAGS_PER_SECOND] = int(capacity.value) / self._options["period"]
-            pace[PER_SECOND] = pace[FLAGS_PER_SECOND] * _PARTS
-            rate = min(pace[FLAGS_PER_SECOND] * pace[GAP], 1.0)
+            if np.isfinite(real[LAST]):
+                _refill(max(self._now, real[LAST]), real, whole)  # up to now at the old pace
+            real[FLAGS_PER_SECOND], real[PER_SECOND] = self._refills(capacity)
+            rate = min(real[FLAGS_PER_SECOND] * real[GAP], 1.0)
         else:
-            ratio = capacity.as_ratio(self._options["prevalence"])
-            whole[PER_ITEM] = math.floor(ratio * _PARTS)
-            rate = float(ratio)
+            whole[PER_ITEM] = self._brought(capacity)
+            rate = capacity.as_fraction(self._options["prevalence"])
         real[RATE] = rate
         if rate > 0:
             real[LOG_RATE] = math.log(rate)
-            bottom, top = tail_range(self._scale)
-            real[OFFSET] = min(max(real[OFFSET], bottom + real[LOG_RATE]), top + real[LOG_RATE])
+            real[OFFSET] = within_scale(real[OFFSET], real[LOG_RATE], self._scale)
+
+    def _refills(self, capacity: Capacity) -> tuple[float, float]:
+        """Return flags and parts of tokens per second."""
+        flags = int(capacity.value) / self._options["period"] if self._timed else 0.0
+        return flags, flags * _PARTS
+
+    def _brought(self, capacity: Capacity) -> int:
+        """Return parts of tokens per item."""
+        if self._timed:
+            return 0
+        return math.floor(capacity.as_ratio(self._options["prevalence"]) * _PARTS)
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        arrays = dict(zip(self._ARRAYS, self._arrays, strict=True))
-        self._set_arrays(arrays | {"scale": new})
+        self._real = np.concatenate([self._real[:_SCALE], new.ravel()])
+
+    def _sound(self) -> bool:
+        real, whole = self._real, self._whole
+        if real.shape != (_SCALE + self._scale.size,) or whole.shape != (4,):
+            return False
+        most = self._options["burst"] * _PARTS
+        expected = [most, self._brought(self._capacity), int(self._timed)]
+        return (
+            np.array_equal(real[_SCALE:], self._scale.ravel())
+            and bool(np.isfinite(np.delete(real, LAST)).all())
+            and real[LAST] <= self._now
+            and real[STEP] == self._options["step"]
+            and 0 <= real[RATE] <= 1
+            and real[MEMORY] >= 1
+            and (real[FLAGS_PER_SECOND], real[PER_SECOND]) == self._refills(self._capacity)
+            and 0 <= whole[TOKENS] <= most
+            and whole[MOST:].tolist() == expected
+        )

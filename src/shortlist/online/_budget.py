@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,21 +10,34 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from . import _pace as pacing
-from ._base import Clock, Controller
+from ._base import Controller
+from ._book import (
+    CAPACITY,
+    LENGTH,
+    LISTED,
+    ORIGIN,
+    PINNED,
+    SINCE,
+    SIZE,
+    STRIDE,
+    USED,
+    first_book,
+    is_sound,
+    open_book,
+    stride_for,
+)
+from ._input import check_count, check_period, check_positive
+from ._pace import PATTERN, RECENT, pace_many, pace_step
 from ._tail import map_scores
 from ._time import seconds
-from ._tracker import check_positive
+from ._timeline import Arrays, Clock
 
 __all__ = ["PACES", "BudgetController"]
 
 #: How a budget may be spread over its period; see :class:`BudgetController`.
 PACES = ("auto", "recent", "pattern")
-
-_MEMORY = 6  # periods
-_SHORTEST_LIST, _LONGEST_LIST = 64, 1_024
-_BLOCKS = 48  # of a period, for the pattern of its arrivals
-_GOLDEN = 0.6180339887498949
+_RULES = {"auto": None, "recent": RECENT, "pattern": PATTERN}
+_OUT_OF_DATE = 1 << 40
 
 
 class BudgetController(Controller):
@@ -49,10 +62,10 @@ class BudgetController(Controller):
         What the threshold goes by:
 
         - ``"recent"``: the last period's length of scores. Quick after a change.
-        - ``"pattern"``: the same hours of the last six periods. For strong patterns within the day,
-          such as scores that rise through it.
-        - ``"auto"``: both, and the same hours of the last two periods, each judged after every
-          period by the share of its highest scores that it would have flagged.
+        - ``"pattern"``: the same hours of the last six periods, of which the richer half decides.
+          For strong patterns within the day, such as scores that rise through it, and for bursts.
+        - ``"auto"``: both, judged after every period by the share of its highest scores that each
+          would have flagged.
     starts_at : float or datetime, default=0
         A moment at which a period starts: the first one's, or any other, such as a local midnight.
     clock : callable, default=None
@@ -88,18 +101,8 @@ class BudgetController(Controller):
     0
     """
 
-    _step = staticmethod(pacing.pace_step)
-    _many = staticmethod(pacing.pace_many)
-    _ARRAYS: ClassVar[dict[str, Any]] = {
-        "whole": np.int64,
-        "real": np.float64,
-        "today": np.float64,
-        "past": np.float64,
-        "sizes": np.float64,
-        "ahead": np.float64,
-        "profile": np.float64,
-        "caught": np.float64,
-    }
+    _step = staticmethod(pace_step)
+    _many = staticmethod(pace_many)
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class BudgetController(Controller):
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            period=None if period is None else check_positive("period", period),
+            period=None if period is None else check_period(period),
             expected_arrivals=None
             if expected_arrivals is None
             else check_positive("expected_arrivals", expected_arrivals),
@@ -134,8 +137,7 @@ class BudgetController(Controller):
     @property
     def remaining(self) -> int:
         """Flags left in the period of the latest item."""
-        whole = self._array("whole")
-        return max(int(whole[pacing.CAPACITY] - whole[pacing.USED]), 0)
+        return max(int(self._whole[CAPACITY] - self._whole[USED]), 0)
 
     def _check(self, capacity: Capacity) -> None:
         if capacity.kind != "count":
@@ -143,76 +145,54 @@ class BudgetController(Controller):
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
+        check_count(capacity)
         if self._timed and capacity.per is not None:
             raise CapacityError(
                 f"{capacity!r} refers to {capacity.per} items, and period= to time. Use "
                 f"Capacity.count({capacity.value}), or leave the period out."
             )
-        if not self._timed and capacity.per != self._options.get("per", capacity.per or 0):
+        if not self._timed and (capacity.per is None or capacity.per != self._capacity.per):
             raise CapacityError(
                 f"Without period=..., a budget is Capacity.count(k, per=n), with the same n "
                 f"throughout; got {capacity!r}."
             )
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        self._check(self._capacity)
-        if not self._timed:
-            self._options["per"] = self._capacity.per
-        length = self._options["period"] or float(self._options["per"])
-        expected = self._options["expected_arrivals"] or length
-        k = int(self._capacity.value)
-        size = min(max(pacing.LISTED_PER_FLAG * k, _SHORTEST_LIST), _LONGEST_LIST)
-        stride = pacing.stride_for(k, size)
-        whole, real = np.zeros(pacing.WHOLE_SIZE, np.int64), np.zeros(pacing.REAL_SIZE)
-        whole[pacing.STRIDE] = stride
-        whole[pacing.PINNED] = self._options["pace"] != "auto"
-        whole[pacing.LEADER] = pacing.N_RULES - 1 if self._options["pace"] == "pattern" else 0
-        real[pacing.LENGTH], real[pacing.EXPECTED] = length, expected
-        real[pacing.ORIGIN] = self._options["starts_at"] if self._timed else 0.0
-        past, sizes = _earlier_periods(calibration, expected, size, stride)
-        profile = np.zeros((2, _BLOCKS))
-        profile[0] = 1 / _BLOCKS
-        return {
-            "whole": whole,
-            "real": real,
-            "today": np.zeros((2, size)),
-            "past": past,
-            "sizes": sizes,
-            "ahead": np.zeros((3, _MEMORY * size)),
-            "profile": profile,
-            "caught": np.zeros((pacing.N_RULES, size)),
-        }
+    def _length(self) -> float:
+        return float(self._options["period"] or self._capacity.per or 1)
+
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
+        return first_book(
+            calibration,
+            capacity=int(self._capacity.value),
+            length=self._length(),
+            origin=self._options["starts_at"] if self._timed else 0.0,
+            expected=self._options["expected_arrivals"] or self._length(),
+            rule=_RULES[self._options["pace"]],
+        )
 
     def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        whole, today = self._array("whole"), self._array("today")
-        whole[pacing.CAPACITY] = int(capacity.value)
+        whole, today = self._whole, open_book(self._real, self._whole).today
+        whole[CAPACITY] = int(capacity.value)
         # Every stride-th arrival is listed: a larger capacity thins out what is there.
-        stride = pacing.stride_for(int(capacity.value), today.shape[1])
-        while whole[pacing.STRIDE] < stride:
-            kept = today[:, 1 : whole[pacing.LISTED] : 2]
+        stride = stride_for(int(capacity.value), int(whole[SIZE]))
+        while whole[STRIDE] < stride:
+            kept = today[:, : whole[LISTED] : 2]
             today[:, : kept.shape[1]] = kept.copy()
-            whole[pacing.LISTED], whole[pacing.STRIDE] = kept.shape[1], 2 * whole[pacing.STRIDE]
-        whole[pacing.SINCE] = 1 << 40  # the thresholds are out of date
+            whole[LISTED], whole[STRIDE] = kept.shape[1], 2 * whole[STRIDE]
+        whole[SINCE] = _OUT_OF_DATE
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        for name in ("today", "past", "ahead"):
-            scores = self._array(name)[..., 0, :]
-            scores[:] = map_scores(scores.ravel(), old, new).reshape(scores.shape)
-        caught = self._array("caught")
-        caught[:] = map_scores(caught.ravel(), old, new).reshape(caught.shape)
-        self._array("whole")[pacing.SINCE] = 1 << 40
+        book = open_book(self._real, self._whole)
+        for scores in (book.today[0], book.past[:, 0], book.caught):
+            scores[...] = map_scores(scores.ravel(), old, new).reshape(scores.shape)
+        self._whole[SINCE] = _OUT_OF_DATE
 
-
-def _earlier_periods(
-    calibration: NDArray[np.float64], expected: float, size: int, stride: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Make up periods whose highest scores are those to be expected, spread evenly over them."""
-    n = int(min(size, max(expected // stride, 1)))
-    ranks = np.arange(n)
-    past, sizes = np.zeros((_MEMORY, 2, size)), np.zeros((3, _MEMORY))
-    shares = np.clip(1 - (ranks + 0.5) * stride / expected, 0, 1)
-    for age in range(_MEMORY):
-        past[age, 0, :n] = np.quantile(calibration, shares)
-        past[age, 1, :n] = ((ranks + 1) * _GOLDEN + age * _GOLDEN**2) % 1
-        sizes[:, age] = n, stride / expected, expected
-    return past, sizes
+    def _sound(self) -> bool:
+        real, whole = self._real, self._whole
+        return (
+            is_sound(real, whole)
+            and real[LENGTH] == self._length()
+            and real[ORIGIN] == (self._options["starts_at"] if self._timed else 0.0)
+            and whole[CAPACITY] == int(self._capacity.value)
+            and whole[PINNED] == (self._options["pace"] != "auto")
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._ranking import cut_after
 from ..capacity import Capacity
-from ._base import Clock, Controller
+from ._base import Controller
 from ._decision import ABOVE, BELOW
-from ._tail import map_scores
-from ._tracker import check_positive
+from ._input import check_positive
+from ._tail import FARTHEST_SCORE, central_spread, map_scores
+from ._timeline import Arrays, Clock
 
 __all__ = ["EmaController"]
 
@@ -21,7 +22,7 @@ THRESHOLD, AVERAGE, RATE, ALPHA, STEP = range(5)
 
 
 @njit(cache=True)
-def _ema_step(score: float, at: float, deciding: bool, real: Any) -> tuple[int, float]:
+def _ema_step(score: float, at: float, deciding: bool, real: Any, whole: Any) -> tuple[int, float]:
     threshold = real[THRESHOLD]
     if real[RATE] <= 0.0:
         return BELOW, np.inf
@@ -33,10 +34,10 @@ def _ema_step(score: float, at: float, deciding: bool, real: Any) -> tuple[int, 
 
 @njit(cache=True)
 def _ema_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _ema_step(scores[i], times[i], deciding, real)
+        codes[i], thresholds[i] = _ema_step(scores[i], times[i], deciding, real, whole)
 
 
 class EmaController(Controller):
@@ -83,7 +84,6 @@ class EmaController(Controller):
 
     _step = staticmethod(_ema_step)
     _many = staticmethod(_ema_many)
-    _ARRAYS: ClassVar[dict[str, Any]] = {"real": np.float64}
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class EmaController(Controller):
     def _check(self, capacity: Capacity) -> None:
         capacity.as_ratio(self._options["prevalence"])
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
         k = self._capacity.as_ratio(self._options["prevalence"]) * calibration.size
         threshold = cut_after(calibration, int(k)).value
         if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
@@ -121,11 +121,25 @@ class EmaController(Controller):
             low, high = np.quantile(calibration, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
         rate = self._capacity.as_fraction(self._options["prevalence"])
-        return {"real": np.array([threshold, rate, rate, self._options["alpha"], step])}
+        real = np.array([threshold, rate, rate, self._options["alpha"], step])
+        return real, np.zeros(0, dtype=np.int64)
 
     def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self._array("real")[RATE] = capacity.as_fraction(self._options["prevalence"])
+        self._real[RATE] = capacity.as_fraction(self._options["prevalence"])
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        real = self._array("real")
-        real[THRESHOLD] = map_scores(real[THRESHOLD : THRESHOLD + 1], old, new)[0]
+        self._real[THRESHOLD] = map_scores(self._real[THRESHOLD : THRESHOLD + 1], old, new)[0]
+        # The step is in units of scores.
+        step = float(self._real[STEP]) * (central_spread(new) / central_spread(old))
+        self._real[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
+
+    def _sound(self) -> bool:
+        return (
+            self._real.shape == (5,)
+            and self._whole.shape == (0,)
+            and bool(np.isfinite(self._real).all())
+            and self._real[RATE] == self._capacity.as_fraction(self._options["prevalence"])
+            and self._real[ALPHA] == self._options["alpha"]
+            and 0 <= self._real[AVERAGE] <= 1
+            and self._real[STEP] > 0
+        )

@@ -15,7 +15,8 @@ from .._ranking import flag_exactly
 from .._validation import check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
 from ._base import Controller
-from ._time import check_times, seconds
+from ._input import check_period
+from ._time import check_times, periods_of, seconds
 
 __all__ = ["Replay", "replay"]
 
@@ -154,7 +155,7 @@ def replay(
     if np.any(np.diff(moments) < 0):
         raise ValueError("times must not fall: sort the items by their times before replaying.")
     is_rare = find_rare(y, rare_label)[0]
-    index = np.floor((moments - seconds(starts_at)) / period).astype(np.int64)
+    index = periods_of(moments, seconds(starts_at), check_period(period))
     periods = np.arange(index[0], index[-1] + 1)
     starts = np.searchsorted(index, periods)
     stops = np.searchsorted(index, periods, side="right")

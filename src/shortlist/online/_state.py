@@ -7,11 +7,22 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..capacity import Capacity
 
-__all__ = ["check_state", "pack", "pack_capacity", "unpack", "unpack_capacity"]
+__all__ = [
+    "VERSION",
+    "check_state",
+    "pack",
+    "pack_capacity",
+    "read_numbers",
+    "unpack",
+    "unpack_capacity",
+]
 
-_VERSION = 1
+VERSION = 2
 
 
 def pack(value: Any) -> Any:
@@ -46,6 +57,18 @@ def unpack_capacity(packed: list[Any]) -> Capacity:
     return Capacity(kind, Fraction(value) if isinstance(value, str) else value, per)
 
 
+def read_numbers(packed: Any, kind: type) -> NDArray[Any]:
+    """Read a list of floats or of whole numbers, and nothing else."""
+    values = np.array(unpack(packed), dtype=np.float64 if kind is float else None)
+    if values.size == 0:
+        return values.astype(np.int64 if kind is int else np.float64)
+    if kind is int and values.dtype.kind != "i":
+        raise ValueError(f"whole numbers were expected; got {values.dtype}.")
+    if np.isnan(values).any():
+        raise ValueError("numbers were expected; got NaN.")
+    return values.astype(np.int64 if kind is int else np.float64)
+
+
 def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
     """Complain about anything that is not the state of one of the known controllers."""
     if not isinstance(state, dict) or state.get("format") != "shortlist.online":
@@ -53,10 +76,10 @@ def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
             "state must be what a controller's state() returned: a dict with the format "
             "'shortlist.online'."
         )
-    if state.get("version") != _VERSION:
+    if state.get("version") != VERSION:
         raise ValueError(
             f"state has version {state.get('version')!r}, and this release reads version "
-            f"{_VERSION}. Load it with the release that wrote it."
+            f"{VERSION}. Load it with the release that wrote it."
         )
     if state.get("controller") not in set(known):
         raise ValueError(

@@ -12,23 +12,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._validation import check_scores
-
-__all__ = ["check_calibration", "map_scores", "score_at", "tail_range", "tail_scale"]
+__all__ = ["FARTHEST_SCORE", "central_spread", "map_scores", "score_at", "tail_range", "tail_scale"]
 
 _MOST_KNOTS = 1_024
-
-
-def check_calibration(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return calibration scores as finite floats, at least one of them."""
-    checked = check_scores(scores, name="calibration_scores").astype(np.float64)
-    if checked.size == 0:
-        raise ValueError("calibration_scores must hold at least one score; got none.")
-    if not np.all(np.isfinite(checked)):
-        raise ValueError("calibration_scores must be finite; leave out infinite scores.")
-    return checked
+FARTHEST_SCORE = 1e300  # so that differences of scores are finite too
 
 
 def tail_scale(calibration: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,13 +68,21 @@ def map_scores(
     scores: NDArray[np.float64], old: NDArray[np.float64], new: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Turn scores of an old model into scores of a new one that lie as far out in the tail."""
+    scores = np.clip(scores, -FARTHEST_SCORE, FARTHEST_SCORE)
     levels = np.interp(scores, old[0], old[1])
     mapped = np.interp(levels, new[1], new[0])
     # Beyond the calibration scores, distances are kept in units of the spread.
-    ratio = _spread(new) / _spread(old)
-    above = np.clip(scores - old[0, -1], 0, None) * ratio
-    below = np.clip(old[0, 0] - scores, 0, None) * ratio
-    return mapped + above - below
+    ratio = min(_spread(new) / _spread(old), FARTHEST_SCORE)
+    with np.errstate(over="ignore"):
+        above = np.clip(scores - old[0, -1], 0, None) * ratio
+        below = np.clip(old[0, 0] - scores, 0, None) * ratio
+    return np.clip(mapped + above - below, -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+def central_spread(scale: NDArray[np.float64]) -> float:
+    """Return the distance of the scores that 16 and 84 per cent of all scores reach."""
+    low, high = np.interp(-np.log([0.84, 0.16]), scale[1], scale[0])
+    return float(high - low) or _spread(scale)
 
 
 def _spread(scale: NDArray[np.float64]) -> float:

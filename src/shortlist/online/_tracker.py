@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from typing import Any, ClassVar
 
@@ -10,21 +9,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number
 from ..capacity import Capacity
-from ._base import Clock, Controller
+from ._base import Controller
 from ._decision import ABOVE, BELOW
+from ._input import check_positive
 from ._tail import score_at, tail_range
+from ._timeline import Arrays, Clock
 
-__all__ = ["QuantileTracker", "check_positive", "track_step"]
+__all__ = ["LOG_RATE", "OFFSET", "RATE", "STEP", "QuantileTracker", "track_step", "within_scale"]
 
-#: What `real` holds: the offset on the tail scale, the rate, its logarithm, and the step.
+#: What the floats begin with: the offset on the tail scale, the rate, its logarithm, and the step.
+#: The tail scale is at their end.
 OFFSET, RATE, LOG_RATE, STEP = range(4)
-_MARK_EVERY, _MOST_MARKS = 16, 4_096
+_SCALE = 4
+_FARTHEST_LOG_RATE = 50.0
 
 
 @njit(cache=True)
-def track_step(score: float, at: float, deciding: bool, real: Any, scale: Any) -> tuple[int, float]:
+def track_step(score: float, real: Any, scale: Any) -> tuple[int, float]:
     """Decide one item, and move the offset against the error."""
     rate = real[RATE]
     if rate <= 0.0:
@@ -38,11 +40,24 @@ def track_step(score: float, at: float, deciding: bool, real: Any, scale: Any) -
 
 
 @njit(cache=True)
-def _track_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, scale: Any
+def _tracker_step(
+    score: float, at: float, deciding: bool, real: Any, whole: Any
+) -> tuple[int, float]:
+    return track_step(score, real, real[_SCALE:].reshape(2, -1))
+
+
+@njit(cache=True)
+def _tracker_many(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = track_step(scores[i], times[i], deciding, real, scale)
+        codes[i], thresholds[i] = _tracker_step(scores[i], times[i], deciding, real, whole)
+
+
+def within_scale(offset: float, log_rate: float, scale: NDArray[np.float64]) -> float:
+    """Keep an offset where the threshold it stands for is on the scale, or just beyond its end."""
+    bottom, top = tail_range(scale)
+    return min(max(offset, bottom + log_rate), top + log_rate)
 
 
 class QuantileTracker(Controller):
@@ -92,9 +107,9 @@ class QuantileTracker(Controller):
     628
     """
 
-    _step = staticmethod(track_step)
-    _many = staticmethod(_track_many)
-    _ARRAYS: ClassVar[dict[str, Any]] = {"real": np.float64, "scale": np.float64}
+    _step = staticmethod(_tracker_step)
+    _many = staticmethod(_tracker_many)
+    _CORRECTS: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -113,8 +128,6 @@ class QuantileTracker(Controller):
             remember=remember,
             step=check_positive("step", step),
             prevalence=None if prevalence is None else float(prevalence),
-            marks=[],
-            changed=-math.inf,
         )
 
     def interval_bound(
@@ -156,48 +169,36 @@ class QuantileTracker(Controller):
     def _check(self, capacity: Capacity) -> None:
         self._rate(capacity)
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        return {"real": np.array([0.0, 0.0, 0.0, self._options["step"]]), "scale": self._scale}
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
+        head = [0.0, 0.0, 0.0, self._options["step"]]
+        return np.concatenate([head, self._scale.ravel()]), np.zeros(0, dtype=np.int64)
 
     def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        real, rate = self._array("real"), self._rate(capacity)
-        if since is not None:
+        real, rate = self._real, self._rate(capacity)
+        if since is not None and self._marks is not None:
             # The offset is the sum of the errors: count them again with the true rate.
-            late = self._items_since(max(since, self._options["changed"]))
+            late = self._marks.items_since(since, self._n_items)
             real[OFFSET] += real[STEP] * (real[RATE] - rate) * late
         started = real[RATE] > 0
         real[RATE] = rate
         if rate > 0:
             real[LOG_RATE] = math.log(rate)
-            if not started:  # a rate so small that it lies beyond the scale starts at its end
-                bottom, top = tail_range(self._scale)
-                offset = min(max(real[OFFSET], bottom + real[LOG_RATE]), top + real[LOG_RATE])
-                real[OFFSET] = offset
-        self._options["changed"] = self._now
+            # A rate so small that it lies beyond the scale starts at its end, and what there is to
+            # make up for is not more than can be.
+            if since is not None or not started:
+                real[OFFSET] = within_scale(real[OFFSET], real[LOG_RATE], self._scale)
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        arrays = dict(zip(self._ARRAYS, self._arrays, strict=True))
-        self._set_arrays(arrays | {"scale": new})
+        self._real = np.concatenate([self._real[:_SCALE], new.ravel()])
 
-    def _mark(self, times: Any, first: int) -> None:
-        """Note the moment of every sixteenth item, for announcements that come late."""
-        if times[-1] == -math.inf:  # nobody has said when items come
-            return
-        marked = range(-first % _MARK_EVERY, len(times), _MARK_EVERY)
-        if marked:
-            marks = self._options["marks"]
-            marks.extend([float(times[i]), first + i] for i in marked[-_MOST_MARKS:])
-            del marks[:-_MOST_MARKS]
-
-    def _items_since(self, moment: float) -> int:
-        marks = self._options["marks"]
-        place = bisect.bisect_left(marks, moment, key=lambda mark: mark[0])
-        return self._n_items - marks[place][1] if place < len(marks) else 0
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a parameter that must be above zero, as a float."""
-    number = float(check_number(name, value))
-    if number <= 0:
-        raise ValueError(f"{name} must be above 0; got {value!r}.")
-    return number
+    def _sound(self) -> bool:
+        rate = self._rate(self._capacity)
+        return (
+            self._real.shape == (_SCALE + self._scale.size,)
+            and self._whole.shape == (0,)
+            and np.array_equal(self._real[_SCALE:], self._scale.ravel())
+            and bool(np.isfinite(self._real).all())
+            and abs(self._real[OFFSET]) <= tail_range(self._scale)[1] + _FARTHEST_LOG_RATE
+            and (self._real[RATE], self._real[STEP]) == (rate, self._options["step"])
+            and (rate == 0 or self._real[LOG_RATE] == math.log(rate))
+        )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from ..capacity import Capacity
-from ._base import Clock, Controller
+from ._base import Controller
 from ._decision import ABOVE, BELOW
+from ._input import check_whole
 from ._tail import map_scores
+from ._timeline import Arrays, Clock
 
 __all__ = ["WindowController"]
 
-# What `whole` holds: the wanted size of the upper heap, its size, and the slot of the oldest score.
+# The floats are the ring of scores. The whole numbers begin with the wanted size of the upper heap,
+# its size, and the slot of the oldest score; then come the heaps.
 WANTED, UPPER, OLDEST = range(3)
+_HEAPS = 3
 
 # A slot is a place in the ring of scores. The k highest scores form a heap with the lowest of them
 # on top, the others a heap with their highest on top: the threshold. Both lie in `heaps[0]`, the
@@ -95,8 +99,9 @@ def _replace_oldest(score: float, whole: Any, ring: Any, heaps: Any) -> None:
 
 @njit(cache=True)
 def _window_step(
-    score: float, at: float, deciding: bool, whole: Any, ring: Any, heaps: Any
+    score: float, at: float, deciding: bool, ring: Any, whole: Any
 ) -> tuple[int, float]:
+    heaps = whole[_HEAPS:].reshape(2, -1)
     if whole[UPPER] != whole[WANTED]:
         _resize(whole, ring, heaps)
     threshold = ring[_at(0, False, heaps)] if whole[UPPER] < ring.size else -np.inf
@@ -107,17 +112,10 @@ def _window_step(
 
 @njit(cache=True)
 def _window_many(
-    scores: Any,
-    times: Any,
-    deciding: bool,
-    codes: Any,
-    thresholds: Any,
-    whole: Any,
-    ring: Any,
-    heaps: Any,
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, ring: Any, whole: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _window_step(scores[i], times[i], deciding, whole, ring, heaps)
+        codes[i], thresholds[i] = _window_step(scores[i], times[i], deciding, ring, whole)
 
 
 class WindowController(Controller):
@@ -156,7 +154,6 @@ class WindowController(Controller):
 
     _step = staticmethod(_window_step)
     _many = staticmethod(_window_many)
-    _ARRAYS: ClassVar[dict[str, Any]] = {"whole": np.int64, "ring": np.float64, "heaps": np.int64}
 
     def __init__(
         self,
@@ -168,32 +165,43 @@ class WindowController(Controller):
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
-        if not isinstance(window, (int, np.integer)) or isinstance(window, bool) or window < 1:
-            raise ValueError(f"window must be a whole number of items, at least 1; got {window!r}.")
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            window=int(window),
+            window=check_whole("window", window, "items", 1 << 24),
             prevalence=None if prevalence is None else float(prevalence),
         )
 
     def _check(self, capacity: Capacity) -> None:
         capacity.as_ratio(self._options["prevalence"])
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
         ring = np.resize(calibration[-self._options["window"] :], self._options["window"])
-        return {"whole": np.zeros(3, np.int64), "ring": ring, "heaps": _sorted_heaps(ring)}
+        return ring, np.concatenate([np.zeros(_HEAPS, np.int64), _sorted_heaps(ring).ravel()])
 
     def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self._check(capacity)
-        ratio = capacity.as_ratio(self._options["prevalence"])
-        self._array("whole")[WANTED] = int(ratio * self._options["window"])
+        self._whole[WANTED] = self._wanted(capacity)
+
+    def _wanted(self, capacity: Capacity) -> int:
+        return int(capacity.as_ratio(self._options["prevalence"]) * self._options["window"])
 
     def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
         # A rising map keeps the order, so that the heaps stay as they are.
-        self._array("ring")[:] = map_scores(self._array("ring"), old, new)
+        self._real[:] = map_scores(self._real, old, new)
+
+    def _sound(self) -> bool:
+        n, whole = self._options["window"], self._whole
+        return (
+            self._real.shape == (n,)
+            and bool(np.isfinite(self._real).all())
+            and whole.shape == (_HEAPS + 2 * n,)
+            and whole[WANTED] == self._wanted(self._capacity)
+            and 0 <= whole[UPPER] <= n
+            and 0 <= whole[OLDEST] < n
+            and _are_heaps(whole[_HEAPS:].reshape(2, -1), int(whole[UPPER]), self._real)
+        )
 
 
 def _sorted_heaps(ring: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -202,3 +210,17 @@ def _sorted_heaps(ring: NDArray[np.float64]) -> NDArray[np.int64]:
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
     return np.vstack([order, places]).astype(np.int64)
+
+
+def _are_heaps(heaps: NDArray[np.int64], k: int, ring: NDArray[np.float64]) -> bool:
+    """Whether every slot is in one place, and no score lies above its parent in a heap."""
+    slots = np.arange(ring.size)
+    if not np.array_equal(np.sort(heaps[0]), slots):
+        return False
+    if not np.array_equal(heaps[1][heaps[0]], slots):
+        return False
+    upper, lower = ring[heaps[0, :k]], -ring[heaps[0, k:]][::-1]
+    in_order = all(
+        np.all(heap[1:] >= heap[(np.arange(1, heap.size) - 1) // 2]) for heap in (upper, lower)
+    )
+    return in_order and (k in (0, ring.size) or bool(upper[0] >= -lower[0]))

@@ -1,0 +1,180 @@
+"""Regret against the clairvoyant top K as T grows: like log T, like its root, or like T?
+
+T items come, all alike, and K = T / 50 may be flagged. The regret is what the K highest scores are
+worth (the probability of being rare, summed) beyond what was flagged. Rows go to
+`results/online_regret.csv`, a row for each rule and T; the picture lies beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from _measure import table
+from _regret_rules import (
+    SHARE,
+    draw,
+    learn_from_zero,
+    optimal,
+    optimal_table,
+    resolve,
+    static,
+    worth,
+)
+from shortlist import Capacity
+from shortlist.online import BudgetController, QuantileTracker
+
+FILE = Path(__file__).parents[1] / "results" / "online_regret.csv"
+COLUMNS = ["horizon", "rule", "repetitions", "regret", "standard_error"]
+REPETITIONS = {500: 2_000, 1_000: 1_000, 2_000: 800, 4_000: 500, 8_000: 400, 16_000: 250}
+REPETITIONS |= {32_000: 200}
+Rule = Callable[[np.ndarray, int], np.ndarray]
+
+
+def _rules(horizon: int, k: int) -> dict[str, Rule]:
+    """Return the rules by name; those of ours start from scores they have not seen."""
+    capacity, rng = Capacity.count(k, per=horizon), np.random.default_rng([1, horizon])
+    known = draw(500_000, rng)
+    budget = BudgetController(capacity, calibration_scores=known)
+    tracker = QuantileTracker(capacity, calibration_scores=known, step=0.2)
+
+    def budget_from_one_period(scores: np.ndarray, k: int) -> np.ndarray:
+        made = BudgetController(capacity, calibration_scores=draw(horizon, rng))
+        return made.decide_many(scores).flagged
+
+    def tracked(scores: np.ndarray, k: int) -> np.ndarray:
+        flags = copy.deepcopy(tracker).decide_many(scores).flagged
+        flags[np.flatnonzero(flags)[k:]] = False
+        return flags
+
+    return {
+        "static threshold, then stop": static,
+        "tracker, step 0.2, then stop": tracked,
+        "re-solved, learned from zero": learn_from_zero,
+        "BudgetController, T calibration scores": budget_from_one_period,
+        "BudgetController, 500,000 calibration scores": lambda scores, k: (
+            copy.deepcopy(budget).decide_many(scores).flagged
+        ),
+        "re-solved, known scores": resolve,
+        "optimal, known scores": optimal,
+    }
+
+
+def run(horizon: int, repetitions: int) -> list[list[str]]:
+    """Let all rules play the same streams of T items."""
+    k = round(SHARE * horizon)
+    rules = _rules(horizon, k)
+    lost: dict[str, list[float]] = {name: [] for name in rules}
+    gained = []
+    for repetition in range(repetitions):
+        scores = draw(horizon, np.random.default_rng([2, horizon, repetition]))
+        value = worth(scores)
+        best = np.sort(value)[-k:].sum()
+        for name, rule in rules.items():
+            flags = rule(scores, k)
+            assert flags.sum() <= k, f"{name} flags more than {k}"
+            lost[name].append(best - value[flags].sum())
+        gained.append(best - lost["optimal, known scores"][-1])
+    _check_optimum(gained, float(optimal_table(horizon, k)[1][k]))
+    return [
+        [str(horizon), name, str(repetitions), f"{np.mean(each):.4f}", f"{_error(each):.4f}"]
+        for name, each in lost.items()
+    ]
+
+
+def _error(values: list[float]) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def _check_optimum(gained: list[float], expected: float) -> None:
+    """What the optimal rule earns must be what dynamic programming says."""
+    assert abs(np.mean(gained) - expected) < 5 * _error(gained), (np.mean(gained), expected)
+
+
+# --- growth ------------------------------------------------------------------------------------
+
+
+def fit(horizons: np.ndarray, regret: np.ndarray, error: np.ndarray, growth: Callable) -> tuple:
+    """Return slope, its standard error, and the misfit of regret = a + b growth(T), weighted."""
+    design = np.column_stack([np.ones(horizons.size), growth(horizons)]) / error[:, np.newaxis]
+    cover = np.linalg.inv(design.T @ design)
+    a, b = cover @ design.T @ (regret / error)
+    misfit = np.sum(((regret - a - b * growth(horizons)) / error) ** 2)
+    return b, np.sqrt(cover[1, 1]), misfit
+
+
+def read(file: Path) -> dict[str, np.ndarray]:
+    """Return T, regret and its standard error for each rule."""
+    found: dict[str, list[list[float]]] = {}
+    with file.open(newline="") as lines:
+        for horizon, rule, _, regret, error in list(csv.reader(lines))[1:]:
+            found.setdefault(rule, []).append([float(horizon), float(regret), float(error)])
+    return {rule: np.array(sorted(rows)).T for rule, rows in found.items()}
+
+
+def report(file: Path) -> str:
+    """Return two tables: regrets with standard errors, and how they grow."""
+    found = read(file)
+    horizons = next(iter(found.values()))[0]
+    regrets = [
+        [rule, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*rows[1:], strict=True))]
+        for rule, rows in found.items()
+    ]
+    growths = []
+    for rule, rows in found.items():
+        b, error, misfit = fit(*rows, np.log)
+        root, root_error, root_misfit = fit(*rows, np.sqrt)
+        growths.append([rule, f"{b:.3f} ± {error:.3f}", f"{misfit:.1f}"])
+        growths[-1] += [f"{1000 * root:.2f} ± {1000 * root_error:.2f}", f"{root_misfit:.1f}"]
+    freedom = f"{horizons.size - 2} degrees of freedom"
+    headings = ["rule", "slope on log T", f"misfit (χ², {freedom})"]
+    headings += ["1,000 × slope on √T", "misfit"]
+    tables = [
+        table(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets),
+        table(headings, growths),
+    ]
+    return "\n\n".join(tables)
+
+
+def draw_picture(file: Path) -> None:
+    """Draw regret over T, once as it is and once against log T without the fast growers."""
+    found = read(file)
+    figure, axes = plt.subplots(ncols=2, figsize=(11, 4.2), layout="constrained")
+    for rule, (horizons, regret, error) in found.items():
+        for ax in axes:
+            ax.errorbar(horizons, regret, 2 * error, marker="o", markersize=3, label=rule)
+    axes[0].set(xscale="log", yscale="log", title="A straight line of slope ½ is √T")
+    axes[1].set(xscale="log", ylim=(0, 0.6), title="A straight line is log T")
+    for ax in axes:
+        ax.set(xlabel="T, with K = T / 50 flags", ylabel="Detections lost against the top K")
+    axes[0].legend(frameon=False, fontsize=7)
+    figure.savefig(file.with_suffix(".png"), dpi=110)
+
+
+def main(file: Path, horizons: list[int]) -> str:
+    """Run what is missing, draw, and return the tables."""
+    if not file.exists():
+        file.write_text(",".join(COLUMNS) + "\n")
+    with file.open(newline="") as lines:
+        done = {row[0] for row in csv.reader(lines)}
+    for horizon in horizons:
+        if str(horizon) not in done:
+            rows = run(horizon, REPETITIONS[horizon])
+            with file.open("a", newline="") as out:
+                csv.writer(out, lineterminator="\n").writerows(rows)
+    draw_picture(file)
+    return report(file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--file", type=Path, default=FILE, help="where the rows are kept")
+    parser.add_argument("--horizons", type=int, nargs="*", default=list(REPETITIONS))
+    arguments = parser.parse_args()
+    print(main(arguments.file, arguments.horizons))

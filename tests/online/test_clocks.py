@@ -1,0 +1,148 @@
+"""Moments of every kind: none of them may open a budget twice."""
+
+import itertools
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from shortlist import Capacity
+from shortlist.online import BudgetController, QuantileTracker, TokenBucketController, replay
+
+DAY = 86_400.0
+
+
+def budget(capacity=2, **options):
+    """Return a budget that is glad to flag anything above zero."""
+    options = {"period": DAY, "expected_arrivals": 10, **options}
+    return BudgetController(Capacity.count(capacity), calibration_scores=np.zeros(5), **options)
+
+
+@pytest.mark.parametrize("day", [1, 20_000, 10_000_000, -20_000])
+def test_the_last_instant_of_a_day_belongs_to_it(day):
+    """Also where the quotient of moment and period rounds up to the next day."""
+    controller = budget()
+    last = np.nextafter(day * DAY, -np.inf)
+    flags = [controller.decide(1.0, at=at).flag for at in (last - 9, last, last, last, day * DAY)]
+    assert flags == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize("period", [0.1, 1 / 3, 7.0, 86_399.9])
+def test_periods_of_any_length_start_where_replay_says(rng, period):
+    """The controller and the table agree on every item at and around a boundary."""
+    starts = 1.7e9 + np.arange(1, 60) * period
+    times = np.sort(np.concatenate([starts, np.nextafter(starts, 0), np.nextafter(starts, 2e9)]))
+    controller = budget(1, period=period, starts_at=1.7e9)
+    table = replay(
+        np.ones(times.size),
+        np.arange(times.size) % 2,
+        times,
+        controller,
+        period=period,
+        starts_at=1.7e9,
+    )
+    assert table.flags.max() == 1
+
+
+def test_moments_before_1970_count_like_others():
+    """Periods have negative numbers there, and the same length."""
+    controller = budget()
+    times = [-1.5 * DAY, -1.2 * DAY, -1.1 * DAY, -1.0 * DAY, -0.1, 0.0]
+    flags = [controller.decide(1.0 + i, at=at).flag for i, at in enumerate(times)]
+    assert flags == [True, True, False, True, True, True]
+
+
+def test_an_hour_that_comes_twice_is_two_hours():
+    """When summer time ends, 02:30 comes twice; the two are an hour apart and each counts once."""
+    berlin = ZoneInfo("Europe/Berlin")
+    first = datetime(2026, 10, 25, 2, 30, tzinfo=berlin)
+    second = first.replace(fold=1)
+    controller = budget(1, period=3_600.0)
+    assert [controller.decide(1.0, at=at).flag for at in (first, second)] == [True, True]
+    controller = budget(1, period=7_200.0)
+    assert [controller.decide(1.0, at=at).flag for at in (first, second)] == [True, False]
+
+
+def test_the_same_moment_in_any_spelling():
+    """Aware, naive (UTC), pandas, NumPy or seconds: all are one moment, and may be mixed."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    spellings = [
+        noon,
+        noon.replace(tzinfo=None),
+        noon.astimezone(timezone(timedelta(hours=-9))),
+        noon.astimezone(ZoneInfo("Asia/Kolkata")),
+        pd.Timestamp(noon),
+        np.datetime64("2026-03-01T12:00:00"),
+        int(noon.timestamp()),
+        np.float64(noon.timestamp()),
+    ]
+    for one, other in itertools.permutations(spellings, 2):
+        controller = budget(1)
+        assert controller.decide(1.0, at=one).flag
+        assert not controller.decide(2.0, at=other).flag
+    mixed = budget(1)
+    batch = mixed.decide_many(np.ones(len(spellings)), at=np.array(spellings, dtype=object))
+    assert batch.flagged.sum() == 1
+
+
+@pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT"), np.nan, None])
+def test_a_missing_moment_is_an_error_and_changes_nothing(missing):
+    """One missing moment among many must not lose the place in time of all that follow."""
+    controller = budget()
+    controller.decide(1.0, at=5.0)
+    before = controller.state()
+    with pytest.raises((TypeError, ValueError), match=r"at|clock"):
+        controller.decide(1.0, at=missing)
+    with pytest.raises((TypeError, ValueError), match="at"):
+        controller.decide_many([1.0, 1.0], at=np.array([6.0, missing], dtype=object))
+    assert controller.state() == before
+
+
+def test_a_clock_and_moments_may_be_mixed():
+    """An item without a moment comes when the clock says, and never before the latest."""
+    now = {"time": 100.0}
+    controller = budget(1, clock=lambda: now["time"])
+    assert controller.decide(1.0).flag
+    assert controller.decide(2.0, at=DAY + 1).flag
+    assert not controller.decide(3.0).flag  # the clock still says 100: it counts as of the latest
+    now["time"] = 2 * DAY
+    assert controller.decide(4.0).flag
+
+
+def test_without_a_period_moments_may_come_and_go():
+    """A rate counts items; a missing moment stays where time was."""
+    plain, mixed = (
+        QuantileTracker(Capacity.fraction(0.1), calibration_scores=np.arange(50.0), step=0.1)
+        for _ in range(2)
+    )
+    scores = np.arange(40.0) % 13 + 40
+    moments = [None, 5.0, None, 3.0, 9.0] * 8
+    expected = plain.decide_many(scores).flagged
+    flagged = [
+        mixed.decide(float(score), at=at).flag for score, at in zip(scores, moments, strict=True)
+    ]
+    assert_array_equal(flagged, expected)
+
+
+def test_a_new_capacity_holds_from_the_clocks_moment():
+    """Hours without a flag under a capacity of zero do not fill the bucket afterwards."""
+    now = {"time": 0.0}
+    bucket = TokenBucketController(
+        Capacity.count(24),
+        calibration_scores=np.zeros(5),
+        burst=3,
+        period=DAY,
+        expected_arrivals=100,
+        step=5.0,
+        clock=lambda: now["time"],
+    )
+    assert bucket.decide_many(np.arange(1.0, 20.0)).flagged.sum() == 3
+    bucket.set_capacity(Capacity.count(0))
+    now["time"] = 50 * 3_600.0
+    bucket.set_capacity(Capacity.count(24))  # one an hour, from now on
+    assert bucket.decide_many(np.arange(20.0, 40.0)).flagged.sum() == 0
+    now["time"] += 3_600.5
+    assert bucket.decide_many(np.arange(100.0, 140.0)).flagged.sum() <= 1

@@ -1,0 +1,205 @@
+"""Restarts, threads and capacities that change at an awkward moment."""
+
+import copy
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import (
+    BudgetController,
+    Controller,
+    EmaController,
+    QuantileTracker,
+    TokenBucketController,
+    WindowController,
+)
+
+DAY = 86_400.0
+RATE = Capacity.fraction(0.05)
+TIMED = {"period": DAY, "expected_arrivals": 1_000}
+KINDS = {
+    "ema": lambda scores, **options: EmaController(RATE, calibration_scores=scores, **options),
+    "window": lambda scores, **options: WindowController(
+        RATE, calibration_scores=scores, window=200, **options
+    ),
+    "tracker": lambda scores, **options: QuantileTracker(
+        RATE, calibration_scores=scores, **options
+    ),
+    "bucket": lambda scores, **options: TokenBucketController(
+        RATE, calibration_scores=scores, **options
+    ),
+    "bucket in time": lambda scores, **options: TokenBucketController(
+        Capacity.count(50), calibration_scores=scores, **TIMED, **options
+    ),
+    "budget": lambda scores, **options: BudgetController(
+        Capacity.count(50), calibration_scores=scores, **TIMED, **options
+    ),
+    "budget of items": lambda scores, **options: BudgetController(
+        Capacity.count(5, per=100), calibration_scores=scores, **options
+    ),
+}
+every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+
+
+def restarted(controller):
+    """Return the controller after a way through JSON."""
+    return Controller.from_state(json.loads(json.dumps(controller.state(), allow_nan=False)))
+
+
+@every_kind
+def test_an_announcement_survives_a_restart(make, rng):
+    """A capacity announced for later takes effect although the process died in between."""
+    scores, times = rng.normal(size=2_000), np.arange(2_000) * DAY / 1_000
+    kept, died = make(scores), make(scores)
+    nothing = Capacity(kept.capacity.kind, 0, kept.capacity.per)
+    for controller in (kept, died):
+        controller.decide_many(scores[:300], at=times[:300])
+        controller.set_capacity(nothing, at=times[1_000])
+        controller.set_capacity(controller.capacity, at=times[1_500])
+    died = restarted(died)
+    expected = kept.decide_many(scores[300:], at=times[300:]).flagged
+    assert np.array_equal(died.decide_many(scores[300:], at=times[300:]).flagged, expected)
+    assert not expected[700:1_200].any()
+
+
+def test_an_announcement_is_replaced_by_a_later_one_for_the_same_moment(rng):
+    """The last word counts, and repeating it does not fill the memory."""
+    budget = KINDS["budget"](rng.normal(size=500))
+    for k in range(300):
+        budget.set_capacity(Capacity.count(k), at=5 * DAY)
+    assert len(budget.state()["pending"]) == 1
+    budget.decide(0.0, at=5 * DAY)
+    assert budget.capacity == Capacity.count(299)
+
+
+def test_lowered_below_what_is_spent_and_raised_again():
+    """What was spent stays spent: the day's total never exceeds the largest number in force."""
+    budget = BudgetController(Capacity.count(10), calibration_scores=np.zeros(3), **TIMED)
+    rising = iter(np.arange(1.0, 1_000.0))
+    counts = []
+    for capacity in (10, 4, 0, 6, 12):
+        budget.set_capacity(Capacity.count(capacity))
+        budget = restarted(budget)
+        counts.append(sum(budget.decide(next(rising), at=60.0).flag for _ in range(50)))
+    assert counts == [10, 0, 0, 0, 2]
+
+
+@every_kind
+def test_a_controller_without_capacity_may_get_some_later(make, rng):
+    """It starts by flagging nothing, and is none the worse for it."""
+    scores, times = rng.normal(size=1_000), np.arange(1_000) * DAY / 1_000
+    controller = make(scores)
+    some, none = controller.capacity, Capacity(controller.capacity.kind, 0, controller.capacity.per)
+    closed = type(controller).from_state(controller.set_capacity(none).state())
+    assert not closed.decide_many(scores + 9, at=times).flagged.any()
+    closed.set_capacity(some)
+    assert closed.decide_many(scores, at=times + DAY).flagged.any()
+
+
+CALIBRATIONS = {
+    "one": [0.0],
+    "constant": np.ones(300),
+    "two values": np.arange(300) % 2,
+    "tied at the top": np.minimum(np.arange(300.0), 250),
+    "enormous": [-1.7e308, 0.0, 1.7e308],
+    "tiny": np.arange(300) * 5e-324,
+}
+
+
+@every_kind
+@pytest.mark.parametrize("calibration", CALIBRATIONS.values(), ids=CALIBRATIONS)
+def test_any_finite_scores_will_do_for_calibration(make, calibration):
+    """Thresholds are numbers or infinite, never NaN, also after a swap and a restart."""
+    controller = make(np.asarray(calibration, dtype=float))
+    scores = np.tile([0.0, 1.0, -1.7e308, 1.7e308, 5e-324], 60)
+    times = np.arange(300.0)
+    for other in (calibration, [3.0], CALIBRATIONS["enormous"]):
+        batch = controller.decide_many(scores, at=times)
+        assert not np.isnan(batch.thresholds).any()
+        controller = restarted(controller.swap_model(np.asarray(other, dtype=float)))
+
+
+@every_kind
+def test_memory_does_not_grow_with_the_stream(make, rng):
+    """A hundred thousand new ids: the saved state is as large as after ten thousand."""
+    controller = make(rng.normal(size=500), remember=100)
+    sizes = []
+    for part in range(10):
+        ids = np.arange(part * 10_000, (part + 1) * 10_000)
+        times = ids * DAY / 1_000
+        controller.decide_many(rng.normal(size=ids.size), at=times, ids=ids)
+        sizes.append(len(json.dumps(controller.state())))
+    assert len(controller.state()["answers"]) == 100
+    # The tracker notes every sixteenth moment, at most 4,096 of them.
+    assert max(sizes) <= sizes[0] + 4_096 * 40
+    assert sizes[-1] <= 1.02 * sizes[-2]
+
+
+def test_threads_share_a_budget():
+    """Eight threads with the highest scores there are get the day's number, together."""
+    budget = BudgetController(Capacity.count(50), calibration_scores=np.zeros(5), **TIMED)
+
+    def work(thread):
+        return sum(budget.decide(1.0 + thread + i, at=1.0).flag for i in range(400))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(8))) == 50
+    assert budget.remaining == 0
+
+
+def test_threads_get_one_answer_for_one_id():
+    """However they race, one of them is first and all others are told the same."""
+    budget = BudgetController(Capacity.count(50), calibration_scores=np.zeros(5), **TIMED)
+    with ThreadPoolExecutor(8) as pool:
+        for name in range(200):
+            decide = [pool.submit(budget.decide, 5.0 + name, at=1.0, id=name) for _ in range(8)]
+            answers = [each.result() for each in decide]
+            assert len({answer.flag for answer in answers}) == 1
+            assert sum(answer.reason != "seen before" for answer in answers) == 1
+    assert budget.state()["n_items"] == 200
+
+
+@every_kind
+def test_copies_and_pickles_have_a_lock_of_their_own(make, rng):
+    """And go on with the same decisions."""
+    controller = make(rng.normal(size=300))
+    copies = [copy.deepcopy(controller), pickle.loads(pickle.dumps(controller))]
+    scores = rng.normal(size=50)
+    expected = controller.decide_many(scores, at=5.0).flagged
+    for each in copies:
+        assert np.array_equal(each.decide_many(scores, at=5.0).flagged, expected)
+
+
+@pytest.mark.parametrize("kind", ["budget", "bucket in time"])
+def test_a_number_beyond_counting_is_refused(kind, rng):
+    """And the capacity stays as it was."""
+    controller = KINDS[kind](rng.normal(size=50))
+    before = controller.state()
+    with pytest.raises(CapacityError, match="at most"):
+        controller.set_capacity(Capacity.count(10**30))
+    assert controller.state() == before
+
+
+def test_the_step_of_the_papers_rule_goes_over_to_the_new_scale(rng):
+    """Scores a thousand times as small, and the flag rate stays in sight of the capacity."""
+    scores = rng.normal(size=40_000)
+    ema = EmaController(RATE, calibration_scores=scores[:5_000])
+    ema.swap_model(scores[:5_000] / 1_000)
+    assert ema.decide_many(scores[5_000:] / 1_000).flagged.mean() == pytest.approx(0.05, abs=0.01)
+
+
+def test_what_cannot_be_made_up_for_is_let_go(rng):
+    """A late cut to a hundredth closes the threshold, and not for longer than the scale is wide."""
+    scores = rng.normal(size=60_000)
+    tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=scores[:2_000], step=0.1)
+    times = np.arange(60_000.0)
+    tracker.decide_many(scores[:20_000], at=times[:20_000])
+    tracker.set_capacity(Capacity.fraction(0.005), at=0.0)
+    flags = tracker.decide_many(scores[20_000:], at=times[20_000:]).flagged
+    # Made up for in full, 9,900 flags would take two million items; the bound is some hundred.
+    assert abs(flags.sum() - 200) <= tracker.interval_bound(largest=Capacity.fraction(0.5))
