@@ -33,7 +33,7 @@ ROWS = [
     {"learners"},
     {"aware"},
     {"datasets", "plots", "tables"},
-    {"experiments", "persistence"},
+    {"experiments", "persistence", "report", "streaming"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
@@ -86,6 +86,8 @@ PUBLIC = {
         "shortlist.online.checks",
         "shortlist.persistence",
         "shortlist.plots",
+        "shortlist.report",
+        "shortlist.streaming",
         "shortlist.tables",
         "shortlist.theory",
         "shortlist.thresholds",
