@@ -68,7 +68,7 @@ def stream(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Decide one case at a time: JSON lines in, decisions out, never over the capacity.
+    """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
 
     A line holds the model's columns, an id if there is one, and a moment if there is one. The state
     is saved before a decision is printed, so that no crash makes room for more.

@@ -52,17 +52,17 @@ class LineReader:
         """Read a line; whatever is wrong with it is told in the item."""
         if line == TOO_LONG:
             return Item(number, error=f"The line is longer than {LONGEST_LINE:,} bytes.")
-        item = Item(number)
+        shown = None
         try:
             fields = _object(line)
-            shown = fields.get(self._id_field) if self._id_field is not None else None
-            item = replace(item, shown=shown if isinstance(shown, (str, int)) else None)
-            item = replace(item, id=_id(shown, self._id_field))
-            at = fields.get(self._time_field)
-            values = tuple(_value(fields, feature) for feature in self._features)
-            return replace(item, at=None if at is None else _moment(at), values=values)
+            given = fields.get(self._id_field) if self._id_field is not None else None
+            shown = given if isinstance(given, (str, int)) else None
+            id, at = _id(given, self._id_field), fields.get(self._time_field)
+            moment = None if at is None else _moment(at)
+            values = tuple([_value(fields, feature) for feature in self._features])
+            return Item(number, shown, id, moment, values)
         except (TypeError, ValueError) as error:
-            return replace(item, error=" ".join(str(error).split()))
+            return Item(number, shown, error=" ".join(str(error).split()))
 
     def frame(self, items: list[Item]) -> Any:
         """Return the values of sound items as rows for the model."""
