@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._words import number, percent
+from ._words import number
 
 __all__ = ["Frame", "detection_chart", "interval_chart", "score_chart"]
 
@@ -79,7 +79,7 @@ def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> 
         "cut_x": frame.x(flags[now]),
         "cut_y": frame.y(cuts["detection"][now]),
         "x_ticks": [(frame.x(tick), number(tick)) for tick in _round_ticks(most, width)],
-        "y_ticks": [(frame.y(tick), percent(tick)) for tick in (0.25, 0.5, 0.75, 1)],
+        "y_ticks": [(frame.y(tick), _share(tick)) for tick in (0.25, 0.5, 0.75, 1)],
         "others": _others(summary["comparison"]["rules"], frame, data["n_rare"]),
     }
 
@@ -104,7 +104,7 @@ def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[
     rare, common = scores["share_of_rare"], scores["share_of_common"]
     n_bins, highest = len(rare), max(*rare, *common)
     frame = Frame(width, height, n_bins, highest * 1.05)
-    write = percent if scores["scale"] == "log-odds" else number
+    write = _share if scores["scale"] == "log-odds" else number
     place = scores["threshold_place"]
     return {
         "frame": frame,
@@ -112,7 +112,7 @@ def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[
         "common": _steps(frame, common),
         "threshold_x": None if place is None else frame.x(place * n_bins),
         "x_ticks": [(frame.x(place * n_bins), write(value)) for place, value in scores["ticks"]],
-        "y_ticks": [(frame.y(tick), percent(tick)) for tick in _share_ticks(highest, 4)],
+        "y_ticks": [(frame.y(tick), _share(tick)) for tick in _share_ticks(highest, 4)],
     }
 
 
@@ -147,10 +147,14 @@ def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> d
             },
         ],
         "x_ticks": [
-            (frame.x(tick), percent(tick))
+            (frame.x(tick), _share(tick))
             for tick in _share_ticks(frame.x_most, 8 if width > 500 else 4)
         ],
     }
+
+
+def _share(tick: float) -> str:
+    return f"{100 * tick:.6g}\u00a0%"
 
 
 def _round_ticks(most: float, width: float) -> list[int]:

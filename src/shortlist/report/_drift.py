@@ -123,7 +123,7 @@ def _overall(score: dict[str, Any], columns: list[dict[str, Any]]) -> str:
             "have moved. Watch them."
         )
     if score["shift"] == "slight" or any(each["shift"] == "slight" for each in columns):
-        return "There are slight shifts, of no consequence for the capacity so far."
+        return "Some things have moved for sure, but only slightly."
     return "Nothing speaks against these cases being like the calibration cases."
 
 

@@ -45,7 +45,8 @@ def guarantee_in_words(model: TableModel) -> str:
     """Say what was promised, to whom it may concern."""
     classifier = model.classifier
     share = percent(classifier.capacity_fraction_)
-    sure, unsure = percent(classifier.confidence), percent(1 - classifier.confidence)
+    sure = f"{100 * classifier.confidence:g}\u00a0%"
+    unsure = f"{100 - 100 * classifier.confidence:.3g}\u00a0%"
     capacity = classifier.capacity
     return {
         "plug-in": (

@@ -17,6 +17,7 @@
   };
   const between = (low, high) => `${percent(low)} to ${percent(high)}`;
   const show = (id, text) => { document.getElementById(id).textContent = text; };
+  const score = (x) => x === null ? "–" : Number(x.toPrecision(4)).toString();  // infinite
   const plural = (n, one, many) => `${whole(n)} ${n === 1 ? one : many}`;
 
   function nearest(flags) {
@@ -38,7 +39,7 @@
     const item = document.createElement("li");
     item.append(part("rank", whole(cases.rank[i])), part("name", cases.name[i]));
     if (cases.rare[i]) item.append(part("rare-mark", data.rare_label));
-    item.append(part("score", Number(cases.score[i].toPrecision(4)).toString()));
+    item.append(part("score", score(cases.score[i])));
     return item;
   }
 
