@@ -66,6 +66,19 @@ def test_the_rule_flags_a_beginning_of_the_ranking(table_fit, new_cases):
     assert np.array_equal(cases.first(cases.n_flagged), cases.flagged)
 
 
+def test_a_multiple_counts_the_rare_cases_here(table_fit, new_cases):
+    """Lists of other rules are as long as M allows; the promise is about the share in fit."""
+    classifier = table_fit.model.classifier.with_capacity(Capacity.multiple(2))
+    summary = make_report(replace(table_fit.model, classifier=classifier), new_cases)
+    n_rare = summary["data"]["n_rare"]
+    assert summary["comparison"]["room"] == 2 * n_rare
+    listed = summary["comparison"]["rules"][1]
+    assert listed["flagged"] == 2 * n_rare
+    assert listed["detection"] == listed["found"] / n_rare
+    assert summary["promise"]["room"] != 2 * n_rare
+    assert "counts in rare cases" in render_report(summary)
+
+
 def test_the_summary_is_plain_json(summary):
     """Without numbers that JSON does not have, and the same after a way through it."""
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
@@ -159,6 +172,14 @@ def test_histograms_count_every_case_once(rng, scale):
     assert sum(spread["n_common"]) == (~is_rare).sum()
     assert 2 <= len(spread["ticks"]) <= 12
     assert all(0 <= place <= 1 for place, _ in spread["ticks"])
+
+
+def test_a_few_wild_scores_do_not_hide_the_others(rng):
+    """They are gathered in the outer bins."""
+    scores = np.append(rng.normal(size=500), [1e15, -1e15, np.inf])
+    spread = score_distribution(scores, np.arange(503) < 50, threshold=1.0)
+    assert -6 < spread["edges"][0] < spread["edges"][-1] < 6
+    assert sum(spread["n_rare"]) + sum(spread["n_common"]) == 503
 
 
 def test_equal_scores_have_a_histogram_too():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._labels import rare_share
 from .._sklearn import rare_scores
 from ..tables import RuleResult, TableModel
 from ..tables._measure import measure_random, measure_rule
@@ -21,8 +22,13 @@ _NO_TWIN = (
 )
 
 
-def compare_rules(model: TableModel, cases: Cases, room: int) -> dict[str, Any]:
-    """Measure the calibrated rule, exact lists, default thresholds, SMOTE and random choice."""
+def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
+    """Measure the calibrated rule, exact lists, default thresholds, SMOTE and random choice.
+
+    As in `evaluate`, a multiple refers to the share of rare cases here, not to that in `fit`.
+    """
+    capacity, share = model.classifier.capacity, rare_share(cases.is_rare)
+    room = capacity.max_flags(cases.is_rare.size, share)
     rules = [
         _measured(model, cases, "This model, case by case", cases.flagged),
         _measured(model, cases, f"This model, a list of {room:,}", cases.first(room)),
@@ -34,7 +40,7 @@ def compare_rules(model: TableModel, cases: Cases, room: int) -> dict[str, Any]:
     ]
     for rule in rules:
         rule["over_capacity"] = bool(rule["flagged"] > room)
-    return {"rules": rules, "smote": None if model.twin is not None else _NO_TWIN}
+    return {"room": room, "rules": rules, "smote": None if model.twin is not None else _NO_TWIN}
 
 
 def _smote(model: TableModel, cases: Cases, room: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ __all__ = ["score_distribution"]
 _N_BINS = 36
 _LEAST = 1e-4
 _TICKS = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
-_OUTSIDE = 0.002  # of the cases may lie beyond either end of a linear scale
+_TAIL = 0.02  # what lies far beyond these quantiles is gathered in the outer bins
 
 
 def score_distribution(
@@ -59,8 +59,12 @@ def _range(places: NDArray[np.float64], scale: str) -> tuple[float, float]:
     finite = places[np.isfinite(places)]
     if finite.size == 0:
         return 0.0, 1.0
-    ends = (0, 1) if scale == "log-odds" else (_OUTSIDE, 1 - _OUTSIDE)
-    low, high = (float(end) for end in np.quantile(finite, ends))
+    low, high = float(finite.min()), float(finite.max())
+    if scale == "linear":
+        left, right = (float(end) for end in np.quantile(finite, (_TAIL, 1 - _TAIL)))
+        if right > left:
+            reach = (right - left) / 2
+            low, high = max(low, left - reach), min(high, right + reach)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

@@ -51,7 +51,7 @@ def make_report(model: TableModel, path: Path, *, target: str | None = None) -> 
             "shortlist_version": __version__,
             "data": _data(model, cases, path, target),
             "promise": promise,
-            "comparison": compare_rules(model, cases, promise["room"]),
+            "comparison": compare_rules(model, cases),
             "cuts": cut_table(cases, cuts),
             "cases": neighbours(cases, cuts),
             "scores": score_distribution(
