@@ -143,7 +143,7 @@ def _stream_table(model: Path, folder: Path) -> str:
     """
     loaded, rows = load_model(model), []
     settings = StreamSettings("budget", Capacity.count(100), period=3_600.0).resolved(loaded)
-    for batch, n in ((1_024, 20_000), (32, 2_000), (1, 300)):
+    for batch, n in ((1_024, 8 * 1_024), (32, 1_024), (1, 200)):
         frame = _frame(n, np.random.default_rng(1))
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
         lines = folder / "lines.jsonl"

@@ -6,6 +6,7 @@ import re
 import zipfile
 
 import pytest
+import skops.io
 from typer.testing import CliRunner
 
 from shortlist import report as reports
@@ -123,6 +124,8 @@ def test_a_damaged_twin_is_refused(model_file, new_cases, tmp_path):
     """It is held to the same rules as the model."""
     other = rewritten(model_file, tmp_path / "other", lambda m: None, lambda twin: twin[:100])
     check_refused(run("report", other, new_cases, "-o", tmp_path / "r.html"), 2, "damaged")
+    other = rewritten(model_file, other, lambda m: None, lambda twin: skops.io.dumps([1]))
+    check_refused(run("report", other, new_cases, "-o", tmp_path / "r.html"), 2, "no model")
 
 
 def test_a_model_of_an_older_version_has_a_report_too(model_file, new_cases, tmp_path):

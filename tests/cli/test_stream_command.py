@@ -129,6 +129,21 @@ def test_bad_lines_are_told_and_counted(stream, lines):
     assert sound == [each | {"line": 0} for each in clean]
 
 
+def test_warnings_are_said_once(stream, lines):
+    """However many lines gave rise to them."""
+    strange = [line.replace('"country": "', '"country": "new ') for line in lines[:30]]
+    result = stream(strange, *DAY, "--batch", "1")
+    assert len(answers(result)) == 30
+    assert sum(line.startswith("Warning: ") for line in result.stderr.splitlines()) <= 1
+
+
+def test_completion_knows_the_commands():
+    """What a shell asks for when the tab key is pressed."""
+    asked = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": "shortlist ", "COMP_CWORD": "1"}
+    said = CliRunner().invoke(app, [], prog_name="shortlist", env=asked).stdout.split()
+    assert {"report", "stream", "fit", "flag"} <= set(said)
+
+
 def test_lines_without_a_moment_come_now(stream, lines):
     """And a field with another name can hold it."""
     without = [json.dumps({**json.loads(line), "at": None}) for line in lines[:5]]

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.pipeline import Pipeline
 
 from shortlist import Capacity
+from shortlist.aware import CapacityAwareLinearClassifier
 from shortlist.persistence import load_model, save_model
 from shortlist.tables import Feature, ModelCard, TableSchema, fit_table
 from shortlist.tables._profile import column_profiles
-from shortlist.tables._smote import smote_twin
+from shortlist.tables._smote import knows_capacity, smote_twin
 
 
 def test_profiles_count_every_row_once(rng):
@@ -86,6 +88,16 @@ def test_models_without_a_twin(cases, tmp_path, monkeypatch, left_out):
     model = fit_table(cases, target="fraud", smote=smote, **options).model
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m", with_twin=True).twin is None
+
+
+def test_learners_that_know_the_capacity_have_no_twin(table_fit):
+    """They have a threshold of their own, and nothing for SMOTE to move."""
+    pipeline = Pipeline(
+        [("columns", "passthrough"), ("learner", CapacityAwareLinearClassifier(Capacity.count(1)))]
+    )
+    assert smote_twin(pipeline, np.zeros((4, 1)), np.arange(4) < 2) is None
+    assert knows_capacity(pipeline)
+    assert not knows_capacity(table_fit.model.classifier.estimator_)
 
 
 def test_as_many_rare_rows_as_others_need_no_more(table_fit, rng):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -120,7 +121,9 @@ def _run(model: TableModel, durable: DurableController, **fields: Any) -> Stream
 
     out = typer.get_binary_stream("stdout")
     try:
-        return run_stream(model, durable, _source(), out, **fields)
+        with warnings.catch_warnings():
+            warnings.simplefilter("once")  # a stream may be long, and its warnings are gathered
+            return run_stream(model, durable, _source(), out, **fields)
     except KeyboardInterrupt:
         durable.save()
         typer.echo("Error: Interrupted. All that was decided is saved.", err=True)

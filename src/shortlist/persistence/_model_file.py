@@ -11,6 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from .._atomic import write_whole
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
@@ -99,7 +101,10 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
 
 def _twin(path: Path) -> Any:
     payload = _read(path, optional=_TWIN).get(_TWIN)
-    return None if payload is None else _load(payload, str(path))
+    twin = None if payload is None else _load(payload, str(path))
+    if twin is not None and not isinstance(twin, Pipeline):
+        raise ModelFileError(f"{path} is damaged: what it holds for comparison is no model.")
+    return twin
 
 
 def _load(payload: bytes, name: str) -> Any:

@@ -86,16 +86,15 @@ def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> 
 
 def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict[str, Any]]:
     """Place the rules that lie on another ranking or threshold, where they fit the chart."""
-    marks = {"Default threshold": "default", "SMOTE, default threshold": "smote"}
     return [
         {
-            "mark": marks[rule["rule"]],
+            "mark": rule["kind"],
             "name": rule["rule"],
             "x": frame.x(rule["flagged"]),
             "y": frame.y(rule["found"] / n_rare),
         }
         for rule in rules
-        if rule["rule"] in marks and rule["flagged"] <= frame.x_most
+        if rule["kind"] in ("default", "smote") and rule["flagged"] <= frame.x_most
     ]
 
 

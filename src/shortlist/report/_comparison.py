@@ -6,12 +6,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._labels import rare_share
 from .._sklearn import rare_scores
 from ..tables import RuleResult, TableModel
 from ..tables._measure import measure_random, measure_rule
 from ..tables._select import rank_rows
+from ..tables._smote import knows_capacity
 from ._cases import Cases
 
 __all__ = ["compare_rules"]
@@ -20,6 +22,10 @@ _NO_TWIN = (
     "Not available: the model file holds no SMOTE model. Install shortlist[smote] and fit again "
     "to compare."
 )
+_KNOWS_CAPACITY = (
+    "Not compared: this learner was trained for the capacity, and has a threshold of its own "
+    "instead of one that SMOTE would move."
+)
 
 
 def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
@@ -27,35 +33,39 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not to that in `fit`.
     """
-    capacity, share = model.classifier.capacity, rare_share(cases.is_rare)
-    room = capacity.max_flags(cases.is_rare.size, share)
+    share = rare_share(cases.is_rare)
+    room = model.classifier.capacity.max_flags(cases.is_rare.size, share)
+    inside = model.classifier.estimator_
+    aware = knows_capacity(inside)
+    default = "Its own threshold" if aware else "Default threshold"
+    flags = {
+        ("own", "This model, case by case"): cases.flagged,
+        ("list", f"This model, a list of {room:,}"): cases.first(room),
+        ("default", default): _predicted(inside, cases),
+    }
+    if model.twin is not None:
+        flags["smote", "SMOTE, default threshold"] = _predicted(model.twin, cases)
+        flags["smote list", f"SMOTE, a list of {room:,}"] = _listed(model, cases, room)
     rules = [
-        _measured(model, cases, "This model, case by case", cases.flagged),
-        _measured(model, cases, f"This model, a list of {room:,}", cases.first(room)),
-        _measured(
-            model, cases, "Default threshold", _predicted(model.classifier.estimator_, cases)
-        ),
-        *_smote(model, cases, room),
-        _random(model, cases),
+        {"kind": kind, **_measured(model, cases, name, flagged)}
+        for (kind, name), flagged in flags.items()
     ]
+    rules.append({"kind": "random", **_random(model, cases)})
     for rule in rules:
         rule["over_capacity"] = bool(rule["flagged"] > room)
-    return {"room": room, "rules": rules, "smote": None if model.twin is not None else _NO_TWIN}
+    missing = _KNOWS_CAPACITY if aware else _NO_TWIN
+    return {"room": room, "rules": rules, "smote": None if model.twin is not None else missing}
 
 
-def _smote(model: TableModel, cases: Cases, room: int) -> list[dict[str, Any]]:
-    if model.twin is None:
-        return []
+def _listed(model: TableModel, cases: Cases, room: int) -> NDArray[np.bool_]:
+    """Return the list that the twin's scores would make."""
     scores = np.asarray(rare_scores(model.twin, cases.X, rare_label=True), dtype=np.float64)
     listed = np.zeros(scores.size, dtype=bool)
     listed[rank_rows(model, cases.X, cases.ids, scores)[:room]] = True
-    return [
-        _measured(model, cases, "SMOTE, default threshold", _predicted(model.twin, cases)),
-        _measured(model, cases, f"SMOTE, a list of {room:,}", listed),
-    ]
+    return listed
 
 
-def _predicted(estimator: Any, cases: Cases) -> Any:
+def _predicted(estimator: Any, cases: Cases) -> NDArray[np.bool_]:
     return np.asarray(estimator.predict(cases.X), dtype=bool)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-__all__ = ["FACTOR", "smote_twin"]
+__all__ = ["FACTOR", "knows_capacity", "smote_twin"]
 
 #: Rare rows after oversampling, per rare row before: the factor of the paper.
 FACTOR = 4
@@ -26,8 +26,11 @@ def smote_twin(
 
     The rare rows are made four times as many (as far as there are fewer of them than of the
     others), by interpolation between prepared rows: scaled numbers and spread-out categories.
-    None without the extra `smote`.
+    None without the extra `smote`, and for learners that know the capacity: these have no default
+    threshold that more rare rows would move.
     """
+    if knows_capacity(pipeline):
+        return None
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError:
@@ -45,3 +48,8 @@ def smote_twin(
         prepared, labels = sampler.fit_resample(prepared, is_rare)
     twin = clone(learner).fit(prepared, labels)
     return Pipeline([("columns", columns), ("learner", twin)])
+
+
+def knows_capacity(pipeline: Pipeline) -> bool:
+    """Tell whether the learner inside was trained for a capacity."""
+    return hasattr(pipeline.named_steps["learner"], "capacity")
