@@ -196,12 +196,76 @@ def test_a_full_disk_tells_nothing(tmp_path, monkeypatch):
         assert controller.controller.remaining == 2
 
 
+def test_after_a_failed_write_nothing_more_is_decided(tmp_path, monkeypatch):
+    """Until the file is opened again, which counts what was told and drops what was cut off."""
+    write = os.write
+
+    def half(descriptor, data):
+        write(descriptor, data[:20])
+        raise OSError(28, "No space left on device")
+
+    with durable(tmp_path / "state") as controller:
+        controller.decide([high()])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", half)
+            with pytest.raises(OSError, match="No space"):
+                controller.decide([high()])
+        with pytest.raises(StateFileError, match="Open it again"):
+            controller.decide([high()])
+    with durable(tmp_path / "state") as controller:
+        assert controller.n_before == 1
+        assert controller.decide([high(), high(), high()]).flagged.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("scores", "options"),
+    [
+        ([1.0, np.nan], {}),
+        ([1.0, np.inf], {"ids": ["a", None]}),
+        ([[1.0]], {}),
+        ([1.0, 2.0], {"ids": ["a"]}),
+        ([1.0, 2.0], {"ids": [None, 1.5]}),
+        ([1.0, 2.0], {"at": [1.0, np.nan]}),
+    ],
+    ids=["NaN", "infinite", "table", "too few ids", "no id", "no moment"],
+)
+def test_bad_input_changes_nothing(tmp_path, scores, options):
+    """Neither in the controller nor in the file."""
+    with durable(tmp_path / "state") as controller:
+        before = controller.controller.state(), (tmp_path / "state").read_bytes()
+        with pytest.raises((TypeError, ValueError)):
+            controller.decide(scores, **options)
+        assert (controller.controller.state(), (tmp_path / "state").read_bytes()) == before
+        assert controller.decide([high()]).flagged.all()
+
+
+def test_a_period_needs_moments(tmp_path):
+    """Without one it says so, and decides with one."""
+
+    def make():
+        options = {"period": 60.0, "expected_arrivals": 5}
+        return BudgetController(Capacity.count(1), calibration_scores=np.arange(9.0), **options)
+
+    with DurableController(tmp_path / "state", make, identity={}) as controller:
+        with pytest.raises(ValueError, match="at is needed"):
+            controller.decide([high()])
+        assert controller.decide([high()], at=[3.0]).flagged.all()
+
+
+def test_no_items_are_no_decisions(tmp_path):
+    """And nothing to go wrong."""
+    with durable(tmp_path / "state") as controller:
+        assert controller.decide([]).flagged.size == 0
+        assert controller.decide([], ids=[]).flagged.size == 0
+
+
 def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
     """As after a change of version between a crash and the next start."""
     crashed_after(tmp_path / "state", 1)
     decide = _durable._decide
     with monkeypatch.context() as patch:
-        patch.setattr(_durable, "_decide", lambda c, s, *rest: decide(c, -s, *rest))
+        turned = lambda c, items: decide(c, items._replace(scores=-items.scores))  # noqa: E731
+        patch.setattr(_durable, "_decide", turned)
         with pytest.raises(StateFileError, match="decided otherwise"), durable(tmp_path / "state"):
             pass
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
 from ..exceptions import StateFileError
-from ..online import Controller, DecisionBatch
+from ..online import REASONS, Controller, DecisionBatch
+from ..online._answers import check_id
+from ..online._time import check_times
 from ._state_file import StateFile, locked
 
 __all__ = ["DurableController"]
@@ -74,8 +77,10 @@ class DurableController:
         sync: bool = True,
     ) -> None:
         self._file = StateFile(path, sync=sync)
-        self._make, self._identity, self._adopt = make, identity, adopt
+        self._make, self._adopt = make, adopt
+        self._identity = json.loads(json.dumps(identity))
         self._stack = contextlib.ExitStack()
+        self._failed = False
         self.n_before = 0
 
     def __enter__(self) -> Self:
@@ -93,7 +98,7 @@ class DurableController:
     ) -> None:
         with self._stack:
             # A tidy end leaves a whole state; after an error, what was appended counts.
-            if kind is None and self._file.n_appended:
+            if kind is None and self._file.n_appended and not self._failed:
                 with contextlib.suppress(OSError):
                     self.save()
             self._file.close()
@@ -125,19 +130,33 @@ class DurableController:
         -------
         DecisionBatch
         """
-        values = np.asarray(scores, dtype=np.float64)
-        decided = _decide(self._controller, values, at, ids)
-        self._file.append(
-            {
-                "scores": values.tolist(),
-                "at": None if at is None else at.tolist(),
-                "ids": None if ids is None or not any(id is not None for id in ids) else ids,
-                "flags": "".join("01"[flag] for flag in decided.flagged.tolist()),
-            }
-        )
+        items = _checked_items(scores, at, ids)
+        if items.at is None and self._controller._timed:
+            raise ValueError("at is needed: this controller keeps a number per period of time.")
+        if self._failed:
+            raise StateFileError(
+                f"{self._file.path} could not be written to before. Open it again: what was told "
+                "until then is kept."
+            )
+        self._failed = True  # until all of it is on the disk
+        decided = _decide(self._controller, items)
+        self._file.append(_record(items, decided))
         if self._file.n_appended > _COMPACT_AFTER:
             self.save()
+        self._failed = False
         return decided
+
+    def save(self) -> None:
+        """Put a whole state in place of all that was appended."""
+        self._file.replace(
+            {
+                "format": _FORMAT,
+                "version": _VERSION,
+                "shortlist": __version__,
+                "identity": self._identity,
+                "state": self._controller.state(),
+            }
+        )
 
     def _open(self) -> None:
         said = self._file.read()
@@ -147,8 +166,7 @@ class DurableController:
             return
         old = self._checked(said[0])
         self._controller = Controller.from_state(said[0]["state"])
-        for record in said[1:]:
-            self._replay(record)
+        self._replay(said[1:])
         self.n_before = self._controller._n_items
         if old != self._identity:
             self._take_over(old)
@@ -164,10 +182,12 @@ class DurableController:
             )
         return dict(head["identity"])
 
-    def _replay(self, record: dict[str, Any]) -> None:
-        at = None if record["at"] is None else np.array(record["at"], dtype=np.float64)
-        again = _decide(self._controller, np.array(record["scores"]), at, record["ids"])
-        if "".join("01"[flag] for flag in again.flagged.tolist()) != record["flags"]:
+    def _replay(self, records: list[dict[str, Any]]) -> None:
+        """Decide again, and all at once, what was decided after the state was saved."""
+        if not records:
+            return
+        again = _decide(self._controller, _items_of(records))
+        if _flags(again) != "".join(record["flags"] for record in records):
             raise StateFileError(
                 f"{self._file.path} was left by a version of shortlist that decided otherwise, so "
                 "that it cannot be gone on from safely. Use that version once, which leaves a "
@@ -184,35 +204,69 @@ class DurableController:
         self._adopt(self._controller, old)
         self.save()
 
-    def save(self) -> None:
-        """Put a whole state in place of all that was appended."""
-        self._file.replace(
-            {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "shortlist": __version__,
-                "identity": self._identity,
-                "state": self._controller.state(),
-            }
-        )
+
+class _Items(NamedTuple):
+    """Checked items: scores, moments if they matter, and an id or None for each."""
+
+    scores: NDArray[np.float64]
+    at: NDArray[np.float64] | None
+    ids: list[Any]
 
 
-def _decide(
-    controller: Controller,
-    scores: NDArray[np.float64],
-    at: NDArray[np.float64] | None,
-    ids: list[str | None] | None,
-) -> DecisionBatch:
+def _checked_items(scores: Any, at: Any, ids: Any) -> _Items:
+    """Check everything before anything is decided, so that an error changes nothing."""
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError("scores must be finite numbers in one dimension. Nothing was decided.")
+    names = [None] * values.size if ids is None else list(ids)
+    if len(names) != values.size:
+        raise ValueError(f"ids must be as many as scores, {values.size}; got {len(names)}.")
+    moments = None if at is None else check_times(at, values.size)
+    return _Items(values, moments, [None if id is None else check_id(id) for id in names])
+
+
+def _record(items: _Items, decided: DecisionBatch) -> dict[str, Any]:
+    return {
+        "scores": items.scores.tolist(),
+        "at": None if items.at is None else items.at.tolist(),
+        "ids": None if all(id is None for id in items.ids) else items.ids,
+        "flags": _flags(decided),
+    }
+
+
+def _items_of(records: list[dict[str, Any]]) -> _Items:
+    scores = np.array([score for record in records for score in record["scores"]])
+    timed = records[0]["at"] is not None
+    at = np.array([moment for record in records for moment in record["at"]]) if timed else None
+    ids = [id for r in records for id in (r["ids"] or [None] * len(r["scores"]))]
+    return _Items(scores, at, ids)
+
+
+def _decide(controller: Controller, items: _Items) -> DecisionBatch:
     """Decide in order, items with and without ids in turn: a controller takes all or none."""
-    named = np.array([id is not None for id in ids]) if ids is not None else np.zeros(scores.size)
-    borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), scores.size]
-    parts = []
-    for start, stop in pairwise(borders):
-        part = slice(start, stop)
-        moments = None if at is None else at[part]
-        names: Any = ids[part] if ids is not None and named[start] else None
-        parts.append(controller.decide_many(scores[part], at=moments, ids=names))
+    named = np.array([id is not None for id in items.ids], dtype=bool)
+    borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
+    parts = [_decide_part(controller, items, *part) for part in pairwise(borders)]
     return DecisionBatch(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> DecisionBatch:
+    part = slice(start, stop)
+    at = None if items.at is None else items.at[part]
+    if stop - start != 1:
+        ids: Any = items.ids[part] if stop > start and items.ids[start] is not None else None
+        return controller.decide_many(items.scores[part], at=at, ids=ids)
+    # One item by itself is quicker alone: a bundle looks at all ids that are remembered.
+    moment = None if at is None else float(at[0])
+    one = controller.decide(float(items.scores[start]), at=moment, id=items.ids[start])
+    code = REASONS.index(one.reason)
+    return DecisionBatch(
+        np.array([one.flag]), np.array([one.threshold]), np.array([code], dtype=np.int8)
+    )
+
+
+def _flags(decided: DecisionBatch) -> str:
+    return "".join("01"[flag] for flag in decided.flagged.tolist())
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
