@@ -56,7 +56,8 @@ def _chances(n_items: int, n_flagged: int, k: int, n_calibration: int) -> tuple[
 
     If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
     of n scores follows Beta(k + 1, n - k), and the flags among N cases a beta-binomial law: that
-    counts the luck of the calibration as well as that of these cases.
+    counts the luck of the calibration as well as that of these cases. (Where k was found by walking
+    the labels, for a confident multiple, this holds nearly.)
     """
     if k < 0 or k >= n_calibration:  # nothing or everything is flagged, surely
         return 1.0, 1.0

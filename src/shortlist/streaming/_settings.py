@@ -91,8 +91,9 @@ class StreamSettings:
         per_period = capacity.kind == "count" and capacity.per is None
         if per_period != (self.period is not None):
             raise CapacityError(
-                "A number of flags and a period belong together: 50 flags a day are --count 50 "
-                "--period day. A share is --fraction 0.01, or --capacity 600 --per 10000."
+                f"A number of flags and a period belong together; got {capacity!r} and "
+                f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
+                "period=86_400 (--count 50 --period day); a share has no period."
             )
 
     def to_json(self) -> dict[str, Any]:
