@@ -33,7 +33,17 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 demo: $(VENV)/.installed-base  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
 
-test: lint  ## lint, doctests, README and all tests
+# Reports are tested in a browser. Debian's is installed where it is missing and can be; otherwise
+# these tests are skipped, and say why.
+CHROMIUM_IS_THERE = command -v chromium > /dev/null || command -v chromium-browser > /dev/null
+INSTALL_CHROMIUM  = timeout 600 sh -c 'apt-get update -qq; \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium'
+$(VENV)/.chromium: | $(BIN)/python
+	@$(CHROMIUM_IS_THERE) || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
+	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
+
+test: lint $(VENV)/.chromium  ## lint, doctests, README and all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types

@@ -1,8 +1,10 @@
-"""`shortlist flag`: rows per second, peak memory, and what it adds to the model's own `predict`."""
+"""`shortlist flag` and `stream`: rows per second, memory, and what they add to `predict`."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,8 @@ import pyarrow.parquet
 from _measure import seconds, table
 from shortlist import Capacity
 from shortlist.persistence import load_model, save_model
-from shortlist.tables import fit_table
+from shortlist.streaming import DurableController, StreamSettings, make_controller, run_stream
+from shortlist.tables import TableModel, fit_table
 
 _CHUNK = 10**6
 _NUMBERS = 8
@@ -61,9 +64,16 @@ def main(largest: int = 10**6, learner: str = "logistic") -> str:
                     ]
                 )
             n *= 10
-    return table(
-        ["format", "rows", "file, MB", "rows per second", "time / predict", "peak memory, MB"], rows
-    )
+        streamed = _stream_table(model, Path(folder))
+    headings = [
+        "format",
+        "rows",
+        "file, MB",
+        "rows per second",
+        "time / predict",
+        "peak memory, MB",
+    ]
+    return f"{table(headings, rows)}\n\n{streamed}"
 
 
 def _frame(n: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -124,6 +134,51 @@ def _predict_seconds(model: Path, n: int) -> float:
         pa.Table.from_pandas(_frame(n, np.random.default_rng(1)), preserve_index=False)
     ).X
     return seconds(lambda: loaded.classifier.estimator_.predict(X), repeats=3)
+
+
+def _stream_table(model: Path, folder: Path) -> str:
+    """Stream lines that stand ready in a file, saved together or one by one, with and without sync.
+
+    The peer is the model's own `predict` on bundles of the same size.
+    """
+    loaded, rows = load_model(model), []
+    settings = StreamSettings("budget", Capacity.count(100), period=3_600.0).resolved(loaded)
+    for batch, n in ((1_024, 8 * 1_024), (32, 1_024), (1, 200)):
+        frame = _frame(n, np.random.default_rng(1))
+        records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        lines = folder / "lines.jsonl"
+        lines.write_text("".join(json.dumps(r | {"at": i}) + "\n" for i, r in enumerate(records)))
+        predict = n / batch * _predict_seconds(model, batch)
+        for sync in (True, False):
+            elapsed = min(
+                _stream_seconds(loaded, settings, lines, folder, batch=batch, sync=sync)
+                for _ in range(3)
+            )
+            rate, ratio = f"{n / elapsed:,.0f}", f"{elapsed / predict:.1f}"
+            rows.append([f"{batch:,}", "each commit" if sync else "never", rate, ratio])
+    return table(["lines per commit", "fsync", "lines per second", "time / predict"], rows)
+
+
+def _stream_seconds(
+    model: TableModel,
+    settings: StreamSettings,
+    lines: Path,
+    folder: Path,
+    *,
+    batch: int,
+    sync: bool,
+) -> float:
+    state, source = folder / "state", os.open(lines, os.O_RDONLY)
+    state.unlink(missing_ok=True)
+    durable = DurableController(
+        state, lambda: make_controller(model, settings), identity={}, sync=sync
+    )
+    with durable, (folder / "out.jsonl").open("wb") as out:
+        start = time.perf_counter()
+        run_stream(model, durable, source, out, batch=batch)
+        elapsed = time.perf_counter() - start
+    os.close(source)
+    return elapsed
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ ROWS = [
     {"learners"},
     {"aware"},
     {"datasets", "plots", "tables"},
-    {"experiments", "persistence"},
+    {"experiments", "persistence", "report", "streaming"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
@@ -87,6 +87,8 @@ PUBLIC = {
         "shortlist.online.checks",
         "shortlist.persistence",
         "shortlist.plots",
+        "shortlist.report",
+        "shortlist.streaming",
         "shortlist.tables",
         "shortlist.theory",
         "shortlist.thresholds",

@@ -6,7 +6,8 @@
     ├── CapacityError                    a capacity that cannot be kept or understood
     │   └── CapacityTypeError            ... because it is not a number at all (a TypeError too)
     ├── TableError                       a table that cannot be read, or does not fit its model
-    └── ModelFileError                   a file that is not a model, or not one for this version
+    ├── ModelFileError                   a file that is not a model, or not one for this version
+    └── StateFileError                   a saved state that is damaged, in use, or of another stream
     UserWarning
     └── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
 """
@@ -16,6 +17,7 @@ __all__ = [
     "CapacityTypeError",
     "InsufficientCalibrationWarning",
     "ModelFileError",
+    "StateFileError",
     "TableError",
 ]
 
@@ -34,6 +36,10 @@ class TableError(ValueError):
 
 class ModelFileError(ValueError):
     """A file is not a model of shortlist, is damaged, or was written by another version."""
+
+
+class StateFileError(ValueError):
+    """The saved state of a stream is damaged, in use, or belongs to another stream."""
 
 
 class InsufficientCalibrationWarning(UserWarning):

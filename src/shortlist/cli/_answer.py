@@ -22,7 +22,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["answering", "interval", "percent", "print_json", "progress_bar"]
+__all__ = [
+    "INTERRUPTED",
+    "answering",
+    "as_json_text",
+    "interval",
+    "percent",
+    "print_json",
+    "progress_bar",
+]
 
 USER_ERROR = 2
 SYSTEM_ERROR = 3
@@ -84,7 +92,12 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 def print_json(content: Any) -> None:
     """Print one JSON object; what is not a number becomes null."""
-    typer.echo(json.dumps(_plain(content), allow_nan=False))
+    typer.echo(as_json_text(content))
+
+
+def as_json_text(content: Any) -> str:
+    """Write one JSON object; what is not a number becomes null."""
+    return json.dumps(_plain(content), allow_nan=False)
 
 
 def _plain(content: Any) -> Any:

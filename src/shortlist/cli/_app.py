@@ -10,8 +10,10 @@ from ._evaluate import evaluate
 from ._fit import fit
 from ._flag import flag
 from ._plan import plan
+from ._report import report
 from ._reproduce import reproduce
 from ._select import select
+from ._stream import stream
 
 app = typer.Typer(
     name="shortlist",
@@ -19,7 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
 )
-for command in (fit, select, flag, evaluate, plan, demo, reproduce):
+for command in (fit, select, flag, evaluate, plan, report, stream, demo, reproduce):
     app.command()(command)
 
 

@@ -50,6 +50,10 @@ def fit(
     id: Annotated[
         str | None, typer.Option("--id", help="The column that names a case; never learned from.")
     ] = None,
+    smote: Annotated[
+        bool,
+        typer.Option(help="Also train the learner on SMOTE's rows, for comparison in reports."),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a labelled table, and say what the capacity finds with it."""
@@ -67,6 +71,7 @@ def fit(
             id=id,
             learner=learner,
             guarantee=guarantee,
+            smote=smote,
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)

@@ -11,9 +11,9 @@ import sklearn
 from .. import __version__
 from ..capacity import Capacity
 from ..exceptions import ModelFileError
-from ..tables import TableModel, TableSchema
+from ..tables import ModelCard, TableModel, TableSchema
 
-__all__ = ["FORMAT_VERSION", "check_versions", "make_manifest", "parts_of"]
+__all__ = ["FORMAT_VERSION", "card_of", "check_versions", "make_manifest", "parts_of"]
 
 #: Rises when a reader of this version could misread a file of that version.
 FORMAT_VERSION = 1
@@ -37,6 +37,7 @@ def make_manifest(model: TableModel) -> bytes:
         "n_calibration": classifier.calibration_.n_calibration,
         "schema": model.schema.to_json(),
         "reference": {name: _or_none(value) for name, value in model.reference.items()},
+        "card": None if model.card is None else model.card.to_json(),
     }
     return json.dumps(content, indent=1, allow_nan=False).encode()
 
@@ -83,6 +84,15 @@ def parts_of(content: dict[str, Any], name: str) -> tuple[TableSchema, dict[str,
     except (KeyError, TypeError):
         raise ModelFileError(f"{name} is damaged: its schema cannot be read.") from None
     return schema, reference, str(content["learner"])
+
+
+def card_of(content: dict[str, Any], name: str) -> ModelCard | None:
+    """Return the model card of a checked manifest; files of older versions have none."""
+    card = content.get("card")
+    try:
+        return None if card is None else ModelCard.from_json(card)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ModelFileError(f"{name} is damaged: its model card cannot be read.") from None
 
 
 def _capacity_to_json(capacity: Capacity) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from .._atomic import write_whole
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
 from ..tables import TableModel
 from ._extra import skops
-from ._manifest import check_versions, make_manifest, parts_of
+from ._manifest import card_of, check_versions, make_manifest, parts_of
 
 __all__ = ["TRUSTED", "describe_model", "load_model", "save_model"]
 
@@ -40,35 +42,47 @@ TRUSTED = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
 )
-_MANIFEST, _MODEL = "manifest.json", "model.skops"
+_MANIFEST, _MODEL, _TWIN = "manifest.json", "model.skops", "twin.skops"
 
 
 def save_model(model: TableModel, path: Path) -> None:
     """Write a model to a file: whole, or not at all."""
-    manifest, payload = make_manifest(model), skops.dumps(model.classifier)
+    parts = {_MANIFEST: make_manifest(model), _MODEL: skops.dumps(model.classifier)}
+    if model.twin is not None:
+        parts[_TWIN] = skops.dumps(model.twin)
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_MANIFEST, manifest)
-        archive.writestr(_MODEL, payload)
+        for name, content in parts.items():
+            archive.writestr(name, content)
 
 
-def load_model(path: Path) -> TableModel:
-    """Read a model from a file, without executing anything that the file brings along."""
-    manifest, payload = _read(path, with_model=True)
-    content = check_versions(manifest, str(path))
+def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
+    """Read a model from a file, without executing anything that the file brings along.
+
+    What was trained for comparison only, and takes as long to read, comes `with_twin`.
+    """
+    parts = _read(path, _MANIFEST, _MODEL)
+    content = check_versions(parts[_MANIFEST], str(path))
     schema, reference, learner = parts_of(content, str(path))
-    return TableModel(_classifier(payload, str(path)), schema, reference, learner)
+    return TableModel(
+        _classifier(parts[_MODEL], str(path)),
+        schema,
+        reference,
+        learner,
+        card=card_of(content, str(path)),
+        twin=_twin(path) if with_twin else None,
+    )
 
 
 def describe_model(path: Path) -> dict[str, Any]:
     """Return what a model file says about itself, without loading the model."""
-    manifest, _ = _read(path, with_model=False)
-    return check_versions(manifest, str(path))
+    return check_versions(_read(path, _MANIFEST)[_MANIFEST], str(path))
 
 
-def _read(path: Path, *, with_model: bool) -> tuple[bytes, bytes]:
+def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.read(_MANIFEST), archive.read(_MODEL) if with_model else b""
+            there = [optional] if optional in archive.namelist() else []
+            return {name: archive.read(name) for name in (*names, *there)}
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file {path}. Check the path.") from None
     except IsADirectoryError:
@@ -80,6 +94,21 @@ def _read(path: Path, *, with_model: bool) -> tuple[bytes, bytes]:
 
 
 def _classifier(payload: bytes, name: str) -> CapacityClassifier:
+    classifier = _load(payload, name)
+    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "calibrations_"):
+        raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
+    return classifier
+
+
+def _twin(path: Path) -> Any:
+    payload = _read(path, optional=_TWIN).get(_TWIN)
+    twin = None if payload is None else _load(payload, str(path))
+    if twin is not None and not isinstance(twin, Pipeline):
+        raise ModelFileError(f"{path} is damaged: what it holds for comparison is no model.")
+    return twin
+
+
+def _load(payload: bytes, name: str) -> Any:
     try:
         foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(TRUSTED))
         if foreign:
@@ -87,11 +116,8 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
                 f"{name} holds types that a model of shortlist does not need "
                 f"({', '.join(foreign[:3])}), and was not loaded. Use files you made yourself."
             )
-        classifier = skops.loads(payload, trusted=list(TRUSTED))
+        return skops.loads(payload, trusted=list(TRUSTED))
     except ModelFileError:
         raise
     except Exception as error:  # a damaged payload can fail anywhere inside skops
         raise ModelFileError(f"{name} is damaged: {type(error).__name__} in its model.") from None
-    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "calibrations_"):
-        raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
-    return classifier

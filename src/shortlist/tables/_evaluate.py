@@ -19,7 +19,14 @@ from ._model import TableModel
 from ._read import open_source
 from ._schema import all_rows
 
-__all__ = ["CurvePoint", "Evaluation", "evaluate_table", "labelled_curve", "points_at"]
+__all__ = [
+    "CurvePoint",
+    "Evaluation",
+    "check_labels",
+    "evaluate_table",
+    "labelled_curve",
+    "points_at",
+]
 
 _MOST_POINTS = 100
 
@@ -63,7 +70,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     target = model.schema.target if target is None else target
     with open_source(path) as source:
         rows = all_rows(model.schema, source, target=target)
-    is_rare = _checked(rows.is_rare, model, target)
+    is_rare = check_labels(rows.is_rare, model, target)
     classifier, capacity = model.classifier, model.classifier.capacity
     decided = classifier._decide(rows.X, rows.ids)
     default = np.asarray(classifier.estimator_.predict(rows.X), dtype=bool)
@@ -86,7 +93,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
 
 def labelled_curve(model: TableModel, rows: Any, target: str) -> CapacityCurve:
     """Return what every capacity would find on labelled rows."""
-    is_rare = _checked(rows.is_rare, model, target)
+    is_rare = check_labels(rows.is_rare, model, target)
     scores = model.classifier.score_samples(rows.X)
     return capacity_curve(is_rare, scores, rare_label=True)
 
@@ -115,7 +122,8 @@ def _spread(n_items: int) -> list[Capacity]:
     return [Capacity.count(count) for count in np.unique(spread.round().astype(int)).tolist()]
 
 
-def _checked(is_rare: NDArray[np.bool_] | None, model: TableModel, target: str) -> Any:
+def check_labels(is_rare: NDArray[np.bool_] | None, model: TableModel, target: str) -> Any:
+    """Return labels with which something can be found, or complain."""
     if is_rare is None or not is_rare.any():
         raise TableError(
             f"The column {target!r} has no row with the rare label {model.schema.rare_label!r}, so "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,13 @@ from ..exceptions import TableError
 from ..metrics import capacity_scorer
 from ..thresholds._calibrate import check_guarantee
 from ._candidates import candidate_models
+from ._card import ModelCard, now, versions_in_use
 from ._measure import RuleResult, measure_random, measure_rule
 from ._model import TableModel
+from ._profile import column_profiles
 from ._read import open_source
 from ._schema import Rows, TableSchema, infer_schema, reference_values
+from ._smote import smote_twin
 
 __all__ = ["Candidate", "FitResult", "fit_table"]
 
@@ -70,6 +73,7 @@ def fit_table(
     id: str | None = None,
     learner: str = "auto",
     guarantee: str = "expected",
+    smote: bool = True,
     random_state: int = 0,
     on_progress: Progress = lambda step, done, total: None,
 ) -> FitResult:
@@ -77,7 +81,9 @@ def fit_table(
 
     A fifth of the rows is kept aside to measure the finished model, a fifth sets its threshold,
     and the rest trains it; all parts have the same share of rare cases. The learner is chosen by
-    its cross-validated detection at the capacity, within the training rows alone.
+    its cross-validated detection at the capacity, within the training rows alone. With `smote`,
+    the same learner is also trained on SMOTE's rows, to be compared with in reports; this needs
+    the extra `smote`, and is left out without it.
     """
     check_guarantee(guarantee, capacity)
     with open_source(path) as source:
@@ -105,11 +111,15 @@ def fit_table(
         ties="hash",
         random_state=random_state,
     ).fit(rows.X.iloc[calibration], _labels(rows)[calibration], ids=_some(rows.ids, calibration))
-    model = TableModel(classifier, schema, reference_values(X_train, schema), name)
+    on_progress("fitting for comparison", 0, 1)
+    twin = smote_twin(pipeline, X_train, y_train, random_state=random_state) if smote else None
+    model = TableModel(classifier, schema, reference_values(X_train, schema), name, twin=twin)
+    measured = _measure(model, _take(rows, test))
+    card = _card(rows, schema, (train, calibration, test), measured)
     return FitResult(
-        model,
+        replace(model, card=card),
         tried,
-        _measure(model, _take(rows, test)),
+        measured,
         train.size,
         calibration.size,
         test.size,
@@ -184,9 +194,30 @@ def _measure(model: TableModel, test: Rows) -> list[RuleResult]:
         "this model, as a list": classifier.select(test.X, ids=test.ids),
         "default threshold": np.asarray(classifier.estimator_.predict(test.X), dtype=bool),
     }
+    if model.twin is not None:
+        rules["SMOTE, default threshold"] = np.asarray(model.twin.predict(test.X), dtype=bool)
     capacity = classifier.capacity
     measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
     return [*measured, measure_random(is_rare, capacity)]
+
+
+def _card(
+    rows: Rows, schema: TableSchema, parts: tuple[Any, Any, Any], measured: list[RuleResult]
+) -> ModelCard:
+    train, calibration, test = parts
+    is_rare = _labels(rows)
+    return ModelCard(
+        fitted_at=now(),
+        versions=versions_in_use(),
+        n_rows=is_rare.size,
+        n_rare=int(is_rare.sum()),
+        n_train=train.size,
+        n_calibration=calibration.size,
+        n_test=test.size,
+        n_test_rare=int(is_rare[test].sum()),
+        rules=tuple(measured),
+        profiles=column_profiles(rows.X.iloc[calibration], schema),
+    )
 
 
 def _labels(rows: Rows) -> NDArray[np.bool_]:

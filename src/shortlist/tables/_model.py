@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..classifier import CapacityClassifier
+from ._card import ModelCard
 from ._schema import TableSchema
 
 __all__ = ["TableModel"]
@@ -26,9 +27,15 @@ class TableModel:
         category. Reasons for a score are told against it.
     learner : str
         Name of the learner inside.
+    card : ModelCard or None
+        Where the model comes from; None in model files of older versions.
+    twin : fitted pipeline or None
+        The same learner trained on SMOTE's rows, for comparison in reports.
     """
 
     classifier: CapacityClassifier
     schema: TableSchema
     reference: dict[str, Any]
     learner: str
+    card: ModelCard | None = None
+    twin: Any = None

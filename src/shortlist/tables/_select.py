@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._hashing import hash_ids, hash_rows
-from .._ranking import TieKeys, rank
+from .._ranking import rank
 from .._steady import lift
 from .._validation import check_seed
 from ..capacity import Capacity
@@ -19,7 +19,7 @@ from ._model import TableModel
 from ._read import open_source
 from ._schema import all_rows
 
-__all__ = ["Reason", "SelectedRow", "select_rows"]
+__all__ = ["Reason", "SelectedRow", "rank_rows", "select_rows"]
 
 _MOST_REASONS = 3
 _SLIGHTEST = 0.01  # of the largest effect in the row; what is slighter is no reason
@@ -63,7 +63,7 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
     scores = np.asarray(classifier.score_samples(X), dtype=np.float64)
     probabilities = _probabilities(model, X)
     reasons = _reasons(model, X, scores)
-    ranked, _ = rank(lift(scores), _tie_keys(model, X, ids))
+    ranked = rank_rows(model, X, ids, scores)
     return [
         SelectedRow(
             rank=place + 1,
@@ -77,11 +77,13 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
     ]
 
 
-def _tie_keys(model: TableModel, X: Any, ids: NDArray[Any] | None) -> TieKeys:
-    """Return the keys by which the classifier itself chooses among equal scores."""
+def rank_rows(
+    model: TableModel, X: Any, ids: NDArray[Any] | None, scores: NDArray[np.floating]
+) -> NDArray[np.intp]:
+    """Return positions, the most suspicious first, as the classifier itself breaks ties."""
     seed = check_seed(model.classifier.random_state)
     keys = hash_rows(X, seed=seed) if ids is None else hash_ids(ids, seed=seed)
-    return lambda tied: keys[tied]
+    return rank(lift(scores), lambda tied: keys[tied])[0]
 
 
 def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:

@@ -1,0 +1,55 @@
+"""`shortlist report`: one page about a model and what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._atomic import check_writable, write_whole
+from ._answer import answering, percent, print_json
+from ._options import AsJson, Data, Model
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+@answering
+def report(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page (.html).")],
+    target: Annotated[
+        str | None, typer.Option(help="The column with the labels; as in fit when absent.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a page: was the promise kept, what does each capacity find, what has moved."""
+    check_writable(out)  # before the work, not after it
+    from ..persistence import load_model
+    from ..report import make_report, render_report
+
+    with _waiting("Scoring and comparing ..."):
+        summary = make_report(load_model(model, with_twin=True), data, target=target)
+        page = render_report(summary)
+    with write_whole(out) as file:
+        file.write(page.encode("utf-8"))
+    if as_json:
+        print_json({"out": str(out), **summary})
+    else:
+        _print(summary, out)
+
+
+def _waiting(what: str) -> Status:
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
+
+
+def _print(summary: dict[str, Any], out: Path) -> None:
+    promise, own = summary["promise"], summary["comparison"]["rules"][0]
+    flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
+    found = f"{own['found']:,} rare cases found (M {percent(own['detection'])})"
+    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}; {found}.")
+    typer.echo(f"Report: {out}")

@@ -1,0 +1,9 @@
+"""One page about a model and what it did: a summary first, then the page made from it.
+
+Needs the extra `cli` (pandas, pyarrow and jinja2).
+"""
+
+from ._page import render_report
+from ._summary import make_report
+
+__all__ = ["make_report", "render_report"]

@@ -1,0 +1,170 @@
+"""Where things stand in a chart: scales, paths and ticks, for the template to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._words import number
+
+__all__ = ["Frame", "detection_chart", "interval_chart", "score_chart"]
+
+_MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
+_STEPS = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A chart of some size, with the ranges of its axes: (0, 0) to (`x_most`, `y_most`)."""
+
+    width: float
+    height: float
+    x_most: float
+    y_most: float
+
+    @property
+    def left(self) -> float:
+        """Where the plot begins."""
+        return _MARGINS["left"]
+
+    @property
+    def right(self) -> float:
+        """Where the plot ends."""
+        return self.width - _MARGINS["right"]
+
+    @property
+    def top(self) -> float:
+        """The upper end of the plot."""
+        return _MARGINS["top"]
+
+    @property
+    def bottom(self) -> float:
+        """The lower end of the plot."""
+        return self.height - _MARGINS["bottom"]
+
+    def x(self, value: float) -> float:
+        """Place a value on the horizontal axis."""
+        return round(self.left + (self.right - self.left) * value / self.x_most, 2)
+
+    def y(self, value: float) -> float:
+        """Place a value on the vertical axis."""
+        return round(self.bottom - (self.bottom - self.top) * value / self.y_most, 2)
+
+    def path(self, xs: Any, ys: Any) -> str:
+        """Join points by lines."""
+        points = (f"{self.x(x)} {self.y(y)}" for x, y in zip(xs, ys, strict=True))
+        return "M" + "L".join(points)
+
+    def area(self, xs: Any, low: Any, high: Any) -> str:
+        """Fill what lies between two lines."""
+        return self.path([*xs, *reversed(xs)], [*high, *reversed(low)]) + "Z"
+
+
+def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out detection against flags, with the band, chance, and the best that is possible."""
+    cuts, data, promise = summary["cuts"], summary["data"], summary["promise"]
+    flags, most = cuts["flags"], cuts["flags"][-1]
+    frame = Frame(width, height, max(most, 1), 1.0)
+    full = min(data["n_rare"], most)
+    now = flags.index(promise["n_flagged"])
+    return {
+        "frame": frame,
+        "curve": frame.path(flags, cuts["detection"]),
+        "band": frame.area(flags, cuts["detection_low"], cuts["detection_high"]),
+        "chance": frame.path([0, most], [0, most / data["n_items"]]),
+        "best": frame.path([0, full, most], [0, full / data["n_rare"], full / data["n_rare"]]),
+        "capacity_x": frame.x(min(promise["room"], most)),
+        "cut_x": frame.x(flags[now]),
+        "cut_y": frame.y(cuts["detection"][now]),
+        "x_ticks": [(frame.x(tick), number(tick)) for tick in _round_ticks(most, width)],
+        "y_ticks": [(frame.y(tick), _share(tick)) for tick in (0.25, 0.5, 0.75, 1)],
+        "others": _others(summary["comparison"]["rules"], frame, data["n_rare"]),
+    }
+
+
+def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict[str, Any]]:
+    """Place the rules that lie on another ranking or threshold, where they fit the chart."""
+    return [
+        {
+            "mark": rule["kind"],
+            "name": rule["rule"],
+            "x": frame.x(rule["flagged"]),
+            "y": frame.y(rule["found"] / n_rare),
+        }
+        for rule in rules
+        if rule["kind"] in ("default", "smote") and rule["flagged"] <= frame.x_most
+    ]
+
+
+def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out the two histograms, each within its class."""
+    rare, common = scores["share_of_rare"], scores["share_of_common"]
+    n_bins, highest = len(rare), max(*rare, *common)
+    frame = Frame(width, height, n_bins, highest * 1.05)
+    write = _share if scores["scale"] == "log-odds" else number
+    place = scores["threshold_place"]
+    return {
+        "frame": frame,
+        "rare": _steps(frame, rare),
+        "common": _steps(frame, common),
+        "threshold_x": None if place is None else frame.x(place * n_bins),
+        "x_ticks": [(frame.x(place * n_bins), write(value)) for place, value in scores["ticks"]],
+        "y_ticks": [(frame.y(tick), _share(tick)) for tick in _share_ticks(highest, 4)],
+    }
+
+
+def _steps(frame: Frame, shares: list[float]) -> str:
+    xs = np.repeat(np.arange(len(shares) + 1), 2)
+    ys = [0, *np.repeat(shares, 2).tolist(), 0]
+    return frame.path(xs.tolist(), ys) + "Z"
+
+
+def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out two intervals of the flag rate under one another, beside the capacity."""
+    promise, calibration = summary["promise"], summary["calibration"]
+    ends = [promise["flag_rate_interval"], calibration["interval"]]
+    capacity = promise["capacity_fraction"]
+    most = 1.15 * max(capacity, *(end for each in ends for end in each if end is not None), 1e-6)
+    frame = Frame(width, height, min(most, 1.0), 1.0)
+    return {
+        "frame": frame,
+        "capacity_x": frame.x(capacity),
+        "rows": [
+            {
+                "name": "Expected from calibration",
+                "low": frame.x(calibration["interval"][0]),
+                "high": frame.x(calibration["interval"][1]),
+                "at": None,
+            },
+            {
+                "name": "Seen in these cases",
+                "low": frame.x(promise["flag_rate_interval"][0]),
+                "high": frame.x(promise["flag_rate_interval"][1]),
+                "at": frame.x(promise["flag_rate"]),
+            },
+        ],
+        "x_ticks": [
+            (frame.x(tick), _share(tick))
+            for tick in _share_ticks(frame.x_most, 8 if width > 500 else 4)
+        ],
+    }
+
+
+def _share(tick: float) -> str:
+    return f"{100 * tick:.6g}\u00a0%"
+
+
+def _round_ticks(most: float, width: float) -> list[int]:
+    wanted = max(most / (4 if width < 500 else 8), 1)
+    size = 10 ** int(np.floor(np.log10(wanted)))
+    step = next(digit * size for digit in _STEPS if digit * size >= wanted)
+    return list(range(0, int(most) + 1, int(step)))
+
+
+def _share_ticks(most: float, count: int) -> list[float]:
+    wanted = most / count
+    size = 10.0 ** np.floor(np.log10(wanted))
+    step = next(digit * size for digit in _STEPS if digit * size >= wanted)
+    return [float(tick) for tick in np.arange(step, most + step / 1e6, step)]

@@ -1,0 +1,129 @@
+"""From the summary to one self-contained page; the only place that imports jinja2."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from typing import Any
+
+from ._charts import detection_chart, interval_chart, score_chart
+from ._cuts import NEAR
+from ._words import number, percent
+
+__all__ = ["render_report"]
+
+_TABLE_LINES = 24
+# Two layouts of each chart, since text in a drawing shrinks with it.
+_WIDE, _NARROW = {"width": 760, "height": 360}, {"width": 360, "height": 300}
+# Inside a script, "</script>" or "<!--" in somebody's data must not end it.
+_ESCAPED: dict[str, str | int | None] = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+
+
+def render_report(summary: dict[str, Any]) -> str:
+    """Return a page of HTML, complete in itself: it loads nothing and runs only its own script.
+
+    Parameters
+    ----------
+    summary : dict
+        What :func:`make_report` returned, also after a way through JSON.
+
+    Returns
+    -------
+    str
+        HTML. All that comes from the data is escaped.
+    """
+    script = _file("page.js")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            report=summary,
+            style=_file("page.css"),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            numbers=_as_script(summary),
+            charts=[
+                {"name": name, **detection_chart(summary, **size)}
+                for name, size in (("wide", _WIDE), ("narrow", _NARROW))
+            ],
+            score_charts=[
+                {"name": name, **score_chart(summary["scores"], **size)}
+                for name, size in (
+                    ("wide", _WIDE | {"height": 240}),
+                    ("narrow", _NARROW | {"height": 220}),
+                )
+            ],
+            interval_charts=[
+                {"name": name, **interval_chart(summary, width=size["width"], height=150)}
+                for name, size in (("wide", _WIDE), ("narrow", _NARROW))
+            ],
+            start=summary["cuts"]["flags"].index(summary["promise"]["n_flagged"]),
+            lines=_lines(summary),
+            near=_near(summary),
+        )
+    )
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "Reports need jinja2, which is not installed. "
+            "Install it with: pip install 'shortlist[cli]'"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("shortlist.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "number": number, "between": _between}
+    return environment
+
+
+def _file(name: str) -> str:
+    return resources.files("shortlist.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _as_script(summary: dict[str, Any]) -> str:
+    text = json.dumps(summary, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(str.maketrans(_ESCAPED))
+
+
+def _between(interval: Any) -> str:
+    return "–" if interval is None else f"{percent(interval[0])} to {percent(interval[1])}"
+
+
+def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return some lines of the curve for its table: evenly spread, with the rule and the room."""
+    cuts, promise = summary["cuts"], summary["promise"]
+    n_cuts = len(cuts["flags"])
+    chosen = set(range(0, n_cuts, max(1, n_cuts // _TABLE_LINES))) | {n_cuts - 1}
+    marks = {promise["room"]: "capacity", promise["n_flagged"]: "rule in use"}
+    chosen |= {place for place, flags in enumerate(cuts["flags"]) if flags in marks}
+    return [
+        {name: column[place] for name, column in cuts.items()}
+        | {"mark": marks.get(cuts["flags"][place], "")}
+        for place in sorted(chosen)
+    ]
+
+
+def _near(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return who stands on either side of the rule in use, for readers without scripts."""
+    cases, cut = summary["cases"], summary["promise"]["n_flagged"]
+    listed = [dict(zip(cases, each, strict=True)) for each in zip(*cases.values(), strict=True)]
+    above = [case for case in listed if case["rank"] <= cut]
+    return {
+        "above": list(reversed(above))[:NEAR],
+        "below": [case for case in listed if case["rank"] > cut][:NEAR],
+    }

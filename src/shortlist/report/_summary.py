@@ -1,0 +1,121 @@
+"""Every number of a report, as one plain dict."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..tables import TableModel
+from ..tables._card import now
+from ._cases import Cases, read_cases
+from ._comparison import compare_rules
+from ._cuts import cut_table, neighbours, spread_cuts
+from ._distribution import score_distribution
+from ._drift import measure_drift
+from ._promise import judge_promise
+from ._words import capacity_in_words
+
+__all__ = ["make_report"]
+
+
+def make_report(model: TableModel, path: Path, *, target: str | None = None) -> dict[str, Any]:
+    """Summarise what a model promised, and what it did on labelled cases that it has not seen.
+
+    Parameters
+    ----------
+    model : TableModel
+        Loaded with its twin, if the report is to compare with SMOTE.
+    path : Path
+        A table with labels.
+    target : str, default=None
+        The column with the labels; None takes the one the model was fitted with.
+
+    Returns
+    -------
+    dict
+        Plain JSON: texts, numbers, lists; what is not a number is None.
+    """
+    target = model.schema.target if target is None else target
+    cases = read_cases(model, path, target)
+    promise = judge_promise(model, cases.is_rare.size, cases.n_flagged)
+    cuts = spread_cuts(cases.is_rare.size, room=promise["room"], n_flagged=cases.n_flagged)
+    return plain(
+        {
+            "format": "shortlist report",
+            "version": 1,
+            "made_at": now(),
+            "shortlist_version": __version__,
+            "data": _data(model, cases, path, target),
+            "promise": promise,
+            "comparison": compare_rules(model, cases),
+            "cuts": cut_table(cases, cuts),
+            "cases": neighbours(cases, cuts),
+            "scores": score_distribution(
+                cases.scores, cases.is_rare, threshold=model.classifier.threshold_
+            ),
+            "calibration": _calibration(model),
+            "drift": measure_drift(model, cases),
+            "card": _card(model),
+        }
+    )
+
+
+def _data(model: TableModel, cases: Cases, path: Path, target: str) -> dict[str, Any]:
+    n_items, n_rare = cases.is_rare.size, int(cases.is_rare.sum())
+    return {
+        "name": "standard input" if str(path) == "-" else path.name,
+        "n_items": n_items,
+        "n_rare": n_rare,
+        "prevalence": n_rare / n_items,
+        "target": target,
+        "rare_label": model.schema.rare_label,
+        "id": model.schema.id,
+        "n_columns": len(model.schema.features),
+    }
+
+
+def _calibration(model: TableModel) -> dict[str, Any]:
+    calibration = model.classifier.calibration_
+    return {
+        "n": calibration.n_calibration,
+        "n_above": max(calibration.k, 0),
+        "flagged_fraction": calibration.flagged_fraction,
+        "interval": calibration.interval,
+        "threshold": calibration.value,
+        "guarantee": calibration.guarantee,
+        "confidence": calibration.confidence,
+        "ties": calibration.ties,
+        "capacity_fraction": calibration.capacity_fraction,
+    }
+
+
+def _card(model: TableModel) -> dict[str, Any]:
+    schema, card = model.schema, model.card
+    return {
+        "learner": model.learner,
+        "capacity": capacity_in_words(model.classifier.capacity),
+        "target": schema.target,
+        "rare_label": schema.rare_label,
+        "id": schema.id,
+        "columns": [{"name": each.name, "kind": each.kind} for each in schema.features],
+        "fit": None
+        if card is None
+        else {key: value for key, value in card.to_json().items() if key != "profiles"},
+    }
+
+
+def plain(content: Any) -> Any:
+    """Turn tuples into lists, NumPy's numbers into Python's, and what is no number into None."""
+    if isinstance(content, dict):
+        return {str(key): plain(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [plain(value) for value in content]
+    if isinstance(content, np.generic):
+        content = content.item()
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content

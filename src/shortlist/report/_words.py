@@ -1,0 +1,72 @@
+"""Numbers and promises in plain words."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from ..capacity import Capacity
+from ..tables import TableModel
+
+__all__ = ["capacity_in_words", "guarantee_in_words", "number", "percent"]
+
+
+def percent(share: float | None) -> str:
+    """Write a share with as many digits as it deserves; a dash where there is none."""
+    if share is None or share != share:
+        return "–"
+    if 0 < share < 0.0001:
+        return "below 0.01\u00a0%"
+    digits = 2 if 0 < share < 0.01 else 0 if share == 1 else 1
+    # Halves go up, as in the script of the page, which writes the same numbers again.
+    exact = Decimal(100 * share).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{exact}\u00a0%"
+
+
+def number(value: Any) -> str:
+    """Write a number as people read it."""
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return f"{int(value):,}"
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def capacity_in_words(capacity: Capacity) -> str:
+    """Say how many cases can be followed up."""
+    if capacity.kind == "count":
+        return f"{number(int(capacity.value))} of every {number(capacity.per)} cases"
+    if capacity.kind == "fraction":
+        return f"{percent(float(capacity.value))} of all cases"
+    return f"{number(float(capacity.value))} follow-ups for each rare case"
+
+
+def guarantee_in_words(model: TableModel) -> str:
+    """Say what was promised, to whom it may concern."""
+    classifier = model.classifier
+    share = percent(classifier.capacity_fraction_)
+    sure = f"{100 * classifier.confidence:g}\u00a0%"
+    unsure = f"{100 - 100 * classifier.confidence:.3g}\u00a0%"
+    capacity = classifier.capacity
+    return {
+        "plug-in": (
+            f"No promise about new cases: the threshold flagged at most {share} of the "
+            "calibration cases. On new cases it flags more than that about half of the time."
+        ),
+        "expected": (
+            f"On average over calibrations, at most {share} of new cases are flagged. A single "
+            "day may have more, another fewer."
+        ),
+        "confident": (
+            f"With {sure} confidence, the long-run share of flagged cases is at most {share}. Of "
+            f"all thresholds set this way, at most {unsure} flag more."
+        ),
+        "next-batch": (
+            f"With {sure} confidence, at most {number(int(capacity.value))} of the next "
+            f"{number(capacity.per)} cases are flagged."
+        ),
+    }[classifier.guarantee] + (
+        " This holds for any model, as long as new cases are like the calibration cases."
+        if classifier.guarantee != "plug-in"
+        else ""
+    )

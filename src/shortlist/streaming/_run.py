@@ -1,0 +1,197 @@
+"""From lines to decisions: read, score, decide, write down, answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._steady import lift
+from ..online import REASONS, DecisionBatch
+from ..online._decision import DUPLICATE
+from ..tables import TableModel
+from ._durable import DurableController
+from ._items import Item, LineReader
+from ._lines import read_batches
+
+__all__ = ["StreamSummary", "run_stream"]
+
+
+@dataclass(frozen=True)
+class StreamSummary:
+    """How many lines were read, flagged, known already, and in error."""
+
+    n_lines: int = 0
+    n_flagged: int = 0
+    n_repeated: int = 0
+    n_errors: int = 0
+
+
+def run_stream(
+    model: TableModel,
+    durable: DurableController,
+    source: int,
+    out: BinaryIO,
+    *,
+    id_field: str | None = None,
+    time_field: str = "at",
+    batch: int = 1_024,
+    clock: Callable[[], float] = time.time,
+) -> StreamSummary:
+    """Answer JSON lines until there are no more.
+
+    Parameters
+    ----------
+    model : TableModel
+        Scores the lines.
+    durable : DurableController
+        Decides, in a ``with`` block.
+    source : int
+        File descriptor to read from.
+    out : binary file
+        One JSON line per line read, in the same order; blank lines are passed over.
+    id_field, time_field : str, str
+        Fields with the id (None is the model's own id column, or "id") and the moment of a line.
+    batch : int, default=1024
+        The most lines that are decided and written down together. Fewer have to do when no more
+        are waiting.
+    clock : callable, default=time.time
+        Gives the moment of lines without one, if the controller needs it.
+
+    Returns
+    -------
+    StreamSummary
+    """
+    reader = LineReader(model.schema, id_field=id_field, time_field=time_field)
+    summary, n_read = StreamSummary(), 0
+    for lines in read_batches(source, most=batch):
+        with _uninterrupted():
+            items = [
+                reader.read(n_read + place, line)
+                for place, line in enumerate(lines, 1)
+                if line.strip()
+            ]
+            n_read += len(lines)
+            answers, told = _answer(model, durable, reader, items, clock)
+            out.write(b"".join(answers))
+            out.flush()
+            summary = _sum(summary, told)
+    return summary
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and polite ends wait until what was decided has been told."""
+    waiting = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _answer(
+    model: TableModel,
+    durable: DurableController,
+    reader: LineReader,
+    items: list[Item],
+    clock: Callable[[], float],
+) -> tuple[list[bytes], StreamSummary]:
+    items, scores = _score_all(model, reader, items)
+    sound = [item for item in items if item.error is None]
+    decisions = iter(_decide(durable, scores, sound, clock) if sound else [])
+    answers = [
+        next(decisions)
+        if item.error is None
+        else {"line": item.line, "id": item.shown, "error": item.error}
+        for item in items
+    ]
+    told = StreamSummary(
+        len(items),
+        sum(answer.get("flag", False) for answer in answers),
+        sum(answer.get("reason") == REASONS[DUPLICATE] for answer in answers),
+        len(items) - len(sound),
+    )
+    return [json.dumps(answer).encode() + b"\n" for answer in answers], told
+
+
+def _decide(
+    durable: DurableController,
+    scores: NDArray[np.float64],
+    sound: list[Item],
+    clock: Callable[[], float],
+) -> list[dict[str, Any]]:
+    at, before = None, durable.controller._now
+    if durable.controller._timed:
+        now = clock()
+        at = np.array([now if item.at is None else item.at for item in sound])
+    decided = durable.decide(scores, at=at, ids=[item.id for item in sound])
+    counted = _counted_at(decided, at, before)
+    finite = np.isfinite(decided.thresholds)
+    return [
+        {
+            "line": item.line,
+            "id": item.shown,
+            "score": float(scores[place]),
+            "flag": bool(decided.flagged[place]),
+            "threshold": float(decided.thresholds[place]) if finite[place] else None,
+            "reason": REASONS[int(decided.codes[place])],
+            **({} if at is None else {"at": counted[place]}),
+        }
+        for place, item in enumerate(sound)
+    ]
+
+
+def _counted_at(
+    decided: DecisionBatch, at: NDArray[np.float64] | None, before: float
+) -> list[float | None]:
+    """Return the moments that decisions count for: a late line counts as of the latest before."""
+    counted: list[float | None] = [None] * decided.flagged.size
+    if at is not None:
+        new = np.flatnonzero(decided.codes != DUPLICATE)
+        latest = np.maximum.accumulate(np.maximum(at[new], before))
+        for place, moment in zip(new.tolist(), latest.tolist(), strict=True):
+            counted[place] = moment
+    return counted
+
+
+def _score_all(
+    model: TableModel, reader: LineReader, items: list[Item]
+) -> tuple[list[Item], NDArray[np.float64]]:
+    """Score all sound items together; when that fails, one by one, to find whose fault it is."""
+    sound = [item for item in items if item.error is None]
+    try:
+        return items, _scores(model, reader, sound)
+    except ValueError:
+        pass
+    judged, scores = [], []
+    for item in items:
+        if item.error is None:
+            try:
+                scores.append(_scores(model, reader, [item]))
+            except ValueError as error:
+                item = replace(item, error=" ".join(str(error).split()))
+        judged.append(item)
+    return judged, np.concatenate(scores) if scores else np.empty(0)
+
+
+def _scores(model: TableModel, reader: LineReader, items: list[Item]) -> NDArray[np.float64]:
+    if not items:
+        return np.empty(0)
+    scores = np.asarray(model.classifier.score_samples(reader.frame(items)), dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError("The model gave a score that is not a finite number.")
+    return np.asarray(lift(scores), dtype=np.float64)
+
+
+def _sum(before: StreamSummary, more: StreamSummary) -> StreamSummary:
+    return StreamSummary(
+        *(a + b for a, b in zip(vars(before).values(), vars(more).values(), strict=True))
+    )

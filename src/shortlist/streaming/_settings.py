@@ -1,0 +1,134 @@
+"""Which controller decides, under which capacity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_option
+from ..capacity import Capacity
+from ..exceptions import CapacityError
+from ..online import (
+    BudgetController,
+    Controller,
+    EmaController,
+    QuantileTracker,
+    TokenBucketController,
+    WindowController,
+)
+from ..online._state import pack_capacity
+from ..tables import TableModel
+
+__all__ = ["CONTROLLERS", "StreamSettings", "calibration_scores", "make_controller"]
+
+_KINDS: dict[str, type[Controller]] = {
+    "tracker": QuantileTracker,
+    "budget": BudgetController,
+    "bucket": TokenBucketController,
+    "window": WindowController,
+    "ema": EmaController,
+}
+#: What `--controller` takes: "auto" is a budget for a number per period, else a tracker.
+CONTROLLERS = ("auto", *_KINDS)
+# What each controller can be told besides its capacity.
+_OPTIONS = {
+    "tracker": ("prevalence",),
+    "budget": ("period", "expected_arrivals", "starts_at"),
+    "bucket": ("period", "expected_arrivals", "prevalence", "burst"),
+    "window": ("prevalence", "window"),
+    "ema": ("prevalence",),
+}
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """How a stream is decided.
+
+    Attributes
+    ----------
+    controller : str
+        One of :data:`CONTROLLERS`.
+    capacity : Capacity or None
+        None takes the capacity of the model.
+    period : float or None
+        Seconds that a count without `per` refers to.
+    expected_arrivals : int or None
+        Lines in a period, to begin with. None takes as many as the model's capacity would need
+        to fill the count.
+    starts_at : float
+        A moment at which a period starts.
+    burst, window, remember : int or None
+        Of the controllers "bucket" and "window", and how many ids are known again; None takes
+        their defaults.
+    """
+
+    controller: str = "auto"
+    capacity: Capacity | None = None
+    period: float | None = None
+    expected_arrivals: int | None = None
+    starts_at: float = 0.0
+    burst: int | None = None
+    window: int | None = None
+    remember: int | None = None
+
+    def resolved(self, model: TableModel) -> StreamSettings:
+        """Fill in what the model knows."""
+        check_option("controller", self.controller, CONTROLLERS)
+        capacity = model.classifier.capacity if self.capacity is None else self.capacity
+        self._check(capacity)
+        name, expected = self.controller, self.expected_arrivals
+        if name == "auto":
+            name = "tracker" if self.period is None else "budget"
+        if self.period is not None and expected is None:
+            share = model.classifier.capacity_fraction_
+            expected = max(1, round(int(capacity.value) / share)) if share > 0 else 1_000
+        return replace(self, controller=name, capacity=capacity, expected_arrivals=expected)
+
+    def _check(self, capacity: Capacity) -> None:
+        per_period = capacity.kind == "count" and capacity.per is None
+        if per_period != (self.period is not None):
+            raise CapacityError(
+                f"A number of flags and a period belong together; got {capacity!r} and "
+                f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
+                "period=86_400 (--count 50 --period day); a share has no period."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what tells this stream from another, as plain JSON."""
+        return {
+            "controller": self.controller,
+            "capacity": None if self.capacity is None else pack_capacity(self.capacity),
+            "period": self.period,
+            "starts_at": self.starts_at,
+            "burst": self.burst,
+            "window": self.window,
+            "remember": self.remember,
+        }
+
+
+def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
+    """Return a new controller that starts from the calibration scores of a model."""
+    settings = settings.resolved(model)
+    known = {
+        "period": settings.period,
+        "expected_arrivals": settings.expected_arrivals,
+        "starts_at": settings.starts_at,
+        "prevalence": model.classifier._reference_prevalence(),
+        "burst": settings.burst,
+        "window": settings.window,
+        "remember": settings.remember,
+    }
+    names = (*_OPTIONS[settings.controller], "remember")
+    options = {name: known[name] for name in names if known[name] is not None}
+    assert settings.capacity is not None  # it has been filled in
+    kind: Any = _KINDS[settings.controller]
+    return kind(settings.capacity, calibration_scores=calibration_scores(model), **options)
+
+
+def calibration_scores(model: TableModel) -> NDArray[np.float64]:
+    """Return the scores that a model was calibrated on."""
+    scores = [sample.scores for sample in model.classifier._samples]
+    return np.concatenate(scores).astype(np.float64)

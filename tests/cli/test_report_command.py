@@ -1,0 +1,136 @@
+"""`shortlist report`: a page and its numbers, or one line on what went wrong."""
+
+import json
+import os
+import re
+import zipfile
+
+import pytest
+import skops.io
+from typer.testing import CliRunner
+
+from shortlist import report as reports
+from shortlist.cli import app
+
+
+def run(*arguments):
+    """Run a command and return what it printed."""
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300"})
+
+
+def check_refused(result, code, complaint):
+    """One line on standard error, nothing on standard output, no traceback."""
+    assert result.exit_code == code, result.output
+    (error,) = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    assert complaint in error
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_a_page_and_its_numbers(model_file, new_cases, tmp_path):
+    """The JSON that is printed is the JSON inside the page."""
+    out = tmp_path / "report.html"
+    result = run("report", model_file, new_cases, "--target", "fraud", "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    page = out.read_text(encoding="utf-8")
+    inside = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
+    printed = json.loads(result.stdout)
+    assert printed.pop("out") == str(out)
+    assert json.loads(inside[1]) == printed
+    assert {rule["rule"] for rule in printed["comparison"]["rules"]} >= {
+        "Default threshold",
+        "SMOTE, default threshold",
+        "Random choice",
+    }
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_command_says_how_it_went(model_file, new_cases, tmp_path):
+    """In one sentence, and where the page is."""
+    result = run("report", model_file, new_cases, "-o", tmp_path / "report.html")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"of 800 flagged, room for 80; \d+ rare cases found", result.stdout)
+    assert str(tmp_path / "report.html") in result.stdout
+
+
+def test_a_wrong_target_is_refused(model_file, new_cases, tmp_path):
+    """With exit code 2, and what stood there before is left alone."""
+    out = tmp_path / "report.html"
+    out.write_text("before")
+    named = run("report", model_file, new_cases, "--target", "nothing", "-o", out)
+    check_refused(named, 2, "no column 'nothing'")
+    other = run("report", model_file, new_cases, "--target", "vip", "-o", out)
+    check_refused(other, 2, "no row with the rare label 'yes'")
+    assert out.read_text() == "before"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_an_output_that_cannot_be_written(model_file, new_cases, tmp_path, monkeypatch):
+    """Exit code 3: no folder, a folder, a full disk; never half a page."""
+    out = tmp_path / "report.html"
+    check_refused(run("report", model_file, new_cases, "-o", tmp_path / "no" / "r"), 3, "not exist")
+    check_refused(run("report", model_file, new_cases, "-o", tmp_path), 3, "is a folder")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    check_refused(run("report", model_file, new_cases, "-o", out), 3, "disk is full")
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c(model_file, new_cases, tmp_path, monkeypatch):
+    """Exit code 130, and no page."""
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reports, "make_report", interrupt)
+    result = run("report", model_file, new_cases, "-o", tmp_path / "report.html")
+    check_refused(result, 130, "Interrupted")
+    assert os.listdir(tmp_path) == []
+
+
+def rewritten(path, new, change, twin=lambda content: content):
+    """Copy a model file with another manifest."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(parts["manifest.json"])
+    change(manifest)
+    parts["manifest.json"] = json.dumps(manifest)
+    parts["twin.skops"] = twin(parts["twin.skops"])
+    with zipfile.ZipFile(new, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return new
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda m: m.update(format_version=9), "has format 9"),
+        (lambda m: m.update(scikit_learn_version="0.1.0"), "fitted with scikit-learn 0.1.0"),
+        (lambda m: m["card"].pop("rules"), "model card cannot be read"),
+        (lambda m: m["card"].update(profiles=[7]), "model card cannot be read"),
+    ],
+)
+def test_models_of_other_versions_are_refused(model_file, new_cases, tmp_path, change, complaint):
+    """And damaged ones."""
+    other = rewritten(model_file, tmp_path / "other", change)
+    check_refused(run("report", other, new_cases, "-o", tmp_path / "r.html"), 2, complaint)
+
+
+def test_a_damaged_twin_is_refused(model_file, new_cases, tmp_path):
+    """It is held to the same rules as the model."""
+    other = rewritten(model_file, tmp_path / "other", lambda m: None, lambda twin: twin[:100])
+    check_refused(run("report", other, new_cases, "-o", tmp_path / "r.html"), 2, "damaged")
+    other = rewritten(model_file, other, lambda m: None, lambda twin: skops.io.dumps([1]))
+    check_refused(run("report", other, new_cases, "-o", tmp_path / "r.html"), 2, "no model")
+
+
+def test_a_model_of_an_older_version_has_a_report_too(model_file, new_cases, tmp_path):
+    """Without a card there is less to say."""
+    other = rewritten(model_file, tmp_path / "other", lambda manifest: manifest.pop("card"))
+    result = run("report", other, new_cases, "-o", tmp_path / "r.html", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["card"]["fit"] is None

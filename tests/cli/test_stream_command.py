@@ -1,0 +1,233 @@
+"""`shortlist stream`: lines in, decisions out, and a state that is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shortlist import Capacity
+from shortlist.cli import _stream, app
+from shortlist.persistence import load_model, save_model
+from shortlist.tables import fit_table, flag_rows
+
+COMMAND = [sys.executable, "-B", "-m", "shortlist"]
+DAY = ("--count", "5", "--period", "day")
+
+
+@pytest.fixture(scope="module")
+def lines(new_cases):
+    """Return the new cases as JSON lines, one every ten minutes."""
+    frame = pd.read_csv(new_cases).drop(columns="fraud").head(400)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [json.dumps(row | {"at": 600 * i}) for i, row in enumerate(rows)]
+
+
+@pytest.fixture
+def stream(model_file, tmp_path, monkeypatch):
+    """Return a function that streams lines through the command."""
+
+    def stream(lines, *options, model=model_file, state="state"):
+        (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+        descriptor = os.open(tmp_path / "lines", os.O_RDONLY)
+        monkeypatch.setattr(_stream, "_source", lambda: descriptor)
+        arguments = ["stream", str(model), "--state", str(tmp_path / state), *options]
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+        os.close(descriptor)
+        return result
+
+    return stream
+
+
+def answers(result):
+    """Return what a stream said, line by line."""
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def check_refused(result, code, complaint):
+    """One line on standard error, nothing on standard output, no traceback."""
+    assert result.exit_code == code, result.output
+    assert complaint in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_decisions_come_in_the_order_of_the_lines(stream, lines, model_file, new_cases, tmp_path):
+    """With id, score, flag, threshold and reason; scores are those of `flag`."""
+    told = answers(stream(lines, *DAY))
+    assert [each["line"] for each in told] == list(range(1, 401))
+    assert set(told[0]) == {"line", "id", "score", "flag", "threshold", "reason", "at"}
+    with (tmp_path / "flags.jsonl").open("wb") as file:
+        flag_rows(load_model(model_file), new_cases, file, format="jsonl")
+    flagged = [json.loads(line) for line in (tmp_path / "flags.jsonl").read_text().splitlines()]
+    for ours, theirs in zip(told, flagged, strict=False):
+        assert ours["id"] == theirs["case"]
+        assert ours["score"] == pytest.approx(theirs["score"], rel=1e-9)
+    by_day = pd.Series([each["at"] // 86_400 for each in told if each["flag"]]).value_counts()
+    assert by_day.max() == 5
+
+
+@pytest.mark.parametrize("batch", ["1", "7"])
+def test_restarts_and_bundles_change_nothing(stream, lines, batch):
+    """Line by line, in bundles, in one run or in three: the same decisions."""
+    whole = answers(stream(lines[:120], *DAY, state="whole"))
+    parts = []
+    for part in (lines[:30], lines[30:75], lines[75:120]):
+        parts += answers(stream(part, *DAY, "--batch", batch))
+    assert [each | {"line": 0} for each in parts] == [each | {"line": 0} for each in whole]
+
+
+def test_ids_that_come_again(stream, lines):
+    """Get their answer again, also after a restart."""
+    first = answers(stream(lines[:50], *DAY))
+    again = stream([*lines[:50], lines[50]], *DAY, "--json")
+    told = answers(again)
+    assert [each["flag"] for each in told[:50]] == [each["flag"] for each in first]
+    assert {each["reason"] for each in told[:50]} == {"seen before"}
+    assert told[50]["reason"] != "seen before"
+    going_on, summary = again.stderr.splitlines()
+    assert "50 cases were decided" in going_on
+    assert json.loads(summary)["n_repeated"] == 50
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--controller", "tracker", "--fraction", "0.05"),
+        ("--controller", "budget", "--capacity", "5", "--per", "100"),
+        ("--controller", "bucket", "--fraction", "0.05", "--burst", "3"),
+        ("--controller", "bucket", "--count", "5", "--period", "12h", "--expect", "70"),
+        ("--controller", "window", "--fraction", "0.05", "--window", "100"),
+        ("--controller", "ema", "--capacity", "5", "--per", "100", "--remember", "5"),
+    ],
+    ids=["model", "tracker", "budget", "bucket", "bucket by time", "window", "ema"],
+)
+def test_every_controller(stream, lines, options):
+    """Decides, stops and goes on."""
+    told = answers(stream(lines[:200], *options)) + answers(stream(lines[200:], *options))
+    assert len(told) == 400
+    assert 0 < sum(each["flag"] for each in told) < 120
+
+
+def test_bad_lines_are_told_and_counted(stream, lines):
+    """Each in its place; the others are decided as if it had not been there."""
+    bad = ["{", "", '{"case": "x"}', lines[0].replace('"opened": "', '"opened": "x'), "[]"]
+    result = stream([*lines[:20], *bad, *lines[20:40]], *DAY)
+    told = answers(result)
+    errors = [each for each in told if "error" in each]
+    assert [each["line"] for each in errors] == [21, 23, 24, 25]
+    assert errors[1]["id"] == "x"
+    assert "4 in error" in result.stderr
+    sound = [each | {"line": 0} for each in told if "error" not in each]
+    clean = answers(stream(lines[:40], *DAY, state="clean"))
+    assert sound == [each | {"line": 0} for each in clean]
+
+
+def test_warnings_are_said_once(stream, lines):
+    """However many lines gave rise to them."""
+    strange = [line.replace('"country": "', '"country": "new ') for line in lines[:30]]
+    result = stream(strange, *DAY, "--batch", "1")
+    assert len(answers(result)) == 30
+    assert sum(line.startswith("Warning: ") for line in result.stderr.splitlines()) <= 1
+
+
+def test_completion_knows_the_commands():
+    """What a shell asks for when the tab key is pressed."""
+    asked = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": "shortlist ", "COMP_CWORD": "1"}
+    said = CliRunner().invoke(app, [], prog_name="shortlist", env=asked).stdout.split()
+    assert {"report", "stream", "fit", "flag"} <= set(said)
+
+
+def test_lines_without_a_moment_come_now(stream, lines):
+    """And a field with another name can hold it."""
+    without = [json.dumps({**json.loads(line), "at": None}) for line in lines[:5]]
+    assert all(each["at"] > 1.7e9 for each in answers(stream(without, *DAY)))
+    named = [line.replace('"at"', '"when"') for line in lines[:5]]
+    told = answers(stream(named, *DAY, "--time", "when", "--id", "country", state="named"))
+    assert told[3]["at"] == 1_800
+    assert told[0]["id"] == json.loads(lines[0])["country"]
+
+
+def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, tmp_path):
+    """With --adopt, what was used up today stays used up."""
+    options = {"target": "fraud", "id": "case", "learner": "logistic", "smote": False}
+    model = fit_table(cases, capacity=Capacity.fraction(0.1), **options).model
+    save_model(model, tmp_path / "other")
+    used = sum(each["flag"] for each in answers(stream(lines[:100], *DAY)))
+    refused = stream(lines[100:], *DAY, model=tmp_path / "other")
+    check_refused(refused, 2, "belongs to another stream: model was")
+    check_refused(stream(lines[100:], "--count", "6", "--period", "day"), 2, "capacity was")
+    hourly = ("--count", "5", "--period", "hour", "--adopt")
+    check_refused(stream(lines[100:], *hourly), 2, "another period")
+    more = ("--count", "7", "--period", "day", "--adopt")
+    told = answers(stream(lines[100:144], *more, model=tmp_path / "other"))
+    assert 5 <= used + sum(each["flag"] for each in told) <= 7
+    assert answers(stream([], "--count", "7", "--period", "day", model=tmp_path / "other")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--count", "5"), "belong together"),
+        (("--period", "day"), "belong together"),
+        (("--count", "5", "--period", "day", "--fraction", "0.1"), "in one way"),
+        (("--count", "5", "--period", "soon"), "no length of time"),
+        (("--count", "5", "--period", "day", "--starts-at", "soon"), "no moment"),
+        (("--controller", "magic"), "must be one of"),
+        (("--controller", "budget", "--fraction", "0.1"), "whole number of flags"),
+        (("--controller", "ema", "--count", "5", "--period", "day"), "ount"),
+        (("--fraction", "7"), "must be"),
+    ],
+)
+def test_impossible_options(stream, lines, options, complaint):
+    """Exit code 2, and no state is left behind."""
+    result = stream(lines, *options)
+    assert result.exit_code == 2, result.output
+    assert complaint in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_files_that_cannot_be_used(stream, lines, tmp_path, new_cases):
+    """A folder, no folder, no model, something else under the name of the state."""
+    check_refused(stream(lines, state="no/state"), 3, "does not exist")
+    check_refused(stream(lines, model=new_cases), 2, "not a model of shortlist")
+    (tmp_path / "else").write_text("something else")
+    check_refused(stream(lines, state="else"), 2, "damaged, or not a state file")
+    assert (tmp_path / "else").read_text() == "something else"
+
+
+def test_a_full_disk_prints_no_decision(stream, lines, monkeypatch):
+    """Exit code 3; what had been told before still counts."""
+    used = sum(each["flag"] for each in answers(stream(lines[:100], *DAY)))
+
+    def full(descriptor, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        check_refused(stream(lines[100:], *DAY), 3, "disk is full")
+    told = answers(stream(lines[100:144], *DAY))
+    assert used + sum(each["flag"] for each in told) <= 5
+
+
+def test_a_real_stream(model_file, lines, tmp_path, stream):
+    """Answers come while the input stays open; Ctrl-C ends it with all saved; then it goes on."""
+    command = [*COMMAND, "stream", str(model_file), "--state", str(tmp_path / "state"), *DAY]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    for line in lines[:3]:
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == json.loads(line)["case"]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == b"Error: Interrupted. All that was decided is saved.\n"
+    assert answers(stream(lines[:1], *DAY))[0]["reason"] == "seen before"

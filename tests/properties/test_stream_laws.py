@@ -1,0 +1,48 @@
+"""Laws of streams that are stopped and started again."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist import Capacity
+from shortlist.online import BudgetController, QuantileTracker, TokenBucketController
+from shortlist.streaming import DurableController
+
+SCORES = st.lists(st.floats(-5, 5), min_size=1, max_size=60)
+KINDS = {
+    "budget": lambda: BudgetController(
+        Capacity.count(3, per=20), calibration_scores=np.linspace(-3, 3, 50), remember=7
+    ),
+    "tracker": lambda: QuantileTracker(
+        Capacity.fraction(0.1), calibration_scores=np.linspace(-3, 3, 50), remember=7
+    ),
+    "bucket": lambda: TokenBucketController(
+        Capacity.fraction(0.1), calibration_scores=np.linspace(-3, 3, 50), burst=2, remember=7
+    ),
+}
+
+
+@given(data=st.data(), scores=SCORES, kind=st.sampled_from(sorted(KINDS)))
+def test_bundles_and_restarts_change_no_decision(data, scores, kind, tmp_path_factory):
+    """However the items are bundled, and wherever the process ends, tidily or not."""
+    ids = data.draw(
+        st.lists(
+            st.one_of(st.none(), st.sampled_from("abcdefghij")),
+            min_size=len(scores),
+            max_size=len(scores),
+        )
+    )
+    alone = KINDS[kind]()
+    expected = [alone.decide(s, id=i).flag for s, i in zip(scores, ids, strict=True)]
+    path, told, done = tmp_path_factory.mktemp("law") / "state", [], 0
+    while done < len(scores):
+        durable = DurableController(path, KINDS[kind], identity={}, sync=False)
+        durable.__enter__()
+        for _ in range(data.draw(st.integers(1, 3))):
+            part = slice(done, done + data.draw(st.integers(1, 9)))
+            if scores[part]:
+                told += durable.decide(scores[part], ids=ids[part]).flagged.tolist()
+            done = part.stop
+        tidy = data.draw(st.booleans())
+        durable.__exit__(None if tidy else RuntimeError, None, None)
+    assert told == expected

@@ -1,0 +1,229 @@
+"""Every number of a report, against the functions of the library."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import TableError
+from shortlist.report import make_report, render_report
+from shortlist.report._cuts import spread_cuts
+from shortlist.report._distribution import score_distribution
+from shortlist.report._drift import measure_drift, stability_index
+from shortlist.report._promise import judge_promise
+from shortlist.report._words import number, percent
+from shortlist.tables import evaluate_table, select_rows
+
+
+@pytest.fixture(scope="module")
+def summary(table_fit, new_cases):
+    """Return the summary of the model on new cases."""
+    return make_report(table_fit.model, new_cases)
+
+
+def test_the_rules_are_those_of_evaluate(summary, table_fit, new_cases):
+    """The same flags, finds, detection and intervals."""
+    evaluated = {rule.rule: rule for rule in evaluate_table(table_fit.model, new_cases).rules}
+    names = {
+        "This model, case by case": "this model",
+        "Default threshold": "default threshold",
+        "Random choice": "random",
+    }
+    rules = {rule["rule"]: rule for rule in summary["comparison"]["rules"]}
+    for ours, theirs in names.items():
+        assert rules[ours]["flagged"] == evaluated[theirs].flagged
+        assert rules[ours]["found"] == evaluated[theirs].found
+        assert rules[ours]["detection"] == evaluated[theirs].detection
+        if evaluated[theirs].detection_interval is not None:
+            assert rules[ours]["detection_interval"] == [*evaluated[theirs].detection_interval]
+
+
+def test_a_cut_is_the_list_of_select(summary, table_fit, new_cases):
+    """Each number of flags finds what `select` finds, in the same order."""
+    is_rare = pd.read_csv(new_cases)["fraud"].eq("yes").to_numpy()
+    cuts, cases = summary["cuts"], summary["cases"]
+    for count in (1, 17, summary["promise"]["n_flagged"], 200):
+        rows = select_rows(table_fit.model, new_cases, count=count)
+        place = cuts["flags"].index(count)
+        found = sum(bool(is_rare[row.row - 1]) for row in rows)
+        assert cuts["found"][place] == found
+        assert cuts["precision"][place] == found / count
+        assert cuts["detection"][place] == found / is_rare.sum()
+        assert cuts["lowest_score"][place] == pytest.approx(rows[-1].score)
+        last = cases["rank"].index(count)
+        assert cases["name"][last] == rows[-1].id
+        assert cases["rare"][last] == is_rare[rows[-1].row - 1]
+
+
+def test_the_rule_flags_a_beginning_of_the_ranking(table_fit, new_cases):
+    """So that moving the cut from there only adds or only takes away."""
+    from shortlist.report._cases import read_cases
+
+    cases = read_cases(table_fit.model, new_cases, "fraud")
+    assert np.array_equal(cases.first(cases.n_flagged), cases.flagged)
+
+
+def test_a_multiple_counts_the_rare_cases_here(table_fit, new_cases):
+    """Lists of other rules are as long as M allows; the promise is about the share in fit."""
+    classifier = table_fit.model.classifier.with_capacity(Capacity.multiple(2))
+    summary = make_report(replace(table_fit.model, classifier=classifier), new_cases)
+    n_rare = summary["data"]["n_rare"]
+    assert summary["comparison"]["room"] == 2 * n_rare
+    listed = summary["comparison"]["rules"][1]
+    assert listed["flagged"] == 2 * n_rare
+    assert listed["detection"] == listed["found"] / n_rare
+    assert summary["promise"]["room"] != 2 * n_rare
+    assert "counts in rare cases" in render_report(summary)
+
+
+def test_the_summary_is_plain_json(summary):
+    """Without numbers that JSON does not have, and the same after a way through it."""
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert render_report(json.loads(json.dumps(summary))) == render_report(summary)
+
+
+@pytest.mark.parametrize(
+    ("n_flagged", "verdict"), [(0, "kept"), (80, "kept"), (95, "chance"), (200, "broken")]
+)
+def test_verdicts(table_fit, n_flagged, verdict):
+    """Within the room, over it by luck, and over it beyond luck."""
+    promise = judge_promise(table_fit.model, 800, n_flagged)
+    assert promise["room"] == 80
+    assert promise["verdict"] == verdict
+    assert f"{n_flagged} of 800" in promise["explanation"]
+
+
+def test_far_too_few_flags_are_worth_a_word(table_fit):
+    """The capacity is kept, but not used."""
+    assert "left unused" in judge_promise(table_fit.model, 800, 5)["explanation"]
+    assert "left unused" not in judge_promise(table_fit.model, 800, 70)["explanation"]
+
+
+def test_a_model_without_enough_calibration_says_so(table_fit, new_cases):
+    """It flags nothing, and the page can still be made."""
+    classifier = table_fit.model.classifier
+    with pytest.warns(UserWarning, match="flags nothing"):
+        silent = classifier.with_capacity(Capacity.fraction(0.0001))
+    summary = make_report(replace(table_fit.model, classifier=silent), new_cases)
+    assert summary["promise"]["verdict"] == "silent"
+    assert summary["scores"]["threshold"] is None
+    assert "flags nothing" in render_report(summary)
+
+
+def test_without_a_twin_the_row_says_what_to_do(table_fit, new_cases):
+    """And names the extra."""
+    summary = make_report(replace(table_fit.model, twin=None, card=None), new_cases)
+    assert "shortlist[smote]" in summary["comparison"]["smote"]
+    assert summary["drift"]["columns"] == []
+    assert "shortlist[smote]" in render_report(summary)
+
+
+def test_drift_is_seen_where_it_is(table_fit, new_cases, tmp_path):
+    """In the column that moved, in the scores, and nowhere else."""
+    frame = pd.read_csv(new_cases)
+    calm = make_report(table_fit.model, new_cases)["drift"]
+    assert {column["shift"] for column in [calm["score"], *calm["columns"]]} == {"none seen"}
+    frame.assign(amount=3 * frame["amount"]).to_csv(tmp_path / "moved.csv", index=False)
+    moved = make_report(table_fit.model, tmp_path / "moved.csv")["drift"]
+    shifts = {column["name"]: column["shift"] for column in moved["columns"]}
+    assert shifts == {
+        "amount": "large",
+        "country": "none seen",
+        "opened": "none seen",
+        "vip": "none seen",
+    }
+    assert moved["score"]["shift"] in ("moderate", "large")
+    assert moved["columns"][0]["name"] == "amount"
+    assert "scores have moved" in moved["verdict"]
+
+
+def test_the_stability_index_by_hand():
+    """Nothing moved is zero; half against nine tenths is a textbook case."""
+    assert stability_index([50, 50], [50, 50]) == 0
+    p, q = np.array([50.5, 50.5]) / 101, np.array([90.5, 10.5]) / 101
+    assert stability_index([50, 50], [90, 10]) == pytest.approx(np.sum((q - p) * np.log(q / p)))
+    assert np.isfinite(stability_index([10, 0], [0, 10]))
+
+
+def test_prevalence_and_missing_shares_are_told(table_fit, new_cases):
+    """Before and now, with intervals."""
+    from shortlist.report._cases import read_cases
+
+    drift = measure_drift(table_fit.model, read_cases(table_fit.model, new_cases, "fraud"))
+    low, high = drift["prevalence"]["after_interval"]
+    assert low < drift["prevalence"]["after"] < high
+    by_name = {column["name"]: column for column in drift["columns"]}
+    assert 0 < by_name["amount"]["missing_after"] < 0.1
+
+
+@pytest.mark.parametrize("scale", ["log-odds", "linear"])
+def test_histograms_count_every_case_once(rng, scale):
+    """Also those at the very ends of the scale."""
+    scores = rng.random(500) if scale == "log-odds" else 5 * rng.normal(size=500)
+    if scale == "log-odds":
+        scores[:2] = 0, 1
+    is_rare = rng.random(500) < 0.2
+    spread = score_distribution(scores, is_rare, threshold=0.7)
+    assert spread["scale"] == scale
+    assert sum(spread["n_rare"]) == is_rare.sum()
+    assert sum(spread["n_common"]) == (~is_rare).sum()
+    assert 2 <= len(spread["ticks"]) <= 12
+    assert all(0 <= place <= 1 for place, _ in spread["ticks"])
+
+
+def test_a_few_wild_scores_do_not_hide_the_others(rng):
+    """They are gathered in the outer bins."""
+    scores = np.append(rng.normal(size=500), [1e15, -1e15, np.inf])
+    spread = score_distribution(scores, np.arange(503) < 50, threshold=1.0)
+    assert -6 < spread["edges"][0] < spread["edges"][-1] < 6
+    assert sum(spread["n_rare"]) + sum(spread["n_common"]) == 503
+
+
+def test_equal_scores_have_a_histogram_too():
+    """One bin holds them all."""
+    spread = score_distribution(np.full(10, 3.0), np.arange(10) < 3, threshold=3.0)
+    assert max(spread["n_rare"]) == 3
+
+
+@pytest.mark.parametrize("n_items", [1, 30, 5_000, 10**7])
+def test_cuts_are_bounded_and_hold_the_rule_and_the_room(n_items):
+    """However long the table is."""
+    room, n_flagged = n_items // 17, n_items // 11
+    cuts = spread_cuts(n_items, room=room, n_flagged=n_flagged)
+    assert cuts.size <= 1_001
+    assert {0, room, n_flagged} <= set(cuts.tolist())
+    assert cuts[-1] <= n_items
+    assert (np.diff(cuts) > 0).all()
+
+
+def test_a_long_table_makes_no_long_page(table_fit, new_cases, tmp_path):
+    """Half a million bytes more at most, and ids are cut short."""
+    frame = pd.concat([pd.read_csv(new_cases)] * 25, ignore_index=True)
+    frame["case"] = [f"{'x' * 300}{i}" for i in range(len(frame))]
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    page = render_report(make_report(table_fit.model, tmp_path / "long.csv"))
+    assert len(page) < 2_000_000
+    assert "x" * 81 not in page
+
+
+def test_a_wrong_target_is_refused(table_fit, new_cases):
+    """As by evaluate."""
+    with pytest.raises(TableError, match="no column 'nothing'"):
+        make_report(table_fit.model, new_cases, target="nothing")
+    with pytest.raises(TableError, match="no row with the rare label"):
+        make_report(table_fit.model, new_cases, target="vip")
+
+
+def test_numbers_as_people_read_them():
+    """Digits where they matter, dashes where there is nothing."""
+    nbsp = "\u00a0"
+    assert percent(0.0612) == f"6.1{nbsp}%"
+    assert percent(0.0012) == f"0.12{nbsp}%"
+    assert percent(1e-9) == f"below 0.01{nbsp}%"
+    assert percent(1.0) == f"100{nbsp}%"
+    assert percent(None) == percent(float("nan")) == number(None) == "–"
+    assert number(12_345) == "12,345"
+    assert number(15.118) == "15.1"

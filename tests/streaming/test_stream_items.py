@@ -1,0 +1,96 @@
+"""What a line says to the model, and what is wrong with it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from shortlist.streaming._items import LineReader
+from shortlist.tables import open_source
+from shortlist.tables._schema import all_rows
+
+GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
+
+
+@pytest.fixture
+def reader(table_fit):
+    """Return a reader for the model of the table."""
+    return LineReader(table_fit.model.schema, id_field=None, time_field="at")
+
+
+def read(reader, **changed):
+    """Read one line, changed here and there."""
+    return reader.read(1, json.dumps(GOOD | changed).encode())
+
+
+def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
+    """Each value becomes what it is when it comes from a file."""
+    frame = pd.read_csv(new_cases).drop(columns="fraud")
+    lines = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    items = [reader.read(i, json.dumps(line).encode()) for i, line in enumerate(lines)]
+    assert [item.error for item in items if item.error] == []
+    with open_source(new_cases) as source:
+        rows = all_rows(table_fit.model.schema, source)
+    pd.testing.assert_frame_equal(reader.frame(items), rows.X)
+    assert_array_equal([item.id for item in items], rows.ids)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"amount": "much"}, "'amount' must be a finite number; got 'much'."),
+        ({"amount": True}, "'amount' must be a finite number"),
+        ({"amount": 10**400}, "'amount' must be a finite number"),
+        ({"amount": "1_000"}, "'amount' must be a finite number"),
+        ({"amount": float("inf")}, "'amount' must be a finite number"),
+        ({"amount": [1]}, "'amount' must be a finite number"),
+        ({"vip": "perhaps"}, "'vip' must be true or false"),
+        ({"vip": 3}, "'vip' must be true or false"),
+        ({"opened": 17}, "'opened' must be a date"),
+        ({"country": {}}, "'country' must be a text"),
+        ({"country": "\ud800"}, "'country' must be a text"),
+        ({"case": 1.5}, "'case' must be a text or a whole number"),
+        ({"case": True}, "'case' must be a text or a whole number"),
+        ({"at": "yesterday"}, "is not a moment"),
+        ({"at": True}, "at must be seconds"),
+        ({"at": 1e300}, "at must be a number of seconds"),
+    ],
+)
+def test_a_bad_value_is_named(reader, changed, complaint):
+    """With what arrived and what was needed."""
+    assert complaint in read(reader, **changed).error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{", b"[1, 2]", b"7", b"null", b"\xff\xfe", b"[" * 100_000, b'{"case": "c1"}'],
+    ids=["blank", "torn", "list", "number", "null", "not UTF-8", "deep", "nothing inside"],
+)
+def test_a_bad_line_is_an_error(reader, line):
+    """And never more than that."""
+    assert reader.read(1, line).error
+
+
+def test_what_may_be_missing(reader):
+    """Null is a gap, and so are the words for it in a number; the id and the moment may lack."""
+    item = read(reader, amount=None, country=None, opened=None, vip=None, case=None)
+    assert (item.error, item.id, item.at) == (None, None, None)
+    row = reader.frame([item]).iloc[0]
+    assert np.isnan(row["amount"])
+    assert row["country"] == "(missing)"
+    assert read(reader, amount="NA").values[0] is None
+    assert read(reader, amount=" 7 ").values[0] == 7
+    assert "There is no 'amount'" in reader.read(1, b'{"case": "c1", "vip": true}').error
+
+
+def test_ids_and_moments(reader, table_fit):
+    """Numbers and texts are the same ids; moments are seconds or ISO texts."""
+    assert read(reader, case=17).id == read(reader, case="17").id == "17"
+    assert read(reader, case=17).shown == 17
+    assert read(reader, at=90).at == read(reader, at="1970-01-01T00:01:30Z").at == 90
+    assert read(reader, at="1970-01-01T01:00:00+01:00").at == 0
+    other = LineReader(table_fit.model.schema, id_field="key", time_field="when")
+    item = read(other, key="k", when=5)
+    assert (item.id, item.at) == ("k", 5)

@@ -1,0 +1,60 @@
+"""Which controller a stream gets."""
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import BudgetController, QuantileTracker
+from shortlist.streaming import CONTROLLERS, StreamSettings, make_controller
+from shortlist.streaming._settings import _KINDS
+
+
+def test_what_auto_stands_for(table_fit):
+    """A budget for a number per period, a tracker for a share; by default the model's own."""
+    model = table_fit.model
+    per_day = StreamSettings(capacity=Capacity.count(50), period=86_400.0)
+    assert isinstance(make_controller(model, per_day), BudgetController)
+    own = make_controller(model, StreamSettings())
+    assert isinstance(own, QuantileTracker)
+    assert own.capacity == model.classifier.capacity
+
+
+def test_arrivals_are_guessed_from_the_capacity_of_the_model(table_fit):
+    """It flags one in ten, so that fifty flags need five hundred cases."""
+    settings = StreamSettings(capacity=Capacity.count(50), period=60.0).resolved(table_fit.model)
+    assert settings.expected_arrivals == 500
+    nothing = StreamSettings(capacity=Capacity.count(0), period=60.0).resolved(table_fit.model)
+    controller = make_controller(table_fit.model, nothing)
+    assert not controller.decide_many(np.full(5, 1e6), at=np.zeros(5)).flagged.any()
+
+
+@pytest.mark.parametrize("name", CONTROLLERS[1:])
+def test_every_controller_has_a_name(table_fit, name):
+    """And starts from the calibration scores of the model."""
+    capacity = Capacity.count(100, per=1_000)
+    controller = make_controller(table_fit.model, StreamSettings(name, capacity, remember=3))
+    assert type(controller) is _KINDS[name]
+    assert controller.state()["options"]["remember"] == 3
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        StreamSettings(capacity=Capacity.count(5)),
+        StreamSettings(capacity=Capacity.fraction(0.1), period=60.0),
+        StreamSettings(capacity=Capacity.count(5, per=10), period=60.0),
+    ],
+    ids=["no period", "share of a period", "count of a count"],
+)
+def test_a_number_and_a_period_belong_together(table_fit, settings):
+    """And nothing else goes with a period."""
+    with pytest.raises(CapacityError, match="belong together"):
+        settings.resolved(table_fit.model)
+
+
+def test_settings_say_what_a_stream_is(table_fit):
+    """The same after a way through JSON; a guess at the arrivals is no part of it."""
+    settings = StreamSettings(capacity=Capacity.count(5), period=60.0).resolved(table_fit.model)
+    assert settings.to_json()["capacity"] == ["count", 5, None]
+    assert "expected_arrivals" not in settings.to_json()
