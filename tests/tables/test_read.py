@@ -58,6 +58,22 @@ def test_chunks_are_small(tmp_path, monkeypatch):
         assert max(sizes) < 500
 
 
+def test_little_is_read_ahead(tmp_path, monkeypatch):
+    """What waits to be asked for is a few small blocks, however long the file is."""
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", 4_000)
+    pd.DataFrame({"a": range(100_000)}).to_csv(tmp_path / "t.csv", index=False)
+    opened = []
+    open_binary = reading._binary
+    monkeypatch.setattr(
+        reading, "_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
+    )
+    with open_source(tmp_path / "t.csv") as source:
+        for _ in source.chunks(["a"], ["a"]):
+            # Arrow asks for at most 32 blocks of a quarter of a chunk, and parses a few more.
+            assert opened[0].tell() < 48_000
+            break
+
+
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import re
 import sys
 from collections import Counter
@@ -22,6 +23,8 @@ __all__ = ["Source", "open_source"]
 #: Texts in a CSV file that stand for a missing value.
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
 _CHUNK_BYTES = 1 << 22
+# Arrow reads up to 32 blocks of a CSV file ahead: small blocks, little memory.
+_BLOCKS_PER_CHUNK = 4
 _CHUNK_ROWS = 1 << 16
 _LONGEST_HEADING = 1 << 22
 
@@ -106,7 +109,9 @@ def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             null_values=list(MISSING),
             strings_can_be_null=True,
         )
-        read = pa.csv.ReadOptions(column_names=columns, block_size=_CHUNK_BYTES)
+        read = pa.csv.ReadOptions(
+            column_names=columns, block_size=_CHUNK_BYTES // _BLOCKS_PER_CHUNK
+        )
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         with _translated(name, columns):
             try:
@@ -115,8 +120,8 @@ def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
                 if "Empty CSV" in str(error):  # a heading and nothing below it
                     return
                 raise
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+            while batches := list(itertools.islice(reader, _BLOCKS_PER_CHUNK)):
+                yield pa.Table.from_batches(batches)
 
     return Source(name, columns, None, chunks)
 
