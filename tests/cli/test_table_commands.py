@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from shortlist.tables import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 
@@ -94,6 +95,21 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     assert planned["points"][3]["flagged"] == 80
 
 
+def test_export(model_file, new_cases, tmp_path):
+    """The decision as an ONNX file, compared with the model on the way."""
+    out = tmp_path / "model.onnx"
+    said = run_json("export", model_file, "-o", out, "--check", new_cases)
+    assert said["outputs"] == ["score", "flag", "probability"]
+    assert said["comparison"]["n_items"] == 800
+    assert said["comparison"]["flagged_more"] == 0
+    in_words = run("export", model_file, "-o", out, "--check", new_cases)
+    assert in_words.exit_code == 0, in_words.output
+    assert "0 by the file alone" in in_words.stdout
+    refused = run("export", model_file, "-o", out, "--ties", "hash")
+    assert refused.exit_code == 2
+    assert "ties must be one of" in refused.stderr
+
+
 def test_standard_input_and_output(model_file, new_cases):
     """Rows in, rows out: CSV, or one JSON object per line."""
     piped = run("flag", model_file, "-", input=new_cases.read_bytes())
@@ -128,6 +144,36 @@ def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases
     assert result.exit_code == 0
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
     assert "needs at least" in warning
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("shortlist ex", "export"),
+        ("shortlist fit t.csv --learner aw", "aware-linear"),
+        ("shortlist fit t.csv --guarantee n", "next-batch"),
+    ],
+)
+def test_shells_complete_commands_and_values(words, expected):
+    """As bash asks for it."""
+    answer = CliRunner().invoke(
+        app,
+        [],
+        prog_name="shortlist",
+        env={
+            "_SHORTLIST_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+    )
+    assert expected in answer.stdout.split()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_help_names_every_learner(learner):
+    """Those that know the capacity by the beginning of their names."""
+    words = run("fit", "--help").stdout
+    assert learner in words or (learner.startswith("aware-") and "aware-" in words)
 
 
 def test_help_fits_one_screen():

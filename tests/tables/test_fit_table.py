@@ -65,8 +65,8 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path, table_fit):
 def test_auto_takes_the_learner_that_finds_most(cases, monkeypatch):
     """By cross-validated detection at the capacity."""
     learners = {"chance": DummyClassifier(), "logistic": LogisticRegression(max_iter=1000)}
-    monkeypatch.setattr(_candidates, "_TRIED_BY_AUTO", tuple(learners))
-    monkeypatch.setattr(_candidates, "_make", lambda name, random_state: learners[name])
+    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", tuple(learners))
+    monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: learners[name])
     result = fit(cases, learner="auto", id="case")
     detection = {tried.learner: tried.detection for tried in result.candidates}
     assert detection["logistic"] > detection["chance"]

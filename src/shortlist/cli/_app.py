@@ -7,6 +7,7 @@ import typer
 from .. import __version__
 from ._demo import demo
 from ._evaluate import evaluate
+from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._plan import plan
@@ -19,7 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
 )
-for command in (fit, select, flag, evaluate, plan, demo, reproduce):
+for command in (fit, select, flag, evaluate, plan, export, demo, reproduce):
     app.command()(command)
 
 

@@ -28,6 +28,8 @@ TRUSTED = (
     "numpy.dtype",
     "shortlist._binomial.Interval",
     "shortlist._decisions.CalibrationSample",
+    "shortlist.aware._linear.CapacityAwareLinearClassifier",
+    "shortlist.aware._svc.CapacityAwareSVC",
     "shortlist.capacity.Capacity",
     "shortlist.classifier.CapacityClassifier",
     "shortlist.learners._kde.KernelDensityClassifier",

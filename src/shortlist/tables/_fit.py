@@ -19,7 +19,7 @@ from ..exceptions import TableError
 from ..metrics import capacity_scorer
 from ..thresholds._calibrate import check_guarantee
 from ._candidates import candidate_models
-from ._measure import RuleResult, measure_random, measure_rule
+from ._measure import RuleResult, measure_default, measure_random, measure_rule
 from ._model import TableModel
 from ._read import open_source
 from ._schema import Rows, TableSchema, infer_schema, reference_values
@@ -88,7 +88,7 @@ def fit_table(
     _check_enough(rows, schema, capacity)
     train, calibration, test = _parts(_labels(rows), random_state)
 
-    candidates = candidate_models(learner, schema, random_state=random_state)
+    candidates = candidate_models(learner, schema, capacity=capacity, random_state=random_state)
     tried = _try_all(candidates, _take(rows, train), capacity, random_state, on_progress)
     best = max(tried, key=lambda candidate: candidate.detection) if tried else None
     name = best.learner if best else learner
@@ -182,11 +182,11 @@ def _measure(model: TableModel, test: Rows) -> list[RuleResult]:
     rules = {
         "this model, row by row": classifier.flag(test.X, ids=test.ids),
         "this model, as a list": classifier.select(test.X, ids=test.ids),
-        "default threshold": np.asarray(classifier.estimator_.predict(test.X), dtype=bool),
     }
     capacity = classifier.capacity
     measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
-    return [*measured, measure_random(is_rare, capacity)]
+    default = measure_default(model, test.X, is_rare)
+    return [*measured, default, measure_random(is_rare, capacity)]
 
 
 def _labels(rows: Rows) -> NDArray[np.bool_]:
