@@ -137,6 +137,15 @@ def test_a_plan_without_labels(model_file, new_cases, tmp_path):
     assert "Flagged" in result.stdout
 
 
+def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
+    """On standard error, and for scripts."""
+    command = ("fit", cases, "--target", "fraud", "--learner", "logistic", "--fraction", "0.1")
+    result = run(*command, "-o", tmp_path / "model", "--json")
+    (note,) = json.loads(result.stdout)["notes"]
+    assert "say --id case" in note
+    assert f"Note: {note}" in result.stderr
+
+
 def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):
     """The model then flags nothing, and says how many rows it takes."""
     capacity = ("--fraction", "0.001", "--guarantee", "confident")

@@ -86,6 +86,8 @@ def fit(
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)
+    for note in result.notes:
+        typer.echo(f"Note: {note}", err=True)
     if as_json:
         print_json({"model": str(out), **_numbers(result)})
     else:
@@ -114,6 +116,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         **{size: getattr(result, size) for size in sizes},
         "measured_on": "held-out rows",
         "rules": [vars(rule) for rule in result.rules],
+        "notes": result.notes,
         "schema": schema.to_json(),
     }
 

@@ -90,4 +90,4 @@ def _value(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

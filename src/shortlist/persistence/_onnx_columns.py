@@ -56,8 +56,7 @@ def _categories(graph: GraphBuilder, encoder: OneHotEncoder, columns: list[str])
 def _one_hot(graph: GraphBuilder, encoder: OneHotEncoder, place: int, column: str) -> str:
     known = [str(category) for category in encoder.categories_[place]]
     # An empty text is a missing one, as in a file.
-    fills_gaps = MISSING_CATEGORY in known and "" not in known
-    texts, meant = ([*known, ""], [*known, MISSING_CATEGORY]) if fills_gaps else (known, known)
+    texts, meant = [*known, ""], [*known, MISSING_CATEGORY]
     codes, unknown = _codes(encoder, place, meant)
     code = graph.add(
         "LabelEncoder",

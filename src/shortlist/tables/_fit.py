@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..thresholds._calibrate import check_guarantee
 from ._candidates import candidate_models
 from ._measure import RuleResult, measure_default, measure_random, measure_rule
 from ._model import TableModel
+from ._notes import notes_on
 from ._read import open_source
 from ._schema import Rows, TableSchema, infer_schema, reference_values
 
@@ -50,7 +51,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted model, what was tried, and what the capacity finds on the test rows."""
+    """A fitted model, what was tried, and what the capacity finds on the test rows.
+
+    `notes` are sentences about columns that deserve a second look.
+    """
 
     model: TableModel
     candidates: list[Candidate]
@@ -59,6 +63,7 @@ class FitResult:
     n_calibration: int
     n_test: int
     n_test_rare: int
+    notes: list[str] = field(default_factory=list)
 
 
 def fit_table(
@@ -114,6 +119,7 @@ def fit_table(
         calibration.size,
         test.size,
         int(_labels(rows)[test].sum()),
+        notes_on(rows, schema),
     )
 
 
