@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from .._labels import rare_share
 from ..capacity import Capacity
 from ..metrics import adjusted_detection_interval, adjusted_detection_score
 from ._candidates import AWARE
-from ._model import TableModel
+
+if TYPE_CHECKING:
+    from ._model import TableModel
 
 __all__ = ["RuleResult", "measure_default", "measure_random", "measure_rule", "proportion"]
 

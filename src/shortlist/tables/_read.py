@@ -6,7 +6,6 @@ import contextlib
 import csv
 import gzip
 import io
-import itertools
 import re
 import sys
 from collections import Counter
@@ -17,14 +16,13 @@ from typing import Any, BinaryIO
 
 from ..exceptions import TableError
 from ._extra import pyarrow as pa
+from ._lines import whole_lines
 
 __all__ = ["Source", "open_source"]
 
 #: Texts in a CSV file that stand for a missing value.
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
 _CHUNK_BYTES = 1 << 22
-# Arrow reads up to 32 blocks of a CSV file ahead: small blocks, little memory.
-_BLOCKS_PER_CHUNK = 4
 _CHUNK_ROWS = 1 << 16
 _LONGEST_HEADING = 1 << 22
 
@@ -109,21 +107,21 @@ def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             null_values=list(MISSING),
             strings_can_be_null=True,
         )
-        read = pa.csv.ReadOptions(
-            column_names=columns, block_size=_CHUNK_BYTES // _BLOCKS_PER_CHUNK
-        )
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         with _translated(name, columns):
-            try:
-                reader = pa.csv.open_csv(file, read, parse, convert)
-            except pa.ArrowInvalid as error:
-                if "Empty CSV" in str(error):  # a heading and nothing below it
-                    return
-                raise
-            while batches := list(itertools.islice(reader, _BLOCKS_PER_CHUNK)):
-                yield pa.Table.from_batches(batches)
+            for block in whole_lines(file, _CHUNK_BYTES, delimiter=delimiter, name=name):
+                # All in one piece: a value that spans lines must not be cut.
+                read = pa.csv.ReadOptions(column_names=columns, block_size=len(block) + 1)
+                yield pa.csv.read_csv(_arrow_memory(block), read, parse, convert)
 
     return Source(name, columns, None, chunks)
+
+
+def _arrow_memory(block: bytes) -> Any:
+    """Copy bytes to where Arrow's threads need not ask Python for them."""
+    stream = pa.BufferOutputStream()
+    stream.write(block)
+    return pa.BufferReader(stream.getvalue())
 
 
 def _binary(path: Path, stack: contextlib.ExitStack) -> BinaryIO:
@@ -165,7 +163,7 @@ def _first_line(file: BinaryIO, name: str) -> bytes:
 
 
 def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    raw = stack.enter_context(path.open("rb"))
+    raw = stack.enter_context(pa.OSFile(str(path)))
     # Buffered beforehand, all of the file would in the end be held in memory.
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
     file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
@@ -180,7 +178,7 @@ def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
 
 
 def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    file = pa.ipc.open_file(stack.enter_context(path.open("rb")))
+    file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         with _translated(name):
