@@ -30,6 +30,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
 templates_path = ["_templates"]
+default_role = "code"  # `names` in docstrings look like names
+toc_object_entries_show_parents = "hide"
 nitpicky = True
 # Documented elsewhere; their inventories are not fetched, so that the build needs no network.
 nitpick_ignore_regex = [
@@ -67,7 +69,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 10,
     "remove_config_comments": True,
-    "plot_gallery": True,
+    "show_signature": False,
 }
 
 # --- how it looks ---------------------------------------------------------------------------------
@@ -80,6 +82,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "shortlist"},
     "show_nav_level": 1,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],

@@ -23,8 +23,8 @@ model = CapacityClassifier(
 ).fit(X_train, y_train)
 
 # %%
-# The band is an exact 95 % interval at each capacity by itself. Below: the frauds that one more
-# review would find. The first reviews find nearly one each, the thousandth almost none.
+# The band is an exact 95 % interval at each capacity by itself. The dash-dotted line, on the right
+# scale, are the frauds that one more review would find: nearly one at first, and hardly any later.
 display = CapacityCurveDisplay.from_estimator(
     model, X_test, y_test, max_fraction=0.08, x="flags", marginal=True, capacity=capacity
 )
