@@ -122,6 +122,34 @@ def test_standard_input_and_output(model_file, new_cases):
     assert len(as_json) == 800
 
 
+def test_every_step_from_standard_input(cases, new_cases, tmp_path):
+    """A table in a pipe is as good as one in a file."""
+    model = tmp_path / "model"
+    old, new = cases.read_bytes(), new_cases.read_bytes()
+    fitted = run("fit", "-", *FIT, "--fraction", "0.1", "-o", model, input=old)
+    assert fitted.exit_code == 0, fitted.output
+    for command in (("select", "--count", 3), ("evaluate",), ("plan",)):
+        result = run(command[0], model, "-", *command[1:], input=new)
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "plan", "export", "demo"])
+def test_every_command_speaks_json(command):
+    """And says so."""
+    assert "--json" in run(command, "--help").stdout
+
+
+def test_a_list_without_probabilities(cases, new_cases, tmp_path):
+    """A learner that gives none leaves them out; the reasons stay."""
+    options = ("--target", "fraud", "--id", "case", "--fraction", "0.1")
+    fitted = run_json("fit", cases, *options, "--learner", "aware-linear", "-o", tmp_path / "m")
+    assert fitted["learner"] == "aware-linear"
+    assert "its own threshold" in [rule["rule"] for rule in fitted["rules"]]
+    (row,) = run_json("select", tmp_path / "m", new_cases, "--count", 1)["rows"]
+    assert row["probability"] is None
+    assert row["reasons"]
+
+
 def test_a_list_longer_than_the_table(model_file, new_cases):
     """Has all of it, and says so."""
     result = run("select", model_file, new_cases, "--count", 5000, "--json")

@@ -73,6 +73,20 @@ def test_auto_takes_the_learner_that_finds_most(cases, monkeypatch):
     assert result.model.learner == "logistic"
 
 
+def test_progress_is_told_step_by_step(cases, monkeypatch):
+    """Reading, each fold of each learner, and the fit at last."""
+    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", ("logistic", "aware-linear"))
+    steps = []
+    fit(cases, learner="auto", on_progress=lambda *step: steps.append(step))
+    assert steps[0] == ("reading", 0, 1)
+    assert steps[1:11] == [
+        (f"trying {name}", 5 * place + fold, 10)
+        for place, name in enumerate(("logistic", "aware-linear"))
+        for fold in range(5)
+    ]
+    assert steps[11:] == [("fitting", 0, 1)]
+
+
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
 @pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):

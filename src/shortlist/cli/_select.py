@@ -35,11 +35,12 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """List the most suspicious cases: exactly so many, ranked, with the reasons for each."""
-    if out is not None:
-        check_writable(out)
     from ..persistence import load_model
-    from ..tables import select_rows
+    from ..tables import output_format, select_rows
 
+    if out is not None:  # before the work, not after it
+        check_writable(out)
+        output_format(out)
     selected = select_rows(load_model(model), data, count=count)
     if len(selected) < count:
         typer.echo(f"Note: the table has only {len(selected)} rows; all are listed.", err=True)

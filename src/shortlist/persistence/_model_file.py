@@ -45,7 +45,15 @@ _MANIFEST, _MODEL = "manifest.json", "model.skops"
 
 
 def save_model(model: TableModel, path: Path) -> None:
-    """Write a model to a file: whole, or not at all."""
+    """Write a model to a file: whole, or not at all.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted; see :func:`~shortlist.tables.fit_table`.
+    path : Path
+        Where to write.
+    """
     manifest, payload = make_manifest(model), skops.dumps(model.classifier)
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MANIFEST, manifest)
@@ -53,7 +61,18 @@ def save_model(model: TableModel, path: Path) -> None:
 
 
 def load_model(path: Path) -> TableModel:
-    """Read a model from a file, without executing anything that the file brings along."""
+    """Read a model from a file, without executing anything that the file brings along.
+
+    Parameters
+    ----------
+    path : Path
+        A file made by :func:`save_model`.
+
+    Returns
+    -------
+    TableModel
+        As it was saved.
+    """
     manifest, payload = _read(path, with_model=True)
     content = check_versions(manifest, str(path))
     schema, reference, learner = parts_of(content, str(path))
@@ -61,7 +80,18 @@ def load_model(path: Path) -> TableModel:
 
 
 def describe_model(path: Path) -> dict[str, Any]:
-    """Return what a model file says about itself, without loading the model."""
+    """Return what a model file says about itself, without loading the model.
+
+    Parameters
+    ----------
+    path : Path
+        A file made by :func:`save_model`.
+
+    Returns
+    -------
+    dict
+        Versions, schema, capacity, guarantee and more, in plain texts and numbers.
+    """
     manifest, _ = _read(path, with_model=False)
     return check_versions(manifest, str(path))
 

@@ -58,7 +58,19 @@ class Evaluation:
 def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
 
-    The labels are those of the column `target`; None takes the one the model was fitted with.
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A labelled table.
+    target : str, default=None
+        The column with the labels; `None` takes the one the model was fitted with.
+
+    Returns
+    -------
+    Evaluation
+        M, flag rate and precision with exact intervals, and the curve.
     """
     target = model.schema.target if target is None else target
     with open_source(path) as source:

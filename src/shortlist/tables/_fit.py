@@ -76,15 +76,42 @@ def fit_table(
     learner: str = "auto",
     guarantee: str = "expected",
     random_state: int = 0,
-    on_progress: Progress = lambda step, done, total: None,
+    on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
 
     A fifth of the rows is kept aside to measure the finished model, a fifth sets its threshold,
     and the rest trains it; all parts have the same share of rare cases. The learner is chosen by
     its cross-validated detection at the capacity, within the training rows alone.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV, TSV (also gzipped), Parquet or Feather file; ``-`` is CSV from standard input.
+    target : str
+        The column with the labels.
+    capacity : Capacity
+        How much can be followed up.
+    rare : str, default=None
+        The label that is looked for, as text; `None` takes the rarest.
+    id : str, default=None
+        The column that names a row. It is never learned from, and decides between equal scores.
+    learner : str, default="auto"
+        One of `LEARNERS`; "auto" takes the best of some.
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
+        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
+    random_state : int, default=0
+        Seed of the split and of the learner, and key of the hash.
+    on_progress : callable, default=None
+        Called with what is being done, how many steps are done, and how many there are.
+
+    Returns
+    -------
+    FitResult
+        The model, what was tried, and what the capacity finds on the rows kept aside.
     """
     check_guarantee(guarantee, capacity)
+    on_progress = on_progress or (lambda step, done, total: None)
     with open_source(path) as source:
         on_progress("reading", 0, 1)
         table = source.read()
