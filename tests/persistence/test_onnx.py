@@ -15,10 +15,14 @@ from shortlist.exceptions import ModelFileError
 from shortlist.persistence import _export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
 from shortlist.persistence._onnx_check import probe_rows, run_graph
-from shortlist.tables import fit_table, open_source
+from shortlist.tables import LEARNERS, fit_table, open_source
 from shortlist.tables._schema import all_rows
 
-EXPORTED = ("logistic", "forest", "boosting", "svm", "network", "aware-linear", "aware-svm")
+EXPORTED = [
+    learner
+    for learner in LEARNERS
+    if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph
+]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
 
 

@@ -22,7 +22,7 @@ from ..exceptions import ModelFileError
 from ._onnx_columns import add_scaling
 from ._onnx_extra import skl2onnx
 from ._onnx_graph import DOUBLE, ML, OPSETS, GraphBuilder
-from ._onnx_trees import add_boosting, add_forest
+from ._onnx_trees import add_booster, add_forest
 
 __all__ = ["add_score"]
 
@@ -63,7 +63,19 @@ def _add_forest(graph: GraphBuilder, learner: Any, items: str, n_features: int) 
 
 
 def _add_boosting(graph: GraphBuilder, learner: Any, items: str, n_features: int) -> str:
-    return add_boosting(graph, learner, items)
+    return graph.add("Sigmoid", add_booster(graph, learner.booster_, items))
+
+
+def _add_aware_forest(graph: GraphBuilder, learner: Any, items: str, n_features: int) -> str:
+    forests = [add_forest(graph, forest, items) for forest in learner.forests_]
+    weighted = zip(forests, learner.weights_.tolist(), strict=True)
+    return graph.add("Sum", *(graph.add("Mul", f, graph.constant(w)) for f, w in weighted))
+
+
+def _add_aware_boosting(graph: GraphBuilder, learner: Any, items: str, n_features: int) -> str:
+    boosters = [add_booster(graph, booster, items) for booster in learner.boosters_]
+    # One loss goes on where the other stopped; otherwise folds are averaged.
+    return graph.add("Sum" if learner.loss_ == "detection" else "Mean", *boosters)
 
 
 def _add_svc(graph: GraphBuilder, learner: SVC, items: str, n_features: int) -> str:
@@ -111,13 +123,15 @@ def _add_aware_linear(
     return graph.add("MatMul", items, graph.constant(learner.coef_.T))
 
 
-# By name, so that LightGBM need not be there.
+# By name, so that what is optional need not be there.
 _BY_TYPE: dict[str, Callable[[GraphBuilder, Any, str, int], str]] = {
     RandomForestClassifier.__name__: _add_forest,
     "LGBMClassifier": _add_boosting,
     SVC.__name__: _add_svc,
     CapacityAwareLinearClassifier.__name__: _add_aware_linear,
     CapacityAwareSVC.__name__: _add_aware_svc,
+    "CapacityAwareForestClassifier": _add_aware_forest,
+    "CapacityAwareBoostingClassifier": _add_aware_boosting,
 }
 
 

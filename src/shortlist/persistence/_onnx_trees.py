@@ -11,7 +11,7 @@ from ..exceptions import ModelFileError
 from ._onnx_extra import onnx
 from ._onnx_graph import DOUBLE, FLOAT, ML, GraphBuilder
 
-__all__ = ["add_boosting", "add_forest"]
+__all__ = ["add_booster", "add_forest"]
 
 _SUM = 1
 _LESS_OR_EQUAL = 0
@@ -103,14 +103,14 @@ def _add_sklearn_tree(trees: _Trees, tree: Any, weights: Any) -> int:
     return numbers[0]
 
 
-def add_boosting(graph: GraphBuilder, boosting: Any, items: str) -> str:
-    """Add LightGBM's sum of leaves, and the logistic function of it."""
+def add_booster(graph: GraphBuilder, booster: Any, items: str) -> str:
+    """Add LightGBM's sum of leaves."""
     trees = _Trees()
-    for info in boosting.booster_.dump_model()["tree_info"]:
+    for info in booster.dump_model()["tree_info"]:
         structure = info["tree_structure"]
         add = _add_lightgbm_stump if _is_leaf(structure) else _add_lightgbm_node
         trees.roots.append(add(trees, structure))
-    return graph.add("Sigmoid", trees.add_to(graph, items))
+    return trees.add_to(graph, items)
 
 
 def _add_lightgbm_stump(trees: _Trees, structure: dict[str, Any]) -> int:
