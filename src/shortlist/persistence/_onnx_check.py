@@ -125,7 +125,10 @@ def _difference(answers: dict[str, NDArray[Any]], scores: NDArray[np.floating]) 
 
 
 def _session(content: bytes) -> Any:
-    return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors share no class of their own
+        raise ModelFileError(f"This is no graph that onnxruntime can run: {error}") from None
 
 
 def _run(session: Any, X: Any) -> dict[str, NDArray[Any]]:

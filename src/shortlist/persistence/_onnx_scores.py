@@ -75,7 +75,8 @@ def _add_aware_forest(graph: GraphBuilder, learner: Any, items: str, n_features:
 def _add_aware_boosting(graph: GraphBuilder, learner: Any, items: str, n_features: int) -> str:
     boosters = [add_booster(graph, booster, items) for booster in learner.boosters_]
     # One loss goes on where the other stopped; otherwise folds are averaged.
-    return graph.add("Sum" if learner.loss_ == "detection" else "Mean", *boosters)
+    n_averaged = 1 if learner.loss_ == "detection" else len(boosters)
+    return graph.add("Div", graph.add("Sum", *boosters), graph.constant(float(n_averaged)))
 
 
 def _add_svc(graph: GraphBuilder, learner: SVC, items: str, n_features: int) -> str:
