@@ -11,6 +11,7 @@ labels are put together again here.
 
 from __future__ import annotations
 
+import sys
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
@@ -34,7 +35,7 @@ PLACES = {
 RARE = ["membrane 3", "membrane 2", "membrane 1", "secreted"]
 CAPACITY = Capacity.multiple(1)
 RULES = ["argmax", "a cut for each class", "joint capacities"]
-N_SPLITS = 20
+N_SPLITS = int(sys.argv[1]) if len(sys.argv) > 1 else 5  # twenty take a few minutes
 
 
 def load_yeast() -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,7 @@ def cut_each_class(
 
 
 # %%
-# Twenty splits, the same forest for all rules.
+# Some splits, with the same forest for all rules.
 
 
 def compare(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
