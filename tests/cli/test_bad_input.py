@@ -133,10 +133,34 @@ def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_ca
     ],
 )
 def test_capacities_are_given_in_one_way(options, complaint, cases, tmp_path):
-    """Usage errors have exit code 2, too."""
+    """Usage errors have one line and exit code 2, too."""
     result = run("fit", cases, "--target", "fraud", *options, "-o", tmp_path / "model")
-    assert result.exit_code == 2
-    assert complaint in result.stderr
+    check_refused(result, 2, complaint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nonsense",), "No such command"),
+        (("fit",), "Missing argument 'DATA'"),
+        (("select", "m", "d"), "Missing option '--count'"),
+        (("select", "m", "d", "--count", "x"), "Invalid value for '--count'"),
+        (("plan", "m", "d", "--lode", "3"), "--lode"),
+    ],
+)
+def test_usage_errors_have_one_line(arguments, complaint):
+    """With where to read on."""
+    result = run(*arguments)
+    check_refused(result, 2, complaint)
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.rstrip().endswith("--help")
+
+
+def test_nothing_asked_for_is_answered_with_help():
+    """Rather than with a complaint."""
+    result = run()
+    assert "Commands" in result.output
+    assert "Error" not in result.output
 
 
 @pytest.mark.parametrize("options", [("--fraction", "6"), ("--fraction", "0.1", "--learner", "x")])

@@ -10,12 +10,14 @@ from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._group import Commands
 from ._plan import plan
 from ._reproduce import reproduce
 from ._select import select
 
 app = typer.Typer(
     name="shortlist",
+    cls=Commands,
     help="Find the most rare cases that the follow-up capacity allows.",
     no_args_is_help=True,
     add_completion=True,

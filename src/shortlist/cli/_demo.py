@@ -21,7 +21,7 @@ def demo(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Fit, calibrate and flag simulated card payments, and draw what each capacity finds."""
+    """Fit, calibrate and flag simulated payments; draw what it finds."""
     console = Console()
     if not out.resolve().parent.is_dir():
         raise typer.BadParameter(

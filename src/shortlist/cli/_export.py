@@ -29,7 +29,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the decision as an ONNX file, which runs where there is no Python."""
+    """Write the decision as an ONNX file, to run without Python."""
     check_writable(out)
     from ..persistence import export_onnx, load_model
 

@@ -68,7 +68,10 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to a labelled table, and say what the capacity finds with it."""
+    """Fit a model to a labelled table, for a capacity.
+
+    At the end, a table says what the capacity finds on rows that were kept aside.
+    """
     limit = capacity_from(capacity, per, fraction, multiple)
     check_writable(out)  # before the work, not after it
     from ..persistence import save_model

@@ -34,7 +34,7 @@ def select(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the most suspicious cases: exactly so many, ranked, with the reasons for each."""
+    """List the most suspicious cases: exactly so many, with reasons."""
     from ..persistence import load_model
     from ..tables import output_format, select_rows
 
