@@ -139,8 +139,10 @@ def _date(column: Any, name: str) -> NDArray[np.float64]:
 
 def _as_iso(column: Any) -> Any:
     texts = pa.compute.utf8_trim_whitespace(_as_text(column))
-    for pattern, iso in _DATES.items():
-        texts = pa.compute.replace_substring_regex(texts, pattern, iso)
+    for sign in ("/", "."):  # most dates have neither, and are right as they are
+        if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
+            for pattern, iso in _DATES.items():
+                texts = pa.compute.replace_substring_regex(texts, pattern, iso)
     return texts
 
 
@@ -148,9 +150,9 @@ def _categorical(column: Any, name: str) -> Any:
     if not (_is_text(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "text")
     texts = pa.compute.utf8_trim_whitespace(_as_text(column)).fill_null("")
-    values = np.asarray(texts.to_numpy(), dtype=object)
     # Nothing but spaces says as little as nothing.
-    return np.where(values == "", MISSING_CATEGORY, values)
+    said = pa.compute.if_else(pa.compute.equal(texts, ""), MISSING_CATEGORY, texts)
+    return np.asarray(said.to_numpy(), dtype=object)
 
 
 _CONVERTERS = {
