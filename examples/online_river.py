@@ -1,11 +1,22 @@
-"""A river model learns as it goes, and a controller keeps the capacity of its flags."""
+"""
+With river: a model that learns as it goes
+==========================================
 
+A river model learns from one item at a time, and a controller keeps the capacity of its flags.
+"""
+
+# %%
+# Pages that may be phishing, and capacities for them.
 from river import anomaly, datasets, linear_model, preprocessing
 
 from shortlist import Capacity
 from shortlist.online import BudgetController, QuantileTracker
 
 ROWS = list(datasets.Phishing())
+
+
+# %%
+# An anomaly score drifts while its model learns; the tracker follows it, and keeps five per cent.
 
 
 def follow_an_anomaly_score() -> float:
@@ -23,6 +34,10 @@ def follow_an_anomaly_score() -> float:
     return sum(flags) / len(flags)
 
 
+# %%
+# A classifier, and a hard number: ten of every hundred.
+
+
 def follow_a_classifier() -> tuple[int, int]:
     """Flag ten of every hundred by a probability; return flags, and rare items among them."""
     model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
@@ -38,7 +53,6 @@ def follow_a_classifier() -> tuple[int, int]:
     return len(flagged), sum(flagged)
 
 
-if __name__ == "__main__":
-    print(f"{follow_an_anomaly_score():.1%} of the items flagged by their anomaly score")
-    flags, found = follow_a_classifier()
-    print(f"{flags} flagged by their probability, {found} of them phishing")
+print(f"{follow_an_anomaly_score():.1%} of the items flagged by their anomaly score")
+flags, found = follow_a_classifier()
+print(f"{flags} flagged by their probability, {found} of them phishing")

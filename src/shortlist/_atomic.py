@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -21,10 +21,10 @@ def write_whole(path: Path) -> Iterator[BinaryIO]:
     """
     check_writable(path)
     target = path.resolve()  # through a link, so that the link stays one
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    unfinished = Path(name)
+    # Named before it is made, so that there is no moment in which Ctrl-C would leave it behind.
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(unfinished, "xb", opener=_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -44,6 +44,11 @@ def check_writable(path: Path) -> None:
         raise FileNotFoundError(f"The folder {folder} does not exist. Make it, or write elsewhere.")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"The folder {folder} cannot be written to. Choose another place.")
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that nobody else may read as long as it is unfinished."""
+    return os.open(path, flags, 0o600)
 
 
 def _mode_for(target: Path) -> int:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import app
+from shortlist.cli._answer import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.experiments import demo
 from shortlist.tables import _flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
@@ -130,10 +133,34 @@ def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_ca
     ],
 )
 def test_capacities_are_given_in_one_way(options, complaint, cases, tmp_path):
-    """Usage errors have exit code 2, too."""
+    """Usage errors have one line and exit code 2, too."""
     result = run("fit", cases, "--target", "fraud", *options, "-o", tmp_path / "model")
-    assert result.exit_code == 2
-    assert complaint in result.stderr
+    check_refused(result, 2, complaint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nonsense",), "No such command"),
+        (("fit",), "Missing argument 'DATA'"),
+        (("select", "m", "d"), "Missing option '--count'"),
+        (("select", "m", "d", "--count", "x"), "Invalid value for '--count'"),
+        (("plan", "m", "d", "--lode", "3"), "--lode"),
+    ],
+)
+def test_usage_errors_have_one_line(arguments, complaint):
+    """With where to read on."""
+    result = run(*arguments)
+    check_refused(result, 2, complaint)
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.rstrip().endswith("--help")
+
+
+def test_nothing_asked_for_is_answered_with_help():
+    """Rather than with a complaint."""
+    result = run()
+    assert "Commands" in result.output
+    assert "Error" not in result.output
 
 
 @pytest.mark.parametrize("options", [("--fraction", "6"), ("--fraction", "0.1", "--learner", "x")])
@@ -153,17 +180,70 @@ def test_an_output_that_cannot_be_written(model_file, new_cases, cases, tmp_path
     check_refused(run("flag", model_file, new_cases, "-o", tmp_path / "o.xlsx"), 2, "extension")
 
 
-def test_a_full_disk(model_file, new_cases, tmp_path, monkeypatch):
-    """Exit code 3, and no half-written file: neither flags nor list."""
+@pytest.mark.parametrize("command", ["fit", "select", "flag", "export", "demo"])
+def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatch):
+    """Exit code 3, and no half-written file, from every command that writes one."""
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    for command in (("flag",), ("select", "--count", "9")):
-        result = run(command[0], model_file, new_cases, *command[1:], "-o", tmp_path / "out.csv")
-        check_refused(result, 3, "disk is full")
+    small = demo.DemoConfig(n_samples=6_000, n_trees=5)
+    monkeypatch.setattr(demo.run, "__defaults__", (small,))
+    arguments = {
+        "fit": (cases, "--target", "fraud", *CAPACITY),
+        "select": (model_file, new_cases, "--count", "9"),
+        "flag": (model_file, new_cases),
+        "export": (model_file,),
+        "demo": (),
+    }[command]
+    suffix = ".png" if command == "demo" else ".csv"
+    result = run(command, *arguments, "--out", tmp_path / f"out{suffix}")
+    check_refused(result, 3, "disk is full")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("command", [("flag",), ("select", "--count", "9")])
+def test_standard_output_on_a_full_disk(command, model_file, new_cases):
+    """A redirected list is complete, or the exit code says that it is not."""
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [*COMMAND, command[0], str(model_file), str(new_cases), *command[1:]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert result.returncode == 3, result.stderr
+    assert result.stderr.startswith(b"Error: The disk is full")
+
+
+def test_a_reader_that_has_had_enough(model_file, new_cases):
+    """As with `| head`: no complaint, no traceback."""
+    with subprocess.Popen(
+        [*COMMAND, "flag", str(model_file), str(new_cases)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_exit_codes_are_documented():
+    """Each has its line on the page about the command line."""
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    for code in (0, 1, USER_ERROR, SYSTEM_ERROR, INTERRUPTED):
+        assert f"\n| {code} | " in page
+
+
+def test_an_error_ends_the_process_cleanly(cases, tmp_path):
+    """No thread is left that could bring it down with another code."""
+    command = [*COMMAND, "fit", str(cases), "--target", "freud", *CAPACITY]
+    result = subprocess.run(
+        [*command, "-o", str(tmp_path / "model")], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2, result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_disk_that_fills_up_while_writing(model_file, new_cases, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from shortlist.tables import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 
@@ -94,6 +95,21 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     assert planned["points"][3]["flagged"] == 80
 
 
+def test_export(model_file, new_cases, tmp_path):
+    """The decision as an ONNX file, compared with the model on the way."""
+    out = tmp_path / "model.onnx"
+    said = run_json("export", model_file, "-o", out, "--check", new_cases)
+    assert said["outputs"] == ["score", "flag", "probability"]
+    assert said["comparison"]["n_items"] == 800
+    assert said["comparison"]["flagged_more"] == 0
+    in_words = run("export", model_file, "-o", out, "--check", new_cases)
+    assert in_words.exit_code == 0, in_words.output
+    assert "0 by the file alone" in in_words.stdout
+    refused = run("export", model_file, "-o", out, "--ties", "hash")
+    assert refused.exit_code == 2
+    assert "ties must be one of" in refused.stderr
+
+
 def test_standard_input_and_output(model_file, new_cases):
     """Rows in, rows out: CSV, or one JSON object per line."""
     piped = run("flag", model_file, "-", input=new_cases.read_bytes())
@@ -104,6 +120,34 @@ def test_standard_input_and_output(model_file, new_cases):
     as_json = run("flag", model_file, new_cases, "--json").stdout.splitlines()
     assert json.loads(as_json[0])["case"] == "c00000"
     assert len(as_json) == 800
+
+
+def test_every_step_from_standard_input(cases, new_cases, tmp_path):
+    """A table in a pipe is as good as one in a file."""
+    model = tmp_path / "model"
+    old, new = cases.read_bytes(), new_cases.read_bytes()
+    fitted = run("fit", "-", *FIT, "--fraction", "0.1", "-o", model, input=old)
+    assert fitted.exit_code == 0, fitted.output
+    for command in (("select", "--count", 3), ("evaluate",), ("plan",)):
+        result = run(command[0], model, "-", *command[1:], input=new)
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "plan", "export", "demo"])
+def test_every_command_speaks_json(command):
+    """And says so."""
+    assert "--json" in run(command, "--help").stdout
+
+
+def test_a_list_without_probabilities(cases, new_cases, tmp_path):
+    """A learner that gives none leaves them out; the reasons stay."""
+    options = ("--target", "fraud", "--id", "case", "--fraction", "0.1")
+    fitted = run_json("fit", cases, *options, "--learner", "aware-linear", "-o", tmp_path / "m")
+    assert fitted["learner"] == "aware-linear"
+    assert "its own threshold" in [rule["rule"] for rule in fitted["rules"]]
+    (row,) = run_json("select", tmp_path / "m", new_cases, "--count", 1)["rows"]
+    assert row["probability"] is None
+    assert row["reasons"]
 
 
 def test_a_list_longer_than_the_table(model_file, new_cases):
@@ -121,6 +165,15 @@ def test_a_plan_without_labels(model_file, new_cases, tmp_path):
     assert "Flagged" in result.stdout
 
 
+def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
+    """On standard error, and for scripts."""
+    command = ("fit", cases, "--target", "fraud", "--learner", "logistic", "--fraction", "0.1")
+    result = run(*command, "-o", tmp_path / "model", "--json")
+    (note,) = json.loads(result.stdout)["notes"]
+    assert "say --id case" in note
+    assert f"Note: {note}" in result.stderr
+
+
 def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):
     """The model then flags nothing, and says how many rows it takes."""
     capacity = ("--fraction", "0.001", "--guarantee", "confident")
@@ -130,9 +183,39 @@ def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases
     assert "needs at least" in warning
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("shortlist ex", "export"),
+        ("shortlist fit t.csv --learner aw", "aware-linear"),
+        ("shortlist fit t.csv --guarantee n", "next-batch"),
+    ],
+)
+def test_shells_complete_commands_and_values(words, expected):
+    """As bash asks for it."""
+    answer = CliRunner().invoke(
+        app,
+        [],
+        prog_name="shortlist",
+        env={
+            "_SHORTLIST_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+    )
+    assert expected in answer.stdout.split()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_help_names_every_learner(learner):
+    """Those that know the capacity by the beginning of their names."""
+    words = run("fit", "--help").stdout
+    assert learner in words or (learner.startswith("aware-") and "aware-" in words)
+
+
 def test_help_fits_one_screen():
-    """Every command with one line."""
-    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"})
+    """Every command with one line, also on a narrow terminal."""
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
     assert len(result.stdout.splitlines()) <= 30
     for command in ("fit", "select", "flag", "evaluate", "plan"):
         assert command in result.stdout

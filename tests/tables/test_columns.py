@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
-from shortlist.tables._columns import MISSING_CATEGORY, as_labels, as_values, kind_of
+from shortlist.tables._columns import MISSING_CATEGORY, as_ids, as_labels, as_values, kind_of
 
 DAY = datetime.date(1970, 1, 3)
 
@@ -27,6 +27,9 @@ def column(values):
         (["TRUE", "false", None], "boolean"),
         (["2024-05-31", "2024-05-31T12:00:00", None], "date"),
         (["2024-05-31", "yesterday"], "categorical"),
+        (["31.05.2024", "01.06.2024 10:00", None], "date"),
+        (["2024/05/31"], "date"),
+        (["05/06/2024"], "categorical"),
         ([True, None], "boolean"),
         ([1, 2], "numeric"),
         ([DAY], "date"),
@@ -53,6 +56,20 @@ def test_a_missing_category_is_a_category():
     """Being absent often says something."""
     values = as_values(column(pa.array(["a", None]).dictionary_encode()), "categorical", "x")
     assert_array_equal(values, ["a", MISSING_CATEGORY])
+
+
+def test_spaces_around_texts_are_no_part_of_them():
+    """In categories and labels; an id is given back as it came."""
+    padded = column([" a", "a ", "  "])
+    assert_array_equal(as_values(padded, "categorical", "x"), ["a", "a", MISSING_CATEGORY])
+    assert as_labels(column([" yes", "yes "]), "y").tolist() == ["yes", "yes"]
+    assert as_ids(column([" 7"]), "id").tolist() == [" 7"]
+
+
+def test_dates_in_other_writings():
+    """As long as day and month can be told apart."""
+    for text in ("1970-01-03", "1970/01/03", "03.01.1970", " 03.01.1970 00:00"):
+        assert_array_equal(as_values(column([text]), "date", "x"), [2.0])
 
 
 def test_moments_of_a_day_and_time_zones_count():

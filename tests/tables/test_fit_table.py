@@ -65,12 +65,26 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path, table_fit):
 def test_auto_takes_the_learner_that_finds_most(cases, monkeypatch):
     """By cross-validated detection at the capacity."""
     learners = {"chance": DummyClassifier(), "logistic": LogisticRegression(max_iter=1000)}
-    monkeypatch.setattr(_candidates, "_TRIED_BY_AUTO", tuple(learners))
-    monkeypatch.setattr(_candidates, "_make", lambda name, random_state: learners[name])
+    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", tuple(learners))
+    monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: learners[name])
     result = fit(cases, learner="auto", id="case")
     detection = {tried.learner: tried.detection for tried in result.candidates}
     assert detection["logistic"] > detection["chance"]
     assert result.model.learner == "logistic"
+
+
+def test_progress_is_told_step_by_step(cases, monkeypatch):
+    """Reading, each fold of each learner, and the fit at last."""
+    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", ("logistic", "aware-linear"))
+    steps = []
+    fit(cases, learner="auto", on_progress=lambda *step: steps.append(step))
+    assert steps[0] == ("reading", 0, 1)
+    assert steps[1:11] == [
+        (f"trying {name}", 5 * place + fold, 10)
+        for place, name in enumerate(("logistic", "aware-linear"))
+        for fold in range(5)
+    ]
+    assert steps[11:] == [("fitting", 0, 1)]
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose

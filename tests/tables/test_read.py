@@ -1,14 +1,17 @@
 """Tables from files, by extension."""
 
 import gzip
+import io
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from shortlist.exceptions import TableError
+from shortlist.tables import _lines as lines
 from shortlist.tables import _read as reading
 from shortlist.tables import open_source
+from shortlist.tables._lines import whole_lines
 
 
 def read(path):
@@ -56,6 +59,44 @@ def test_chunks_are_small(tmp_path, monkeypatch):
             sizes = [chunk.num_rows for chunk in source.chunks(["a"], ["a"])]
         assert sum(sizes) == 1000
         assert max(sizes) < 500
+
+
+def test_nothing_is_read_ahead(tmp_path, monkeypatch):
+    """A file is read no further than the chunk that was asked for."""
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", 4_000)
+    pd.DataFrame({"a": range(100_000)}).to_csv(tmp_path / "t.csv", index=False)
+    opened = []
+    open_binary = reading._binary
+    monkeypatch.setattr(
+        reading, "_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
+    )
+    with open_source(tmp_path / "t.csv") as source:
+        for number, _ in enumerate(source.chunks(["a"], ["a"])):
+            assert opened[0].tell() <= 2 + 4_000 * (number + 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_stay_whole(size, end):
+    """Quotes protect line ends, doubled quotes do not end them, and a stray quote is a sign."""
+    lines = ['1,"x', 'y"', '2,"a ""b""', '"', '3,12" pipe', "4,", '"5","', '""', '"']
+    text = end.join(lines).encode()
+    blocks = list(whole_lines(io.BytesIO(text), size, delimiter=",", name="t"))
+    assert b"".join(blocks) == text
+    rows = [1, 3, 4, 5, 8]  # lines after which a row is over
+    ends = {len((end.join(lines[: n + 1]) + end).encode()) for n in rows}
+    places = {sum(map(len, blocks[:n])) for n in range(1, len(blocks))}
+    # A block may end between the two signs of a line end; what follows is then an empty line.
+    assert places <= ends | {place - 1 for place in ends if end == "\r\n"}
+
+
+def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
+    """Is said, instead of reading all of a long file into memory."""
+    monkeypatch.setattr(lines, "_LONGEST_LINE", 1_000)
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", 300)
+    (tmp_path / "t.csv").write_text('a,b\n1,"x\n' + "2,y\n" * 1_000)
+    with pytest.raises(TableError, match="Is a quote"):
+        read(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import typer
 from .. import __version__
 from ._demo import demo
 from ._evaluate import evaluate
+from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._group import Commands
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
@@ -17,11 +19,12 @@ from ._stream import stream
 
 app = typer.Typer(
     name="shortlist",
+    cls=Commands,
     help="Find the most rare cases that the follow-up capacity allows.",
     no_args_is_help=True,
     add_completion=True,
 )
-for command in (fit, select, flag, evaluate, plan, report, stream, demo, reproduce):
+for command in (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce):
     app.command()(command)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from ..experiments import demo as experiment
+from ._answer import answering, print_json
+from ._options import AsJson
 
 
+@answering
 def demo(
     out: Annotated[Path, typer.Option(help="Where to save the picture (png, pdf or svg).")] = Path(
         "shortlist-demo.png"
     ),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the numbers as JSON instead of a table.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Fit, calibrate and flag simulated card payments, and draw what each capacity finds."""
+    """Fit, calibrate and flag simulated payments; draw what it finds."""
     console = Console()
     if not out.resolve().parent.is_dir():
         raise typer.BadParameter(
@@ -31,7 +31,7 @@ def demo(
         result = experiment.run()
         picture = experiment.draw(result, out)
     if as_json:
-        typer.echo(json.dumps({**result.to_json(), "picture": str(picture.resolve())}))
+        print_json({**result.to_json(), "picture": str(picture.resolve())})
         return
     console.print(_table(result))
     console.print(f"Picture: {picture.resolve()}", soft_wrap=True, highlight=False)

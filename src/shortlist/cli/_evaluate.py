@@ -26,7 +26,10 @@ def evaluate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure detection (M), flag rate and precision on labelled cases, and the curve."""
+    """Measure detection, flag rate and precision on labelled cases.
+
+    Detection is M, and comes with an interval and the curve over all capacities.
+    """
     from ..persistence import load_model
     from ..tables import evaluate_table
 

@@ -12,11 +12,22 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._atomic import check_writable
+from ..thresholds import GUARANTEES
 from ._answer import answering, interval, percent, print_json, progress_bar
 from ._options import AsJson, Data, capacity_from
 
 if TYPE_CHECKING:
     from ..tables import FitResult
+
+
+def _learners(incomplete: str) -> list[str]:
+    from ..tables import LEARNERS
+
+    return [name for name in LEARNERS if name.startswith(incomplete)]
+
+
+def _guarantees(incomplete: str) -> list[str]:
+    return [name for name in GUARANTEES if name.startswith(incomplete)]
 
 
 @answering
@@ -40,12 +51,17 @@ def fit(
     learner: Annotated[
         str,
         typer.Option(
-            help="auto (the best of logistic, forest and boosting), or one of logistic, forest, "
-            "boosting, svm, knn, kde, network."
+            help="auto (the best of logistic, aware-linear, forest and boosting), or one of "
+            "logistic, forest, boosting, svm, knn, kde, network; aware-linear, aware-svm and other "
+            "aware- learners are trained for the capacity.",
+            autocompletion=_learners,
         ),
     ] = "auto",
     guarantee: Annotated[
-        str, typer.Option(help="plug-in, expected, confident or next-batch.")
+        str,
+        typer.Option(
+            help="plug-in, expected, confident or next-batch.", autocompletion=_guarantees
+        ),
     ] = "expected",
     id: Annotated[
         str | None, typer.Option("--id", help="The column that names a case; never learned from.")
@@ -56,7 +72,10 @@ def fit(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to a labelled table, and say what the capacity finds with it."""
+    """Fit a model to a labelled table, for a capacity.
+
+    At the end, a table says what the capacity finds on rows that were kept aside.
+    """
     limit = capacity_from(capacity, per, fraction, multiple)
     check_writable(out)  # before the work, not after it
     from ..persistence import save_model
@@ -75,6 +94,8 @@ def fit(
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)
+    for note in result.notes:
+        typer.echo(f"Note: {note}", err=True)
     if as_json:
         print_json({"model": str(out), **_numbers(result)})
     else:
@@ -103,6 +124,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         **{size: getattr(result, size) for size in sizes},
         "measured_on": "held-out rows",
         "rules": [vars(rule) for rule in result.rules],
+        "notes": result.notes,
         "schema": schema.to_json(),
     }
 

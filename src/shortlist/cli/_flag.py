@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @answering
 def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> None:
-    """Decide for every case on its own; rows go to --out, or to standard output.
+    """Decide for every case on its own, in files of any size.
 
-    Files of any size are read in chunks. On standard output the rows are CSV, or one JSON object
+    Files are read in chunks. Rows go to --out, or to standard output: as CSV, or as one JSON object
     per line with --json.
     """
     if out is not None:

@@ -26,7 +26,10 @@ def plan(
     load: Annotated[int, typer.Option(help="How many cases one reviewer handles.", min=1)] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show detection from a quarter to four times the capacity; only flags without labels."""
+    """Show what other capacities and the next reviewer would find.
+
+    From a quarter to four times the capacity; without labels, only the flags to expect.
+    """
     from ..persistence import load_model
     from ..tables import plan_capacity
 

@@ -34,12 +34,13 @@ def select(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the most suspicious cases: exactly so many, ranked, with the reasons for each."""
-    if out is not None:
-        check_writable(out)
+    """List the most suspicious cases: exactly so many, with reasons."""
     from ..persistence import load_model
-    from ..tables import select_rows
+    from ..tables import output_format, select_rows
 
+    if out is not None:  # before the work, not after it
+        check_writable(out)
+        output_format(out)
     selected = select_rows(load_model(model), data, count=count)
     if len(selected) < count:
         typer.echo(f"Note: the table has only {len(selected)} rows; all are listed.", err=True)
@@ -90,4 +91,4 @@ def _value(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

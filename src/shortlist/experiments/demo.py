@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
+from .._atomic import write_whole
 from .._sklearn import rare_scores
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
@@ -124,7 +125,8 @@ def draw(result: DemoResult, path: Path, config: DemoConfig = DemoConfig()) -> P
     )
     display.ax_.legend(loc="center right")
     display.ax_.set_title("What does a review capacity find?")
-    figure.savefig(path, dpi=150)
+    with write_whole(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix.removeprefix(".") or "png")
     return path
 
 

@@ -43,8 +43,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         How much can be followed up.
     n_neighbors : int or sequence of int, default=50
         The numbers of neighbours to choose from: 1 to the given number, or those listed.
-    kernel : {"rectangular", "triangular", "epanechnikov", "gaussian", "inv", "optimal"}, \
-            default="gaussian"
+    kernel : str, default="gaussian"
         As for :class:`KernelKNeighborsClassifier`.
     scale : bool, default=True
         Divide each feature by its standard deviation.

@@ -25,10 +25,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     ----------
     n_neighbors : int, default=5
         Number of neighbours k that vote. One more is needed, to scale the distances.
-    kernel : {"rectangular", "triangular", "epanechnikov", "gaussian", "inv", "optimal"}, \
-            default="gaussian"
-        How a vote falls with the distance; "rectangular" counts all
-        alike, "optimal" weighs by rank.
+    kernel : str, default="gaussian"
+        How a vote falls with the distance, one of `KERNELS`: "rectangular" counts all alike,
+        "optimal" weighs by rank; "triangular", "epanechnikov", "gaussian" and "inv" lie between.
     scale : bool, default=True
         Divide each feature by its standard deviation in the training data. A feature that is
         constant there is left out.

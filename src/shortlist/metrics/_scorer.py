@@ -58,7 +58,7 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
 
 
 class CapacityScorer(MetadataRequester):
-    """Scorer made by :func:`capacity_scorer`."""
+    """Scorer made by :func:`~shortlist.capacity_scorer`."""
 
     def __init__(self, capacity: Capacity, *, rare_label: Any = None) -> None:
         self.capacity = check_capacity(capacity)

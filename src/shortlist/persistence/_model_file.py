@@ -31,6 +31,11 @@ TRUSTED = (
     "shortlist._binomial.Interval",
     "shortlist._calibration.CalibrationSample",
     "shortlist._segments.SegmentCapacities",
+    "shortlist.aware._boosting.CapacityAwareBoostingClassifier",
+    "shortlist.aware._forest.CapacityAwareForestClassifier",
+    "shortlist.aware._linear.CapacityAwareLinearClassifier",
+    "shortlist.aware._network.CapacityAwareNetworkClassifier",
+    "shortlist.aware._svc.CapacityAwareSVC",
     "shortlist.capacity.Capacity",
     "shortlist.classifier.CapacityClassifier",
     "shortlist.learners._kde.KernelDensityClassifier",
@@ -46,7 +51,15 @@ _MANIFEST, _MODEL, _TWIN = "manifest.json", "model.skops", "twin.skops"
 
 
 def save_model(model: TableModel, path: Path) -> None:
-    """Write a model to a file: whole, or not at all."""
+    """Write a model to a file: whole, or not at all.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted; see :func:`~shortlist.tables.fit_table`.
+    path : Path
+        Where to write.
+    """
     parts = {_MANIFEST: make_manifest(model), _MODEL: skops.dumps(model.classifier)}
     if model.twin is not None:
         parts[_TWIN] = skops.dumps(model.twin)
@@ -58,7 +71,17 @@ def save_model(model: TableModel, path: Path) -> None:
 def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
     """Read a model from a file, without executing anything that the file brings along.
 
-    What was trained for comparison only, and takes as long to read, comes `with_twin`.
+    Parameters
+    ----------
+    path : Path
+        A file made by :func:`save_model`.
+    with_twin : bool, default=False
+        Whether to read what was trained for comparison only, which takes as long again.
+
+    Returns
+    -------
+    TableModel
+        As it was saved.
     """
     parts = _read(path, _MANIFEST, _MODEL)
     content = check_versions(parts[_MANIFEST], str(path))
@@ -74,7 +97,18 @@ def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
 
 
 def describe_model(path: Path) -> dict[str, Any]:
-    """Return what a model file says about itself, without loading the model."""
+    """Return what a model file says about itself, without loading the model.
+
+    Parameters
+    ----------
+    path : Path
+        A file made by :func:`save_model`.
+
+    Returns
+    -------
+    dict
+        Versions, schema, capacity, guarantee and more, in plain texts and numbers.
+    """
     return check_versions(_read(path, _MANIFEST)[_MANIFEST], str(path))
 
 

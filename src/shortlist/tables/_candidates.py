@@ -9,37 +9,53 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from .. import aware
 from .._validation import check_option
+from ..capacity import Capacity
 from ..learners import LEARNERS as FAMILIES
 from ..learners import make_learner
 from ._schema import TableSchema
 
-__all__ = ["LEARNERS", "candidate_models", "prepare_columns"]
+__all__ = ["AWARE", "LEARNERS", "TRIED_BY_AUTO", "candidate_models", "prepare_columns"]
 
 _MOST_CATEGORIES = 32
 _FEWEST_ROWS_OF_A_CATEGORY = 5
 
-
-# Good on most tables, and quick on long ones.
-_TRIED_BY_AUTO = ("logistic", "forest", "boosting")
-#: What `--learner` takes: "auto" tries the logistic model, the forest and boosting.
-LEARNERS = ("auto", *FAMILIES)
+# Learners that know the capacity: the class in `shortlist.aware`, and its settings here. Each keeps
+# rows aside for a threshold of its own; ours comes from other rows, so that these can be few.
+_AWARE_CLASSES: dict[str, tuple[str, dict[str, Any]]] = {
+    "aware-linear": ("CapacityAwareLinearClassifier", {"cv": 0.1}),
+    "aware-svm": ("CapacityAwareSVC", {}),
+    "aware-forest": ("CapacityAwareForestClassifier", {}),
+    "aware-boosting": ("CapacityAwareBoostingClassifier", {}),
+    "aware-network": ("CapacityAwareNetworkClassifier", {}),
+}
+#: Those that this version has.
+AWARE = tuple(name for name, (cls, _) in _AWARE_CLASSES.items() if hasattr(aware, cls))
+#: What `--learner auto` tries: good on most tables, and quick on long ones.
+TRIED_BY_AUTO = ("logistic", "aware-linear", "forest", "boosting")
+#: What `--learner` takes.
+LEARNERS = ("auto", *FAMILIES, *AWARE)
 
 
 def candidate_models(
-    learner: str, schema: TableSchema, *, random_state: int = 0
+    learner: str, schema: TableSchema, *, capacity: Capacity, random_state: int = 0
 ) -> dict[str, Pipeline]:
     """Return the pipelines to choose from: several for "auto", or else the one named."""
     check_option("learner", learner, LEARNERS)
     return {
         name: Pipeline(
-            [("columns", prepare_columns(schema)), ("learner", _make(name, random_state))]
+            [("columns", prepare_columns(schema)), ("learner", _make(name, capacity, random_state))]
         )
-        for name in (_TRIED_BY_AUTO if learner == "auto" else (learner,))
+        for name in (TRIED_BY_AUTO if learner == "auto" else (learner,))
     }
 
 
-def _make(name: str, random_state: int) -> Any:
+def _make(name: str, capacity: Capacity, random_state: int) -> Any:
+    if name in AWARE:
+        cls, settings = _AWARE_CLASSES[name]
+        options = {"rare_label": True, "random_state": random_state, **settings}
+        return getattr(aware, cls)(capacity, **options)
     learner = make_learner(name, random_state=random_state)
     # Its trees are so small that threads wait for each other, on a busy machine a hundredfold.
     return learner.set_params(n_jobs=1) if name == "boosting" else learner

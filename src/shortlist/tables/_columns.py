@@ -16,14 +16,20 @@ from ..exceptions import TableError
 from ._extra import pandas as pd
 from ._extra import pyarrow as pa
 
-__all__ = ["KINDS", "MISSING_CATEGORY", "as_labels", "as_values", "kind_of"]
+__all__ = ["KINDS", "MISSING_CATEGORY", "as_ids", "as_labels", "as_values", "kind_of"]
 
 KINDS = ("numeric", "categorical", "date", "boolean")
 #: What stands for an absent category: being absent often says something.
 MISSING_CATEGORY = "(missing)"
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _DAY = np.timedelta64(1, "D")
-_ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
+_TIME = r"([T ]\d{2}:\d{2}.*)?$"
+#: How dates may be written, and how each becomes the first; each tells day from month by itself.
+_DATES = {
+    r"^(\d{4})-(\d{2})-(\d{2})" + _TIME: r"\1-\2-\3\4",
+    r"^(\d{4})/(\d{2})/(\d{2})" + _TIME: r"\1-\2-\3\4",
+    r"^(\d{2})\.(\d{2})\.(\d{4})" + _TIME: r"\3-\2-\1\4",
+}
 
 
 def kind_of(column: Any) -> str:
@@ -49,9 +55,14 @@ def _kind_of_text(text: Any) -> str:
         return "numeric"
     if set(_lowered(present.unique())) <= set(_TRUTHS):
         return "boolean"
-    if pa.compute.all(pa.compute.match_substring_regex(present, _ISO_DATE)).as_py():
+    if any(_all_match(present, pattern) for pattern in _DATES):
         return "date"
     return "categorical"
+
+
+def _all_match(texts: Any, pattern: str) -> bool:
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    return pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py()
 
 
 def as_values(column: Any, kind: str, name: str) -> Any:
@@ -67,7 +78,12 @@ def as_values(column: Any, kind: str, name: str) -> Any:
 
 
 def as_labels(column: Any, name: str) -> NDArray[Any]:
-    """Return labels or ids as texts; 1, 1.0 and "1" are the same, whatever the file type."""
+    """Return labels as texts without spaces around them."""
+    return np.array([label.strip() for label in as_ids(column, name).tolist()], dtype=object)
+
+
+def as_ids(column: Any, name: str) -> NDArray[Any]:
+    """Return ids as texts; 1, 1.0 and "1" are the same, whatever the file type."""
     if column.null_count or _n_nan(column):
         missing = int(column.null_count) + _n_nan(column)
         raise TableError(
@@ -112,7 +128,7 @@ def _date(column: Any, name: str) -> NDArray[np.float64]:
         raise _changed(column, name, "a date")
     try:
         moments = pd.to_datetime(
-            _as_text(column).to_pandas() if _is_text(column.type) else column.to_pandas(),
+            _as_iso(column).to_pandas() if _is_text(column.type) else column.to_pandas(),
             format="ISO8601" if _is_text(column.type) else None,
             utc=True,
         )
@@ -121,11 +137,22 @@ def _date(column: Any, name: str) -> NDArray[np.float64]:
     return ((moments - pd.Timestamp(0, tz="UTC")) / _DAY).to_numpy(dtype=np.float64)
 
 
+def _as_iso(column: Any) -> Any:
+    texts = pa.compute.utf8_trim_whitespace(_as_text(column))
+    for sign in ("/", "."):  # most dates have neither, and are right as they are
+        if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
+            for pattern, iso in _DATES.items():
+                texts = pa.compute.replace_substring_regex(texts, pattern, iso)
+    return texts
+
+
 def _categorical(column: Any, name: str) -> Any:
     if not (_is_text(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "text")
-    texts = _as_text(column).fill_null(MISSING_CATEGORY)
-    return np.asarray(texts.to_numpy(), dtype=object)
+    texts = pa.compute.utf8_trim_whitespace(_as_text(column)).fill_null("")
+    # Nothing but spaces says as little as nothing.
+    said = pa.compute.if_else(pa.compute.equal(texts, ""), MISSING_CATEGORY, texts)
+    return np.asarray(said.to_numpy(), dtype=object)
 
 
 _CONVERTERS = {

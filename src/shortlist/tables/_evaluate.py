@@ -14,7 +14,7 @@ from .._labels import rare_share
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
-from ._measure import RuleResult, measure_random, measure_rule, proportion
+from ._measure import RuleResult, measure_default, measure_random, measure_rule, proportion
 from ._model import TableModel
 from ._read import open_source
 from ._schema import all_rows
@@ -65,7 +65,19 @@ class Evaluation:
 def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
 
-    The labels are those of the column `target`; None takes the one the model was fitted with.
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A labelled table.
+    target : str, default=None
+        The column with the labels; `None` takes the one the model was fitted with.
+
+    Returns
+    -------
+    Evaluation
+        M, flag rate and precision with exact intervals, and the curve.
     """
     target = model.schema.target if target is None else target
     with open_source(path) as source:
@@ -73,7 +85,6 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     is_rare = check_labels(rows.is_rare, model, target)
     classifier, capacity = model.classifier, model.classifier.capacity
     decided = classifier._decide(rows.X, rows.ids)
-    default = np.asarray(classifier.estimator_.predict(rows.X), dtype=bool)
     n_flagged = int(decided.flagged.sum())
     curve = capacity_curve(is_rare, decided.scores, rare_label=True)
     return Evaluation(
@@ -84,7 +95,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
         flag_rate_interval=proportion(n_flagged, is_rare.size),
         rules=[
             measure_rule("this model", is_rare, decided.flagged, capacity),
-            measure_rule("default threshold", is_rare, default, capacity),
+            measure_default(model, rows.X, is_rare),
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, _spread(is_rare.size)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from ..metrics import capacity_scorer
 from ..thresholds._calibrate import check_guarantee
 from ._candidates import candidate_models
 from ._card import ModelCard, now, versions_in_use
-from ._measure import RuleResult, measure_random, measure_rule
+from ._measure import RuleResult, measure_default, measure_random, measure_rule
 from ._model import TableModel
+from ._notes import notes_on
 from ._profile import column_profiles
 from ._read import open_source
 from ._schema import Rows, TableSchema, infer_schema, reference_values
@@ -53,7 +54,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted model, what was tried, and what the capacity finds on the test rows."""
+    """A fitted model, what was tried, and what the capacity finds on the test rows.
+
+    `notes` are sentences about columns that deserve a second look.
+    """
 
     model: TableModel
     candidates: list[Candidate]
@@ -62,6 +66,7 @@ class FitResult:
     n_calibration: int
     n_test: int
     n_test_rare: int
+    notes: list[str] = field(default_factory=list)
 
 
 def fit_table(
@@ -75,17 +80,45 @@ def fit_table(
     guarantee: str = "expected",
     smote: bool = True,
     random_state: int = 0,
-    on_progress: Progress = lambda step, done, total: None,
+    on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
 
     A fifth of the rows is kept aside to measure the finished model, a fifth sets its threshold,
     and the rest trains it; all parts have the same share of rare cases. The learner is chosen by
-    its cross-validated detection at the capacity, within the training rows alone. With `smote`,
-    the same learner is also trained on SMOTE's rows, to be compared with in reports; this needs
-    the extra `smote`, and is left out without it.
+    its cross-validated detection at the capacity, within the training rows alone.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV, TSV (also gzipped), Parquet or Feather file; ``-`` is CSV from standard input.
+    target : str
+        The column with the labels.
+    capacity : Capacity
+        How much can be followed up.
+    rare : str, default=None
+        The label that is looked for, as text; `None` takes the rarest.
+    id : str, default=None
+        The column that names a row. It is never learned from, and decides between equal scores.
+    learner : str, default="auto"
+        One of `LEARNERS`; "auto" takes the best of some.
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
+        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
+    smote : bool, default=True
+        Whether the same learner is also trained on SMOTE's rows, to be compared with in reports;
+        this needs the extra `smote`, and is left out without it.
+    random_state : int, default=0
+        Seed of the split and of the learner, and key of the hash.
+    on_progress : callable, default=None
+        Called with what is being done, how many steps are done, and how many there are.
+
+    Returns
+    -------
+    FitResult
+        The model, what was tried, and what the capacity finds on the rows kept aside.
     """
     check_guarantee(guarantee, capacity)
+    on_progress = on_progress or (lambda step, done, total: None)
     with open_source(path) as source:
         on_progress("reading", 0, 1)
         table = source.read()
@@ -94,7 +127,7 @@ def fit_table(
     _check_enough(rows, schema, capacity)
     train, calibration, test = _parts(_labels(rows), random_state)
 
-    candidates = candidate_models(learner, schema, random_state=random_state)
+    candidates = candidate_models(learner, schema, capacity=capacity, random_state=random_state)
     tried = _try_all(candidates, _take(rows, train), capacity, random_state, on_progress)
     best = max(tried, key=lambda candidate: candidate.detection) if tried else None
     name = best.learner if best else learner
@@ -124,6 +157,7 @@ def fit_table(
         calibration.size,
         test.size,
         int(_labels(rows)[test].sum()),
+        notes_on(rows, schema),
     )
 
 
@@ -192,13 +226,13 @@ def _measure(model: TableModel, test: Rows) -> list[RuleResult]:
     rules = {
         "this model, row by row": classifier.flag(test.X, ids=test.ids),
         "this model, as a list": classifier.select(test.X, ids=test.ids),
-        "default threshold": np.asarray(classifier.estimator_.predict(test.X), dtype=bool),
     }
     if model.twin is not None:
         rules["SMOTE, default threshold"] = np.asarray(model.twin.predict(test.X), dtype=bool)
     capacity = classifier.capacity
     measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
-    return [*measured, measure_random(is_rare, capacity)]
+    default = measure_default(model, test.X, is_rare)
+    return [*measured, default, measure_random(is_rare, capacity)]
 
 
 def _card(

@@ -38,13 +38,31 @@ def flag_rows(
     file: BinaryIO,
     *,
     format: str = "csv",
-    on_progress: Callable[[int], None] = lambda n_items: None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
 
     Each row is decided on its own, so that the answers do not depend on where chunks begin. The
     decisions have the id of the row (its number below the heading without one), the score, and 1
     or 0 for flagged or not.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A table with the columns that the model needs, of any length.
+    file : binary file
+        Where the decisions are written.
+    format : {"csv", "parquet", "feather", "jsonl"}, default="csv"
+        How they are written.
+    on_progress : callable, default=None
+        Called with the number of rows decided so far.
+
+    Returns
+    -------
+    FlagSummary
+        How many rows were read and flagged.
     """
     n_items = n_flagged = 0
     first = {"row": "int64"} if model.schema.id is None else {model.schema.id: "string"}
@@ -59,7 +77,8 @@ def flag_rows(
                 write(decided)
                 n_items += len(rows.X)
                 n_flagged += int(decided["flagged"].sum())
-                on_progress(n_items)
+                if on_progress is not None:
+                    on_progress(n_items)
     classifier = model.classifier
     return FlagSummary(n_items, n_flagged, classifier.capacity_fraction_, classifier.guarantee)
 

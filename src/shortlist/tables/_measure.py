@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,12 @@ from .._binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._labels import rare_share
 from ..capacity import Capacity
 from ..metrics import adjusted_detection_interval, adjusted_detection_score
+from ._candidates import AWARE
 
-__all__ = ["RuleResult", "measure_random", "measure_rule", "proportion"]
+if TYPE_CHECKING:
+    from ._model import TableModel
+
+__all__ = ["RuleResult", "measure_default", "measure_random", "measure_rule", "proportion"]
 
 _ERROR = 0.05
 
@@ -50,6 +54,16 @@ def measure_rule(
         n_found / n_flagged if n_flagged else float("nan"),
         proportion(n_found, n_flagged),
     )
+
+
+def measure_default(model: TableModel, X: Any, is_rare: NDArray[np.bool_]) -> RuleResult:
+    """Count what the model inside would flag by itself.
+
+    Most take the likelier label; a learner that knows the capacity has a threshold of its own.
+    """
+    name = "its own threshold" if model.learner in AWARE else "default threshold"
+    flagged = np.asarray(model.classifier.estimator_.predict(X), dtype=bool)
+    return measure_rule(name, is_rare, flagged, model.classifier.capacity)
 
 
 def measure_random(is_rare: NDArray[np.bool_], capacity: Capacity) -> RuleResult:

@@ -59,9 +59,23 @@ def plan_capacity(
 ) -> Plan:
     """Look at capacities from a quarter to four times the model's own.
 
-    Labels are read from `target`, or from the model's own target column where the table has it;
-    without them the plan says only how many rows each capacity would flag. `load` is the number of
-    rows that one reviewer handles.
+    Without labels, the plan says only how many rows each capacity would flag.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A table with the columns that the model needs.
+    target : str, default=None
+        The column with the labels; `None` takes the model's own target where the table has it.
+    load : int, default=1
+        How many rows one reviewer handles.
+
+    Returns
+    -------
+    Plan
+        Points of the curve, and what the next reviewer adds.
     """
     with open_source(path) as source:
         own = model.schema.target if model.schema.target in source.columns else None

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from ..exceptions import TableError
 from ._extra import pyarrow as pa
+from ._lines import whole_lines
 
 __all__ = ["Source", "open_source"]
 
@@ -106,19 +107,21 @@ def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             null_values=list(MISSING),
             strings_can_be_null=True,
         )
-        read = pa.csv.ReadOptions(column_names=columns, block_size=_CHUNK_BYTES)
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         with _translated(name, columns):
-            try:
-                reader = pa.csv.open_csv(file, read, parse, convert)
-            except pa.ArrowInvalid as error:
-                if "Empty CSV" in str(error):  # a heading and nothing below it
-                    return
-                raise
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+            for block in whole_lines(file, _CHUNK_BYTES, delimiter=delimiter, name=name):
+                # All in one piece: a value that spans lines must not be cut.
+                read = pa.csv.ReadOptions(column_names=columns, block_size=len(block) + 1)
+                yield pa.csv.read_csv(_arrow_memory(block), read, parse, convert)
 
     return Source(name, columns, None, chunks)
+
+
+def _arrow_memory(block: bytes) -> Any:
+    """Copy bytes to where Arrow's threads need not ask Python for them."""
+    stream = pa.BufferOutputStream()
+    stream.write(block)
+    return pa.BufferReader(stream.getvalue())
 
 
 def _binary(path: Path, stack: contextlib.ExitStack) -> BinaryIO:
@@ -160,7 +163,7 @@ def _first_line(file: BinaryIO, name: str) -> bytes:
 
 
 def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    raw = stack.enter_context(path.open("rb"))
+    raw = stack.enter_context(pa.OSFile(str(path)))
     # Buffered beforehand, all of the file would in the end be held in memory.
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
     file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
@@ -175,7 +178,7 @@ def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
 
 
 def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
-    file = pa.ipc.open_file(stack.enter_context(path.open("rb")))
+    file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         with _translated(name):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
-from ._columns import MISSING_CATEGORY, as_labels, as_values, kind_of
+from ._columns import MISSING_CATEGORY, as_ids, as_labels, as_values, kind_of
 from ._extra import pandas as pd
 from ._read import Source
 
@@ -84,7 +84,7 @@ class TableSchema:
     def convert(self, table: Any, *, target: str | None = None) -> Rows:
         """Turn an Arrow table into rows for the model."""
         X = pd.DataFrame({f.name: _column(table[f.name], f) for f in self.features}, copy=False)
-        ids = None if self.id is None else as_labels(table[self.id], self.id)
+        ids = None if self.id is None else as_ids(table[self.id], self.id)
         if target is None:
             return Rows(X, ids)
         return Rows(X, ids, as_labels(table[target], target) == self.rare_label)

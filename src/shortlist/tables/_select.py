@@ -51,6 +51,20 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
 
     Exactly `count`, or all rows where there are fewer. Rows with equal scores are chosen and
     ordered by a hash of their ids (of their own values without ids), never by their place.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A table with the columns that the model needs; all of it is held in memory.
+    count : int
+        How many rows to select.
+
+    Returns
+    -------
+    list of SelectedRow
+        With score, probability where there is one, and the columns that raised the score.
     """
     with open_source(path) as source:
         rows = all_rows(model.schema, source)

@@ -1,0 +1,59 @@
+"""`shortlist export`: the decision of a model as an ONNX file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .._atomic import check_writable
+from ._answer import answering, print_json
+from ._options import AsJson, Model
+
+if TYPE_CHECKING:
+    from ..persistence import OnnxExport
+
+
+@answering
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the .onnx file.")],
+    ties: Annotated[
+        str,
+        typer.Option(help="as-fitted, or exclude: never flag a case that ties with the threshold."),
+    ] = "as-fitted",
+    check: Annotated[
+        Path | None, typer.Option(help="A table on which to compare the file with the model.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the decision as an ONNX file, to run without Python."""
+    check_writable(out)
+    from ..persistence import export_onnx, load_model
+
+    exported = export_onnx(load_model(model), out, ties=ties, check=check)
+    if as_json:
+        print_json({"out": str(out), **asdict(exported)})
+    else:
+        _print(exported, out)
+
+
+def _print(exported: OnnxExport, out: Path) -> None:
+    typer.echo(
+        f"{len(exported.inputs)} inputs, one for each column; outputs: "
+        f"{', '.join(exported.outputs)}."
+    )
+    typer.echo(
+        f"Scores agree to {exported.largest_difference:.1e}; the threshold is raised by "
+        f"{exported.margin:.1e}, so that rounding flags nothing more."
+    )
+    compared = exported.comparison
+    if compared is not None:
+        typer.echo(
+            f"On {compared.n_items:,} cases: {compared.flagged_by_both:,} flagged by both, "
+            f"{compared.flagged_less:,} by the model alone, {compared.flagged_more:,} by the file "
+            f"alone; scores agree to {compared.largest_difference:.1e}."
+        )
+    typer.echo(f"Written: {out}")

@@ -1,0 +1,224 @@
+"""The decision of a model as an ONNX graph."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shortlist import Capacity
+from shortlist._steady import lift
+from shortlist.exceptions import ModelFileError
+from shortlist.persistence import _export as exporting
+from shortlist.persistence import compare_onnx, export_onnx
+from shortlist.persistence._onnx_check import probe_rows, run_graph
+from shortlist.tables import LEARNERS, fit_table, open_source
+from shortlist.tables._schema import all_rows
+
+EXPORTED = [
+    learner
+    for learner in LEARNERS
+    if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph
+]
+WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
+
+
+@pytest.fixture(scope="module")
+def models(cases):
+    """Return a maker of models, which fits each learner once."""
+    fitted = {}
+
+    def make(learner):
+        if learner not in fitted:
+            options = {"target": "fraud", "id": "case", "capacity": Capacity.fraction(0.1)}
+            fitted[learner] = fit_table(cases, learner=learner, **options).model
+        return fitted[learner]
+
+    return make
+
+
+def rows_of(model, path):
+    """Read the rows of a table for a model."""
+    with open_source(path) as source:
+        return all_rows(model.schema, source)
+
+
+def with_threshold(model, **changes):
+    """Return a model with another threshold, or one that flags some of the rows tied with it."""
+    classifier = model.classifier.with_capacity(model.classifier.capacity)
+    classifier.calibrations_ = [replace(classifier.calibration_, **changes)]
+    return replace(model, classifier=classifier)
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
+@pytest.mark.parametrize("learner", EXPORTED)
+def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
+    """With texts, gaps, dates and categories that were never seen, to the last digits."""
+    model = models(learner)
+    exported = export_onnx(model, tmp_path / "m.onnx", ties="exclude", check=new_cases)
+    rows = rows_of(model, new_cases)
+    rows.X.loc[:20, "country"] = "nowhere"
+    answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
+    scores = model.classifier.score_samples(rows.X)
+    assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=exported.margin / 1000)
+    assert_array_equal(answers["flag"].ravel(), model.classifier.flag(rows.X, ids=rows.ids))
+    assert ("probability" in answers) == (learner in WITH_PROBABILITY)
+    if "probability" in answers:
+        chances = model.classifier.predict_proba(rows.X)[:, 1]
+        assert_allclose(answers["probability"].ravel(), chances, atol=1e-12)
+    assert exported.comparison.n_items == 800
+    assert exported.comparison.flagged_more == exported.comparison.flagged_less == 0
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("learner", EXPORTED)
+def test_a_graph_never_flags_more_at_the_threshold(models, new_cases, tmp_path, learner):
+    """Rows are moved to the threshold as closely as numbers allow, from both sides."""
+    model = models(learner)
+    export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+    rows = rows_of(model, new_cases).X.dropna().assign(country="cl", vip=1.0)
+    flagged = strictly(model, rows)
+    inside, outside = rows[flagged].head(50), rows[~flagged].head(50)
+    n = min(len(inside), len(outside))
+    close = meet(model, inside.head(n), outside.head(n))
+    answers = run_graph((tmp_path / "m.onnx").read_bytes(), close)
+    by_model = strictly(model, close)
+    assert 0 < by_model.sum() < 2 * n  # at the very threshold a model may tremble by itself
+    assert not (answers["flag"].ravel() & ~by_model).any()
+
+
+def strictly(model, X):
+    """Tell which rows lie strictly above the threshold of a model."""
+    return model.classifier.score_samples(X) > model.classifier.threshold_
+
+
+def meet(model, inside, outside):
+    """Halve the ways between flagged and unflagged rows until they are neighbours."""
+    numbers = ["amount", "opened"]
+    low, high = (rows.reset_index(drop=True).copy() for rows in (outside, inside))
+    for _ in range(60):
+        middle = high.copy()
+        middle[numbers] = (low[numbers].to_numpy() + high[numbers].to_numpy()) / 2
+        flagged = strictly(model, middle)
+        high.loc[flagged, numbers] = middle.loc[flagged, numbers]
+        low.loc[~flagged, numbers] = middle.loc[~flagged, numbers]
+    return pd.concat([low, high], ignore_index=True)
+
+
+def test_a_row_that_ties_with_the_threshold_is_not_flagged(models, new_cases, tmp_path):
+    """Whichever row it is: its own score is the threshold, and rounding must not lift it."""
+    rows = rows_of(models("boosting"), new_cases)
+    scores = lift(np.asarray(models("boosting").classifier.score_samples(rows.X)))
+    for place in range(0, 800, 80):
+        model = with_threshold(models("boosting"), value=float(scores[place]), tie_key=0.0)
+        export_onnx(model, tmp_path / "m.onnx")
+        answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
+        assert not answers["flag"].ravel()[place]
+        assert_array_equal(answers["flag"].ravel(), scores > scores[place])
+
+
+def test_tree_splits_are_met_exactly(models, tmp_path):
+    """A row on a split goes the same way in the graph, and so does its neighbour on each side."""
+    model = models("forest")
+    export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+    scaler = model.classifier.estimator_["columns"].named_transformers_["numbers"][-1]
+    trees = model.classifier.estimator_["learner"].estimators_
+    splits = np.concatenate([t.tree_.threshold[t.tree_.feature == 0] for t in trees])
+    on_splits = scaler.mean_[0] + scaler.scale_[0] * splits
+    around = np.concatenate([np.nextafter(on_splits, side) for side in (-np.inf, np.inf)])
+    amounts = np.concatenate([on_splits, around])
+    X = pd.DataFrame(
+        {"amount": amounts, "country": "ar", "opened": 19_800.0, "vip": 0.0},
+        index=range(amounts.size),
+    )
+    answers = run_graph((tmp_path / "m.onnx").read_bytes(), X)
+    scores = model.classifier.score_samples(X)
+    assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=1e-12)
+
+
+def test_an_empty_text_is_a_missing_one(models, tmp_path):
+    """As it is in a file."""
+    model = models("logistic")
+    export_onnx(model, tmp_path / "m.onnx")
+    X = probe_rows(model).head(2).assign(country=["", "(missing)"], amount=3.0, opened=0.0, vip=1.0)
+    first, second = run_graph((tmp_path / "m.onnx").read_bytes(), X)["score"].ravel()
+    assert first == second
+
+
+@pytest.mark.parametrize("learner", ["kde", "knn"])
+def test_what_has_no_graph_is_named(models, tmp_path, learner):
+    """With the learners that have one; and nothing is written."""
+    with pytest.raises(ModelFileError, match=r"Kernel\w+ has no ONNX form.*--learner logistic"):
+        export_onnx(models(learner), tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hashed_ties_are_refused_or_left_out(models, tmp_path, new_cases):
+    """A graph cannot hash; without the tied rows it flags fewer, never more."""
+    model = with_threshold(models("logistic"), tie_key=0.5)
+    with pytest.raises(ModelFileError, match=r"by a hash.*--ties exclude"):
+        export_onnx(model, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+    assert export_onnx(model, tmp_path / "m.onnx", ties="exclude").threshold
+    with pytest.raises(ValueError, match="ties must be one of 'as-fitted', 'exclude'"):
+        export_onnx(model, tmp_path / "m.onnx", ties="hash")
+
+
+def test_scores_that_differ_are_not_exported(models, tmp_path, monkeypatch):
+    """The promise rests on their agreement, so it is looked at before anything is written."""
+    monkeypatch.setattr(exporting, "largest_difference", lambda *args: 1e-3)
+    with pytest.raises(ModelFileError, match=r"differ by up to 1.0e-03"):
+        export_onnx(models("logistic"), tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_graph_that_flags_more_is_not_written(models, tmp_path, new_cases, monkeypatch):
+    """Found on the rows of the table that was given for that."""
+    monkeypatch.setattr(exporting, "_raised_threshold", lambda model: (-1.0, 1.0))
+    with pytest.raises(ModelFileError, match="rows that the model does not flag"):
+        export_onnx(models("logistic"), tmp_path / "m.onnx", check=new_cases)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_threshold_that_flags_nothing_stays_so(models, tmp_path, new_cases):
+    """Infinity has no margin, and needs none."""
+    model = models("logistic")
+    nothing = replace(model, classifier=model.classifier.with_capacity(Capacity.fraction(0)))
+    exported = export_onnx(nothing, tmp_path / "m.onnx")
+    assert exported.margin == 0
+    compared = compare_onnx(nothing, tmp_path / "m.onnx", new_cases)
+    assert compared.flagged_by_both == compared.flagged_more == 0
+
+
+def test_a_file_says_what_it_holds(models, tmp_path):
+    """Threshold, margin and all that the model file says, for those who find it later."""
+    model = models("logistic")
+    exported = export_onnx(model, tmp_path / "m.onnx")
+    content = onnx.load(tmp_path / "m.onnx")
+    properties = {entry.key: entry.value for entry in content.metadata_props}
+    assert float(properties["threshold"]) == exported.threshold > model.classifier.threshold_
+    assert json.loads(properties["model"])["guarantee"] == "expected"
+    assert "capacity" in content.graph.doc_string
+
+
+def test_a_column_with_the_name_of_an_output(cases, tmp_path):
+    """Cannot be told from it."""
+    frame = pd.read_csv(cases).rename(columns={"amount": "score"})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = fit_table(
+        tmp_path / "t.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
+    ).model
+    with pytest.raises(ModelFileError, match="'score' has the name of an output"):
+        export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+
+
+def test_a_graph_that_cannot_be_read(models, tmp_path, new_cases):
+    """One line, as for every file."""
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        compare_onnx(models("logistic"), tmp_path / "none.onnx", new_cases)
+    (tmp_path / "text.onnx").write_text("hello")
+    with pytest.raises(ModelFileError, match="no graph that onnxruntime can run"):
+        compare_onnx(models("logistic"), tmp_path / "text.onnx", new_cases)
