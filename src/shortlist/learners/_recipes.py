@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -91,8 +91,13 @@ def _paper_network(random_state: Any) -> Any:
 
 def _kde(random_state: Any) -> Any:
     # Densities can be estimated in a few directions only.
-    directions = PCA(3, whiten=True, random_state=random_state)
-    return make_pipeline(StandardScaler(), directions, KernelDensityClassifier("scott"))
+    return Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("directions", PCA(3, whiten=True, random_state=random_state)),
+            ("densities", KernelDensityClassifier("scott")),
+        ]
+    )
 
 
 def _knn(random_state: Any) -> Any:
