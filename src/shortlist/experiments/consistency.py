@@ -61,11 +61,11 @@ VALUES = {
 
 @dataclass(frozen=True)
 class ConsistencyConfig:
-    """Settings of the experiment; `repetitions` of each size, fewer for the last, slow one."""
+    """Settings of the experiment; `repetitions` of each size, fewer of the slow ones."""
 
     dimensions: tuple[int, ...] = (1, 2)
     sizes: tuple[int, ...] = (250, 1_000, 4_000, 16_000, 64_000)
-    repetitions: tuple[int, ...] = (20, 20, 20, 20, 10)
+    repetitions: tuple[int, ...] = (20, 20, 20, 10, 5)
     families: tuple[str, ...] = ("kde", "knn", "svm", "forest", "network")
     n_grid: int = 8_192
     seed: int = 0
@@ -97,8 +97,8 @@ def run(
     repetitions = [
         Repetition(dimension, n, number, config.families, config.n_grid, config.seed)
         for n, count in zip(config.sizes, config.repetitions, strict=True)
-        for dimension in config.dimensions
         for number in range(count)
+        for dimension in config.dimensions
     ]
     return run_all(run_repetition, repetitions, store=store, n_jobs=n_jobs, on_progress=on_progress)
 

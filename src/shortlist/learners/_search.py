@@ -95,14 +95,9 @@ class NeighborSearch:
     def _query_graph(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
         self._graph.hnsw.efSearch = max(_LEAST_BREADTH, 2 * k)
         rows = self._graph.search(Q.astype(np.float32), k)[1].astype(np.intp)
-        distances = np.linalg.norm(Q[:, np.newaxis] - self.X[rows], axis=2)
-        lost = np.flatnonzero((rows < 0).any(axis=1))
-        if lost.size:  # the graph fell apart here
-            squares, found = np.empty((lost.size, k)), np.empty((lost.size, k), dtype=np.intp)
-            _nearest_exact(Q[lost], self.X, squares, found)
-            distances[lost], rows[lost] = np.sqrt(squares), found
-        order = np.argsort(distances, axis=1, kind="stable")
-        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+        squares = np.empty(rows.shape)
+        _sort_found(np.ascontiguousarray(Q), self.X, squares, rows)
+        return np.sqrt(squares), rows
 
     def _query_tree(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
         distances, rows = self._tree.query(Q, k)
@@ -189,6 +184,20 @@ def _scan(query, train, squares, rows):
 def _nearest_exact(queries, train, squares, rows):
     for i in range(len(queries)):
         _scan(queries[i], train, squares[i], rows[i])
+
+
+@njit(cache=True, nogil=True)
+def _sort_found(queries, train, squares, rows):
+    """Sort what was found by exact distance; scan everything where the graph fell apart."""
+    for i in range(len(queries)):
+        candidates = np.sort(rows[i])
+        if candidates[0] < 0:
+            _scan(queries[i], train, squares[i], rows[i])
+            continue
+        exact = np.empty(candidates.size)
+        for c in range(candidates.size):
+            exact[c] = _square(queries[i], train[candidates[c]])
+        _keep_nearest(exact, candidates, squares[i], rows[i])
 
 
 @njit(cache=True, nogil=True)
