@@ -2,9 +2,9 @@
 
 Common items are standard normal in d dimensions; rare ones are normal with a smaller deviation s
 around a point at distance m from the origin. The likelihood ratio falls with the distance from the
-point m / (1 - s^2), so that the optimal rule flags an interval on a line, a disc in the plane. The
-square of that distance has a (scaled, noncentral) chi-squared distribution in both classes, and
-carries the likelihood ratio: :class:`~shortlist.theory.OptimalRule` needs nothing else.
+point m / (1 - s^2), so that the optimal rule flags an interval on a line, a disc in the plane. In
+the plane, the square of that distance has a (scaled, noncentral) chi-squared distribution in both
+classes, and carries the likelihood ratio: :class:`~shortlist.theory.OptimalRule` needs nothing else.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ class KnownProblem:
 
     @cached_property
     def optimal(self) -> OptimalRule:
-        """The optimal rule, in terms of the squared distance from the centre."""
-        centre, s = self._centre, self.deviation
-        return OptimalRule(
-            stats.ncx2(self.dimension, ((self.distance - centre) / s) ** 2, scale=s**2),
-            stats.ncx2(self.dimension, centre**2),
-            prevalence=self.prevalence,
-            capacity=self.capacity,
-        )
+        """The optimal rule, in terms of the number that carries the likelihood ratio."""
+        m, s, d = self.distance, self.deviation, self.dimension
+        rare, common = stats.norm(m, s), stats.norm()
+        if d > 1:
+            rare = stats.ncx2(d, ((m - self._centre) / s) ** 2, scale=s**2)
+            common = stats.ncx2(d, self._centre**2)
+        return OptimalRule(rare, common, prevalence=self.prevalence, capacity=self.capacity)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
         """Draw n independent items and their labels, 1 for the rare ones."""
@@ -59,9 +58,9 @@ class KnownProblem:
 
     def flag(self, X: Floats) -> Mask:
         """Return what the optimal rule flags."""
-        squares = X[:, 0] - self._centre
-        squares = squares**2 + (X[:, 1:] ** 2).sum(axis=1)
-        return self.optimal.predict(squares)
+        if self.dimension == 1:
+            return self.optimal.predict(X[:, 0])
+        return self.optimal.predict((X[:, 0] - self._centre) ** 2 + (X[:, 1:] ** 2).sum(axis=1))
 
     def grid(self, n_each: int) -> Grid:
         """Return evenly spread points of both classes, to integrate over."""

@@ -154,7 +154,7 @@ def trends(table: Table) -> Table:
                     "family": family,
                     "first": means[0]["mean"],
                     "last": means[-1]["mean"],
-                    "slope": float(stats.linregress(logs).slope),
+                    "slope": float(stats.linregress(*logs.T).slope),
                     "p_value": float(stats.kendalltau(sizes, values, alternative="less").pvalue),
                 }
             )
