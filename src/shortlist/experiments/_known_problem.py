@@ -4,7 +4,7 @@ Common items are standard normal in d dimensions; rare ones are normal with a sm
 around a point at distance m from the origin. The likelihood ratio falls with the distance from the
 point m / (1 - s^2), so that the optimal rule flags an interval on a line, a disc in the plane. In
 the plane, the square of that distance has a (scaled, noncentral) chi-squared distribution in both
-classes, and carries the likelihood ratio: :class:`~shortlist.theory.OptimalRule` needs nothing else.
+classes, and carries the likelihood ratio: `OptimalRule` needs nothing else.
 """
 
 from __future__ import annotations
