@@ -2,12 +2,20 @@
 
 import builtins
 
+import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from shortlist import Capacity, CapacityClassifier
-from shortlist.learners import LEARNERS, make_learner
+from shortlist import Capacity, CapacityClassifier, capacity_scorer
+from shortlist.learners import (
+    LEARNERS,
+    CapacityKNeighborsClassifier,
+    KernelDensityClassifier,
+    KernelKNeighborsClassifier,
+    make_learner,
+)
 
 PAPER = ("kde", "knn", "svm", "forest", "network")
 
@@ -51,6 +59,22 @@ def test_what_the_paper_does_not_have_is_refused(name):
     """The message lists what it has."""
     with pytest.raises(ValueError, match=r"The paper has no .* knows 'kde', 'knn'"):
         make_learner(name, "paper")
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (KernelDensityClassifier(), "only one class, .* use stratified folds"),
+        (CapacityKNeighborsClassifier(Capacity.multiple(1)), "only one class, .* stratified folds"),
+        (KernelKNeighborsClassifier(3), "fold without that class is a common cause"),
+    ],
+)
+def test_a_class_missing_from_a_fold_is_named(learner, message, rng):
+    """All rare items stand at the front, and folds are cut without a look at labels."""
+    X, y = rng.normal(size=(60, 3)), np.arange(60) < 6
+    scoring = capacity_scorer(Capacity.multiple(1), rare_label=True)
+    with pytest.raises(ValueError, match=message):
+        cross_val_score(learner, X, y, cv=KFold(3), scoring=scoring, error_score="raise")
 
 
 def test_unknown_names_are_refused():

@@ -229,7 +229,7 @@ class CapacityKNeighborsClassifier(
         if self.classes_.size < 2:
             raise ValueError(
                 f"{type(self).__name__} needs items of two classes or more; got only one class, "
-                f"{self.classes_.tolist()}."
+                f"{self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         self._seed = check_seed(self.random_state)
