@@ -20,13 +20,17 @@ X_new, y_new = make_fraud(6_000, prevalence=0.02, random_state=1)
 capacity = Capacity.multiple(2)
 
 network = make_learner("network", random_state=0)
-# A learning rate that is enough for forty passes through the data.
-network.set_params(mlpclassifier__max_iter=40, mlpclassifier__learning_rate_init=0.01)
+# To be quick: two networks instead of ten, and a rate that is enough for forty passes.
+network.set_params(
+    network__n_estimators=2,
+    network__estimator__max_iter=40,
+    network__estimator__learning_rate_init=0.01,
+)
 search = RandomizedSearchCV(
     network,
     {
-        "mlpclassifier__alpha": loguniform(0.01, 100),
-        "mlpclassifier__hidden_layer_sizes": [(4,), (16,)],
+        "network__estimator__alpha": loguniform(0.01, 100),
+        "network__estimator__hidden_layer_sizes": [(4,), (16,)],
     },
     n_iter=6,
     scoring=capacity_scorer(capacity),

@@ -4,6 +4,7 @@ import builtins
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -36,6 +37,18 @@ def test_every_learner_works_under_a_capacity(name, fraud):
         ).fit(X, y)
         assert model.calibration_.flagged_fraction <= 0.04
         assert (model.flag(X) & (y == 1)).sum() > 0.3 * y.sum()
+
+
+@pytest.mark.parametrize("name", ["knn", "forest", "boosting"])
+def test_sparse_items_are_taken_where_nothing_is_centred(name, fraud):
+    """Neighbours and trees take them as they are; the others would have to fill in the zeros."""
+    if name == "boosting":
+        pytest.importorskip("lightgbm")
+    X, y = csr_matrix(fraud[0]), fraud[1]
+    model = CapacityClassifier(
+        make_learner(name, random_state=0), capacity=Capacity.multiple(2), random_state=0
+    )
+    assert 0 < model.fit(X, y).flag(X).mean() < 0.1
 
 
 def test_the_settings_of_the_paper():
