@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -13,11 +15,13 @@ from shortlist.learners import (
     KernelDensityClassifier,
     KernelKNeighborsClassifier,
 )
+from shortlist.learners._search import NeighborSearch
 
 
-def main(n_density: int = 100_000, n_query: int = 10_000) -> str:
-    """Return both tables."""
-    return f"{neighbors()}\n\n{joint_choice()}\n\n{densities(n_density, n_query)}"
+def main(n_density: int = 100_000, n_query: int = 10_000, n_million: int = 1_000_000) -> str:
+    """Return all tables."""
+    tables = [neighbors(), joint_choice(), approximate(n_million), densities(n_density, n_query)]
+    return "\n\n".join(tables)
 
 
 def neighbors(n_train: int = 8_000, n_test: int = 10_000, n_features: int = 23) -> str:
@@ -56,6 +60,32 @@ def joint_choice(n: int = 8_000, n_features: int = 23) -> str:
     fit(50)
     ratio, _ = paired_ratio(lambda: fit(50), lambda: fit([50]))
     return table(["rows", "all k to 50 / only k = 50"], [[f"{n:,}", f"{ratio:.2f}"]])
+
+
+def approximate(n_train: int = 1_000_000, n_exact: int = 1_000, n_features: int = 16) -> str:
+    """Compare approximate neighbours with the exact search, on correlated features."""
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(n_features // 2, n_features))
+
+    def draw(n):
+        return rng.normal(size=(n, n_features // 2)) @ mixing + rng.normal(size=(n, n_features))
+
+    X, items, rows = draw(n_train), draw(n_exact), []
+    exact = NeighborSearch(X, algorithm="brute")
+    start = time.perf_counter()
+    near = NeighborSearch(X, algorithm="approximate")
+    build = time.perf_counter() - start
+    for k in (5, 50, 200):
+        near.query(items[:10], k), exact.query(items[:10], k)  # compiles
+        ratio, _ = paired_ratio(
+            lambda k=k: near.query(items, k), lambda k=k: exact.query(items, k), at_least=3
+        )
+        both = zip(near.query(items, k)[1], exact.query(items, k)[1], strict=True)
+        recall = np.mean([np.isin(found, true).mean() for found, true in both])
+        rows.append([f"{n_train:,} × {n_features}", str(k), f"{build:.0f} s", f"{ratio:.3f}"])
+        rows[-1].append(f"{recall:.4f}")
+    headings = ["rows × features", "k", "graph built in", "approximate / exact", "recall"]
+    return table(headings, rows)
 
 
 def densities(n_train: int, n_query: int) -> str:

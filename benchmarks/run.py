@@ -29,7 +29,7 @@ def main(*, quick: bool) -> None:
         bench_classifier: lambda: bench_classifier.main(*([(10_000, 20_000)] if quick else [])),
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
         bench_online: lambda: bench_online.main(quick=quick),
-        bench_learners: lambda: bench_learners.main(*([20_000, 2_000] if quick else [])),
+        bench_learners: lambda: bench_learners.main(*([20_000, 2_000, 50_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
         bench_aware: lambda: bench_aware.main(
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])

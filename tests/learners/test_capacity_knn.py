@@ -91,6 +91,39 @@ def test_calibration_items_stay_within_capacity(fraud):
         assert model.flag(X[held_out]).mean() <= b * y.mean()
 
 
+def test_the_surface_holds_what_counting_gives(fraud):
+    """Shares of all items and of rare items with votes above 1 - a0, for every k."""
+    X, y = fraud
+    model = make(n_neighbors=[1, 5, 20]).fit(X, y)
+    train, held_out = model._split(y == 1)
+    surface = model.surface_
+    assert surface.flagged.shape == surface.detection.shape == (3, surface.a0.size)
+    for row, k in enumerate(surface.n_neighbors):
+        knn = KernelKNeighborsClassifier(k).fit(X[train], y[train])
+        scores = knn.predict_proba(X[held_out])[:, 1]
+        for column in (0, 1, 300, 950, 1_000):
+            flagged = scores > 1 - surface.a0[column]
+            assert surface.flagged[row, column] == pytest.approx(flagged.mean())
+            assert surface.detection[row, column] == pytest.approx(flagged[y[held_out] == 1].mean())
+
+
+def test_the_surface_answers_for_other_capacities(fraud):
+    """The best point is within the capacity, and as good as a fit for that capacity finds."""
+    X, y = fraud
+    surface = make().fit(X, y).surface_
+    for share in (0.0, 0.01, 0.05, 0.2, 1.0):
+        best = surface.best(Capacity.fraction(share))
+        fitted = make(capacity=Capacity.fraction(share)).fit(X, y)
+        assert best.flagged <= share
+        # Steps of a0 may stop just short of the exact cut: by two of the forty rare items at most.
+        assert fitted.detections_.max() - 0.05 <= best.detection <= fitted.detections_.max()
+    assert surface.best(CAPACITY, tie_break="smallest").n_neighbors <= best.n_neighbors
+    with pytest.raises(ValueError, match="tie_break must be one of"):
+        surface.best(CAPACITY, tie_break="first")
+    with pytest.raises(ValueError, match="prevalence"):
+        surface.best(Capacity.multiple(2))
+
+
 def test_other_guarantees_choose_k_on_training_items(fraud):
     """The calibration items must have no part in it, so the choice does not depend on them."""
     X, y = fraud

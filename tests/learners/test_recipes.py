@@ -2,12 +2,21 @@
 
 import builtins
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from shortlist import Capacity, CapacityClassifier
-from shortlist.learners import LEARNERS, make_learner
+from shortlist import Capacity, CapacityClassifier, capacity_scorer
+from shortlist.learners import (
+    LEARNERS,
+    CapacityKNeighborsClassifier,
+    KernelDensityClassifier,
+    KernelKNeighborsClassifier,
+    make_learner,
+)
 
 PAPER = ("kde", "knn", "svm", "forest", "network")
 
@@ -28,6 +37,18 @@ def test_every_learner_works_under_a_capacity(name, fraud):
         ).fit(X, y)
         assert model.calibration_.flagged_fraction <= 0.04
         assert (model.flag(X) & (y == 1)).sum() > 0.3 * y.sum()
+
+
+@pytest.mark.parametrize("name", ["knn", "forest", "boosting"])
+def test_sparse_items_are_taken_where_nothing_is_centred(name, fraud):
+    """Neighbours and trees take them as they are; the others would have to fill in the zeros."""
+    if name == "boosting":
+        pytest.importorskip("lightgbm")
+    X, y = csr_matrix(fraud[0]), fraud[1]
+    model = CapacityClassifier(
+        make_learner(name, random_state=0), capacity=Capacity.multiple(2), random_state=0
+    )
+    assert 0 < model.fit(X, y).flag(X).mean() < 0.1
 
 
 def test_the_settings_of_the_paper():
@@ -51,6 +72,22 @@ def test_what_the_paper_does_not_have_is_refused(name):
     """The message lists what it has."""
     with pytest.raises(ValueError, match=r"The paper has no .* knows 'kde', 'knn'"):
         make_learner(name, "paper")
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (KernelDensityClassifier(), "only one class, .* use stratified folds"),
+        (CapacityKNeighborsClassifier(Capacity.multiple(1)), "only one class, .* stratified folds"),
+        (KernelKNeighborsClassifier(3), "fold without that class is a common cause"),
+    ],
+)
+def test_a_class_missing_from_a_fold_is_named(learner, message, rng):
+    """All rare items stand at the front, and folds are cut without a look at labels."""
+    X, y = rng.normal(size=(60, 3)), np.arange(60) < 6
+    scoring = capacity_scorer(Capacity.multiple(1), rare_label=True)
+    with pytest.raises(ValueError, match=message):
+        cross_val_score(learner, X, y, cv=KFold(3), scoring=scoring, error_score="raise")
 
 
 def test_unknown_names_are_refused():

@@ -44,6 +44,19 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
 
 
 @settings(max_examples=50)
+@given(X=items, y=labels, share=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
+def test_a_larger_vote_never_flags_less(X, y, share):
+    """Along a0 the surface rises from nothing, and its best point is within the capacity."""
+    capacity = Capacity.fraction(share)
+    model = CapacityKNeighborsClassifier(capacity, n_neighbors=8, rare_label=1, random_state=0)
+    surface = model.fit(X, y).surface_
+    assert (surface.flagged[:, 0] == 0).all()
+    assert (np.diff(surface.flagged) >= 0).all()
+    assert (np.diff(surface.detection) >= 0).all()
+    assert surface.best(capacity).flagged <= share
+
+
+@settings(max_examples=50)
 @given(X=items, y=labels, kernel=st.sampled_from(KERNELS), k=st.integers(1, 20))
 def test_votes_are_shares(X, y, kernel, k):
     """They are not negative, not NaN, and sum to one."""

@@ -1,10 +1,20 @@
-"""Learners on the credit data: the paper's settings, recommended ones, and the ceiling."""
+"""Learners on the credit data: the paper's settings, recommended ones, and the ceiling.
+
+A method is written as *family, preset, where the threshold comes from*:
+
+- "halves": fitted on one half of the training sample, calibrated on the other, as in the paper;
+- "out-of-bag", for forests: fitted on all of it, calibrated on out-of-bag scores;
+- "cross-fitted": fitted on all of it, calibrated on the scores of five folds;
+- "classical": fitted on all of it, with the model's own threshold.
+
+The ceiling is boosting on all clients outside of the test sample, cut at the top of that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +25,7 @@ from ..datasets import load_credit_default
 from ..learners import make_learner
 from ._credit_protocol import (
     CreditSplit,
-    Floats,
+    Outcome,
     capacity_of,
     cross_fitted_scores,
     draw_split,
@@ -24,9 +34,22 @@ from ._credit_protocol import (
     judge_threshold,
     judge_top,
 )
+from ._runner import run_all
 from ._table import Table, summarise
 
-__all__ = ["CreditLearnersConfig", "draw", "run", "run_repetition"]
+__all__ = ["METHODS", "CreditLearnersConfig", "draw", "run"]
+
+#: Everything that is compared. Out-of-bag and cross-fitted methods also report the top of the test
+#: sample, and the paper's forest the classical rule, from the same fit.
+METHODS = (
+    *(f"{family}, paper, classical" for family in ("svm", "knn")),
+    *(f"{family}, paper, halves" for family in ("forest", "svm", "knn")),
+    "forest, paper, out-of-bag",
+    "forest, recommended, out-of-bag",
+    "boosting, recommended, cross-fitted",
+    "ceiling",
+    *(f"{f}, recommended, cross-fitted" for f in ("svm", "knn", "logistic")),
+)
 
 
 @dataclass(frozen=True)
@@ -35,41 +58,56 @@ class CreditLearnersConfig:
 
     prevalence: float = 0.02
     multiples: tuple[float, ...] = (1, 2, 3)
-    methods: tuple[str, ...] = ("classical", "halves", "forest", "boosting", "ceiling")
+    methods: tuple[str, ...] = METHODS
     rows: int = 30_000
     repetitions: int = 20
     seed: int = 0
 
 
-def run(
-    config: CreditLearnersConfig = CreditLearnersConfig(),  # noqa: B008 - frozen
-    *,
-    progress: Callable[[Table], None] | None = None,
-) -> Table:
-    """Return one row for each repetition, method and capacity.
+@dataclass(frozen=True)
+class Trial:
+    """One method on one split, which depends on the seed and the repetition alone."""
 
-    Repetition r depends on the seed and r alone, so that runs of different length agree. `progress`
-    is called with the rows of each repetition as it ends.
+    method: str
+    repetition: int
+    prevalence: float
+    multiples: tuple[float, ...]
+    rows: int
+    seed: int
+
+
+def run(config: CreditLearnersConfig = CreditLearnersConfig(), **how: Any) -> Table:  # noqa: B008
+    """Return one row for each method, repetition and capacity.
+
+    Keywords are those of `run_all`: `store`, `n_jobs` and `on_progress`. Methods are compared on
+    the same splits, and runs of different length agree.
     """
-    X, y = load_credit_default(rows=config.rows)
-    table: Table = []
-    for repetition in range(config.repetitions):
-        rows = run_repetition(X, y, repetition, config)
-        table += rows
-        if progress is not None:
-            progress(rows)
-    return table
+    trials = [
+        Trial(method, repetition, config.prevalence, config.multiples, config.rows, config.seed)
+        for repetition in range(config.repetitions)
+        for method in config.methods
+    ]
+    return run_all(run_trial, trials, **how)
 
 
-def run_repetition(X: Floats, y: Any, repetition: int, config: CreditLearnersConfig) -> Table:
-    """Draw one split, and judge every method on it."""
-    rng = np.random.default_rng([config.seed, repetition])
-    split = draw_split(X, y, prevalence=config.prevalence, rng=rng)
+def run_trial(trial: Trial) -> Table:
+    """Draw the split, and judge the method on it."""
+    X, y = _credit(trial.rows)
+    rng = np.random.default_rng([trial.seed, trial.repetition])
+    split = draw_split(X, y, prevalence=trial.prevalence, rng=rng)
     seed = int(rng.integers(2**31))
+    if trial.method == "ceiling":
+        judged = _ceiling(split, seed, trial)
+    else:
+        family, preset, scheme = trial.method.split(", ")
+        model = _single_threaded(make_learner(family, preset, random_state=seed))
+        judged = (
+            (f"{family}, {preset}, {name}", b, outcome)
+            for name, b, outcome in _SCHEMES[scheme](model, split, seed, trial)
+        )
     return [
-        {"repetition": repetition, "method": method, "multiple": multiple, **asdict(outcome)}
-        for group in config.methods
-        for method, multiple, outcome in _METHODS[group](split, seed, config)
+        {"repetition": trial.repetition, "method": name, "multiple": b, **asdict(outcome)}
+        for name, b, outcome in judged
     ]
 
 
@@ -101,56 +139,56 @@ def draw(table: Table, path: Path) -> Path:
     return path
 
 
-Judged = Iterator[tuple[str, float, Any]]
+Judged = Iterator[tuple[str, float, Outcome]]
 
 
-def _capacities(config: CreditLearnersConfig) -> list[tuple[float, Any]]:
-    return [(b, capacity_of(b, config.prevalence)) for b in config.multiples]
+@cache
+def _credit(rows: int) -> Any:
+    return load_credit_default(rows=rows)
 
 
-def _classical(split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
-    """Fit on the whole training sample, and keep the default threshold."""
-    for name in ("svm", "knn"):
-        model = make_learner(name, "paper", random_state=seed).fit(split.X_train, split.y_train)
-        flagged = model.predict(split.X_test) == 1
-        for b, capacity in _capacities(config):
-            yield f"{name}, paper, classical", b, judge(flagged, split.y_test, capacity)
+def _capacities(trial: Trial) -> list[tuple[float, Any]]:
+    return [(b, capacity_of(b, trial.prevalence)) for b in trial.multiples]
 
 
-def _halves(split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
-    """Fit on one half, calibrate on the other: the paper's g_b."""
+def _classical(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
+    flagged = model.fit(split.X_train, split.y_train).predict(split.X_test) == 1
+    for b, capacity in _capacities(trial):
+        yield "classical", b, judge(flagged, split.y_test, capacity)
+
+
+def _halves(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
     fit, calibration = split.fit_half, split.calibration_half
-    for name in ("forest", "svm", "knn"):
-        model = make_learner(name, "paper", random_state=seed)
-        score = fit_scores(model, split.X_train[fit], split.y_train[fit])
-        unseen, test = score(split.X_train[calibration]), score(split.X_test)
-        for b, capacity in _capacities(config):
-            yield f"{name}, paper, halves", b, judge_threshold(unseen, test, split.y_test, capacity)
+    score = fit_scores(model, split.X_train[fit], split.y_train[fit])
+    unseen, test = score(split.X_train[calibration]), score(split.X_test)
+    for b, capacity in _capacities(trial):
+        yield "halves", b, judge_threshold(unseen, test, split.y_test, capacity)
 
 
-def _out_of_bag(preset: str, split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
-    """Fit one forest on everything; threshold from out-of-bag scores, and by default."""
-    forest = with_out_of_bag(make_learner("forest", preset, random_state=seed))
-    forest.fit(split.X_train, split.y_train)
+def _out_of_bag(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
+    forest = with_out_of_bag(model).fit(split.X_train, split.y_train)
     unseen = out_of_bag_scores(forest, rare_label=1)
     test = rare_scores(forest, split.X_test, rare_label=1)
-    flagged = forest.classes_[np.argmax(forest.predict_proba(split.X_test), axis=1)] == 1
-    for b, capacity in _capacities(config):
-        outcome = judge_threshold(unseen, test, split.y_test, capacity)
-        yield f"forest, {preset}, out-of-bag", b, outcome
-        yield f"forest, {preset}, top", b, judge_top(test, split.y_test, capacity)
-        yield f"forest, {preset}, classical", b, judge(flagged, split.y_test, capacity)
+    for b, capacity in _capacities(trial):
+        yield "out-of-bag", b, judge_threshold(unseen, test, split.y_test, capacity)
+        yield "top", b, judge_top(test, split.y_test, capacity)
+        if ", paper, " in trial.method:
+            yield "classical", b, judge(test > 0.5, split.y_test, capacity)
 
 
-def _cross_fitted(name: str, split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
-    """Fit on everything, with a threshold from the scores of five folds."""
-    model = _single_threaded(make_learner(name, "recommended", random_state=seed))
+def _cross_fitted(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
     unseen = cross_fitted_scores(model, split.X_train, split.y_train, seed=seed)
     test = fit_scores(model, split.X_train, split.y_train)(split.X_test)
-    for b, capacity in _capacities(config):
-        outcome = judge_threshold(unseen, test, split.y_test, capacity)
-        yield f"{name}, recommended, cross-fitted", b, outcome
-        yield f"{name}, recommended, top", b, judge_top(test, split.y_test, capacity)
+    for b, capacity in _capacities(trial):
+        yield "cross-fitted", b, judge_threshold(unseen, test, split.y_test, capacity)
+        yield "top", b, judge_top(test, split.y_test, capacity)
+
+
+def _ceiling(split: CreditSplit, seed: int, trial: Trial) -> Judged:
+    model = _single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
+    test = fit_scores(model, split.X_others, split.y_others)(split.X_test)
+    for b, capacity in _capacities(trial):
+        yield "ceiling", b, judge_top(test, split.y_test, capacity)
 
 
 def _single_threaded(model: Any) -> Any:
@@ -158,22 +196,9 @@ def _single_threaded(model: Any) -> Any:
     return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
 
 
-def _ceiling(split: CreditSplit, seed: int, config: CreditLearnersConfig) -> Judged:
-    """Train boosting on all other clients, about forty times the rare cases."""
-    model = _single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
-    test = fit_scores(model, split.X_others, split.y_others)(split.X_test)
-    for b, capacity in _capacities(config):
-        yield "ceiling", b, judge_top(test, split.y_test, capacity)
-
-
-_METHODS: dict[str, Callable[[CreditSplit, int, CreditLearnersConfig], Judged]] = {
+_SCHEMES: dict[str, Callable[[Any, CreditSplit, int, Trial], Judged]] = {
     "classical": _classical,
     "halves": _halves,
-    "paper forest": partial(_out_of_bag, "paper"),
-    "forest": partial(_out_of_bag, "recommended"),
-    "boosting": partial(_cross_fitted, "boosting"),
-    "svm": partial(_cross_fitted, "svm"),
-    "knn": partial(_cross_fitted, "knn"),
-    "logistic": partial(_cross_fitted, "logistic"),
-    "ceiling": _ceiling,
+    "out-of-bag": _out_of_bag,
+    "cross-fitted": _cross_fitted,
 }

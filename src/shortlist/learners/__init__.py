@@ -5,6 +5,7 @@ from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
 from ._log_density import DENSITY_KERNELS
 from ._recipes import LEARNERS, PRESETS, make_learner
+from ._surface import VoteSurface
 from ._weights import KERNELS
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "CapacityKNeighborsClassifier",
     "KernelDensityClassifier",
     "KernelKNeighborsClassifier",
+    "VoteSurface",
     "make_learner",
 ]

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._decisions import CapacityDecisionMixin, Decisions, Mask
+from .._fitting import hold_out
 from .._labels import find_rare
 from .._ranking import TieKeys
 from .._sklearn import Scores
@@ -19,9 +20,10 @@ from ..capacity import Capacity
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
 from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections
-from ._neighbors import ScaledNeighbors, check_enough_rows
-from ._search import ALGORITHMS
-from ._weights import KERNELS, rare_shares
+from ._neighbors import check_enough_rows
+from ._surface import vote_surface
+from ._votes import NeighborVotesMixin
+from ._weights import rare_shares
 
 __all__ = ["CapacityKNeighborsClassifier"]
 
@@ -29,7 +31,9 @@ Rows = NDArray[np.intp]
 SELECTIONS = ("auto", "calibration", "training")
 
 
-class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
+class CapacityKNeighborsClassifier(
+    CapacityDecisionMixin, NeighborVotesMixin, ClassifierMixin, BaseEstimator
+):
     r"""Weighted nearest neighbours whose number is chosen for detection under a capacity.
 
     An item is flagged when the weighted share of rare neighbours exceeds :math:`1 - a_0`. The
@@ -82,6 +86,9 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         The numbers of neighbours that were compared.
     detections_ : ndarray
         For each of them, the share of rare items found within the capacity where k was chosen.
+    surface_ : VoteSurface
+        For each of them and every :math:`a_0`, the shares of all items and of rare items that are
+        flagged where k was chosen.
     classes_, rare_label_, prevalence_, threshold_, calibration_, capacity_fraction_
         As for :class:`~shortlist.CapacityClassifier`.
 
@@ -166,21 +173,13 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         is_rare = self._learn_labels(y)
         train, held_out = self._split(is_rare)
         check_enough_rows(int(candidates[-1]), train.size)
-        self._codes = np.searchsorted(self.classes_, y[train])
-        self._neighbors = ScaledNeighbors(X[train], scale=self.scale, algorithm=self.algorithm)
+        self._remember(X[train], y[train])
         scores = self._choose(X[held_out], is_rare, train, held_out, candidates)
         keys = self._keys(raw, ids)
-        self._calibrate_on(
-            [
-                self._sample(
-                    scores,
-                    lambda tied: keys(held_out[tied]),
-                    ids is not None,
-                    is_rare[held_out],
-                    held_out,
-                )
-            ]
+        sample = self._sample(
+            scores, lambda at: keys(held_out[at]), ids is not None, is_rare[held_out], held_out
         )
+        self._calibrate_on([sample])
         return self
 
     @property
@@ -189,35 +188,15 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         check_is_fitted(self)
         return float(1 - np.clip(self.threshold_, 0.0, 1.0))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's share of the votes; the capacity does not change them.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self._neighbors.votes(
-            X,
-            self._codes,
-            k=self.n_neighbors_,
-            n_classes=self.classes_.size,
-            kernel=self.kernel,
-        )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.algorithm != "approximate"
         # Under a capacity, accuracy is not what is asked for.
         tags.classifier_tags.poor_score = True
         return tags
+
+    @property
+    def _n_voters(self) -> int:
+        return self.n_neighbors_
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -226,8 +205,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         check_guarantee(self.guarantee, self.capacity)
         check_confidence(self.confidence)
         check_option("ties", self.ties, TIES)
-        check_option("kernel", self.kernel, KERNELS)
-        check_option("algorithm", self.algorithm, ALGORITHMS)
+        self._check_votes()
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)
         if not 0 < self.calibration_size < 1:
@@ -250,7 +228,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         if self.classes_.size < 2:
             raise ValueError(
                 f"{type(self).__name__} needs items of two classes or more; got only one class, "
-                f"{self.classes_.tolist()}."
+                f"{self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
         self._seed = check_seed(self.random_state)
@@ -266,11 +244,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
                 "training and calibration take two of this class and two others. Find more items."
             )
         rng = np.random.default_rng(None if self.random_state is None else self._seed)
-        held_out = np.zeros(is_rare.size, dtype=bool)
-        for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
-            size = min(max(round(self.calibration_size * stratum.size), 1), stratum.size - 1)
-            held_out[rng.permutation(stratum)[:size]] = True
-        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        return hold_out(is_rare.astype(np.intp), self.calibration_size, rng)
 
     def _choose(
         self, X: Any, is_rare: Mask, train: Rows, held_out: Rows, candidates: Rows
@@ -293,10 +267,9 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         return self._shares(unseen, is_rare[train], candidates[[column]])[:, 0]
 
     def _shares(self, found: tuple[Any, Rows], is_rare: Mask, candidates: Rows) -> Any:
-        distances, rows = found
         return rare_shares(
-            distances,
-            is_rare[rows[:, : candidates[-1]]],
+            found[0],
+            is_rare[found[1][:, : candidates[-1]]],
             n_neighbors=candidates,
             kernel=self.kernel,
             n_features=self.n_features_in_,
@@ -305,6 +278,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
     def _best(self, shares: Any, is_rare: Mask) -> int:
         """Set what the best number of neighbours finds, and return its column."""
         capacity = Capacity.fraction(self.capacity.as_ratio(self._reference_prevalence()))
+        self.surface_ = vote_surface(shares, is_rare, self.candidates_)
         self.detections_ = detections(shares, is_rare, capacity, ties=self.ties)
         column = best_column(self.detections_, tie_break=self.tie_break)
         self.n_neighbors_ = int(self.candidates_[column])
@@ -317,11 +291,7 @@ class CapacityKNeighborsClassifier(CapacityDecisionMixin, ClassifierMixin, BaseE
         return Scores(shares[:, self._rare_index], shares if self.classes_.size > 2 else None)
 
     def _decide_by(
-        self,
-        calibration: Any,
-        scores: Scores,
-        tie_keys: TieKeys,
-        rows: Rows | None = None,
+        self, calibration: Any, scores: Scores, tie_keys: TieKeys, rows: Rows | None = None
     ) -> Decisions:
         """Never flag an item without a rare neighbour: no a0 below 1 does."""
         decisions = super()._decide_by(calibration, scores, tie_keys, rows)

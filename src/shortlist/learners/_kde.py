@@ -113,7 +113,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         if self.classes_.size < 2:
             raise ValueError(
                 f"{type(self).__name__} compares the densities of two classes or more; got only "
-                f"one class, {self.classes_.tolist()}."
+                f"one class, {self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
         groups = [X[codes == code] for code in range(self.classes_.size)]
         self.priors_ = self._priors(np.bincount(codes))

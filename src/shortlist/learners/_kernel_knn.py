@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import check_option
-from ._neighbors import ScaledNeighbors, check_enough_rows, check_n_neighbors
-from ._search import ALGORITHMS
-from ._weights import KERNELS
+from ._neighbors import check_enough_rows, check_n_neighbors
+from ._votes import NeighborVotesMixin
 
 __all__ = ["KernelKNeighborsClassifier"]
 
 
-class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstimator):
     r"""Classify by the weighted votes of nearest neighbours, with the weights of R's kknn.
 
     Parameters
@@ -77,7 +75,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         self.scale = scale
         self.algorithm = algorithm
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Store the training data in a form that is quick to search.
 
         Parameters
@@ -91,38 +89,14 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_option("kernel", self.kernel, KERNELS)
-        check_option("algorithm", self.algorithm, ALGORITHMS)
+        self._check_votes()
         k = check_n_neighbors("n_neighbors", self.n_neighbors)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         check_enough_rows(k, X.shape[0])
-        self.classes_, self._codes = np.unique(y, return_inverse=True)
-        self._neighbors = ScaledNeighbors(X, scale=self.scale, algorithm=self.algorithm)
+        self.classes_ = np.unique(y)
+        self._remember(X, y)
         return self
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's share of the votes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self._neighbors.votes(
-            X,
-            self._codes,
-            k=self.n_neighbors,
-            n_classes=self.classes_.size,
-            kernel=self.kernel,
-        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with most votes; of equal ones, the first.
@@ -140,7 +114,6 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.algorithm != "approximate"
-        return tags
+    @property
+    def _n_voters(self) -> int:
+        return self.n_neighbors

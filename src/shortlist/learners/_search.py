@@ -29,6 +29,8 @@ Rows = NDArray[np.intp]
 _MOST_TREE_FEATURES = 8  # beyond that, a tree visits most of its leaves
 _BLOCK = 64  # queries at a time, so that their products stay in the cache
 _SPARE = 4  # candidates beyond those asked for, so that few queries stay without a certificate
+_GROUPS = 4  # of rows for each neighbour asked for, whose nearest members bound the farthest one
+_WIDEST_GROUP = 32  # rows
 _LINKS = 32  # of each row in the graph of the approximate search
 _LEAST_BREADTH = 64  # of a walk through it
 _LARGEST = 1e15  # squares of larger numbers leave single precision
@@ -93,14 +95,9 @@ class NeighborSearch:
     def _query_graph(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
         self._graph.hnsw.efSearch = max(_LEAST_BREADTH, 2 * k)
         rows = self._graph.search(Q.astype(np.float32), k)[1].astype(np.intp)
-        distances = np.linalg.norm(Q[:, np.newaxis] - self.X[rows], axis=2)
-        lost = np.flatnonzero((rows < 0).any(axis=1))
-        if lost.size:  # the graph fell apart here
-            squares, found = np.empty((lost.size, k)), np.empty((lost.size, k), dtype=np.intp)
-            _nearest_exact(Q[lost], self.X, squares, found)
-            distances[lost], rows[lost] = np.sqrt(squares), found
-        order = np.argsort(distances, axis=1, kind="stable")
-        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+        squares = np.empty(rows.shape)
+        _sort_found(np.ascontiguousarray(Q), self.X, squares, rows)
+        return np.sqrt(squares), rows
 
     def _query_tree(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
         distances, rows = self._tree.query(Q, k)
@@ -116,13 +113,10 @@ class NeighborSearch:
 
         def search(start: int, stop: int) -> None:
             buffer = np.empty((_BLOCK, len(self._moved)), dtype=np.float32)
-            n_candidates = min(k + k // 8 + _SPARE, len(self._moved))
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
                 product = np.matmul(single[block], self._single, out=buffer[: len(Q[block])])
-                _nearest_certified(
-                    product, Q[block], self._moved, n_candidates, squares[block], rows[block]
-                )
+                _nearest_certified(product, Q[block], self._moved, squares[block], rows[block])
 
         # Products this small are done before a second thread of theirs has woken up.
         with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads()) as pool:
@@ -146,21 +140,6 @@ def _faiss() -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _replace_farthest(values, rows, value, row):
-    """Replace the root of a heap, its farthest entry, and let the new one sink to its place."""
-    place, child = 0, 1
-    while child < values.size:
-        right = child + 1
-        if right < values.size and (values[right], rows[right]) > (values[child], rows[child]):
-            child = right
-        if (values[child], rows[child]) <= (value, row):
-            break
-        values[place], rows[place] = values[child], rows[child]
-        place, child = child, 2 * child + 1
-    values[place], rows[place] = value, row
-
-
-@njit(cache=True, nogil=True)
 def _square(a, b):
     total = 0.0
     for j in range(a.size):
@@ -169,24 +148,36 @@ def _square(a, b):
 
 
 @njit(cache=True, nogil=True)
+def _level(values, k, minima):
+    """Return a number that at least k values do not exceed, and seldom many more.
+
+    It is the k-th smallest minimum of as many groups as there is room for in `minima`: k groups
+    have a value at or below it. Few minima are selected from much faster than all values.
+    """
+    minima[:] = values[: minima.size]
+    for start in range(minima.size, values.size, minima.size):
+        group = values[start : start + minima.size]
+        for g in range(group.size):
+            minima[g] = group[g] if group[g] < minima[g] else minima[g]
+    return np.partition(minima, k - 1)[k - 1]
+
+
+@njit(cache=True, nogil=True)
 def _keep_nearest(candidate_squares, candidates, squares, rows):
-    """Keep the nearest candidates in rising order; equal distances go by row."""
-    by_row = np.argsort(candidates)
-    order = by_row[np.argsort(candidate_squares[by_row], kind="mergesort")]
-    squares[:] = candidate_squares[order[: squares.size]]
-    rows[:] = candidates[order[: squares.size]]
+    """Keep the nearest of candidates in order of rows, sorted; equal distances go by row."""
+    order = np.argsort(candidate_squares, kind="mergesort")[: squares.size]
+    squares[:] = candidate_squares[order]
+    rows[:] = candidates[order]
 
 
 @njit(cache=True, nogil=True)
 def _scan(query, train, squares, rows):
     """Find the nearest training rows of one query by looking at all of them."""
-    heap = np.full(squares.size, np.inf)
-    candidates = np.full(squares.size, len(train), dtype=np.intp)
+    every = np.empty(len(train))
     for i in range(len(train)):
-        square = _square(query, train[i])
-        if square < heap[0]:
-            _replace_farthest(heap, candidates, square, i)
-    _keep_nearest(heap, candidates, squares, rows)
+        every[i] = _square(query, train[i])
+    candidates = np.flatnonzero(every <= np.partition(every, squares.size - 1)[squares.size - 1])
+    _keep_nearest(every[candidates], candidates, squares, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -196,28 +187,40 @@ def _nearest_exact(queries, train, squares, rows):
 
 
 @njit(cache=True, nogil=True)
-def _nearest_certified(product, queries, train, n_candidates, squares, rows):
-    """Sort the best candidates by exact distance; scan everything where one may be missing."""
-    k, n_features = squares.shape[1], queries.shape[1]
-    unit = (n_features + 4) * 2.0**-23  # bounds the relative error of a product in single precision
-    heap = np.empty(n_candidates, dtype=np.float32)
-    candidates = np.empty(n_candidates, dtype=np.intp)
-    exact = np.empty(n_candidates)
+def _sort_found(queries, train, squares, rows):
+    """Sort what was found by exact distance; scan everything where the graph fell apart."""
     for i in range(len(queries)):
-        heap[:] = np.inf
-        candidates[:] = len(train)
-        row = product[i]
-        for j in range(len(train)):
-            if row[j] < heap[0]:
-                _replace_farthest(heap, candidates, row[j], j)
-        for c in range(n_candidates):
+        candidates = np.sort(rows[i])
+        if candidates[0] < 0:
+            _scan(queries[i], train, squares[i], rows[i])
+            continue
+        exact = np.empty(candidates.size)
+        for c in range(candidates.size):
             exact[c] = _square(queries[i], train[candidates[c]])
         _keep_nearest(exact, candidates, squares[i], rows[i])
-        if n_candidates == len(train):
+
+
+@njit(cache=True, nogil=True)
+def _nearest_certified(product, queries, train, squares, rows):
+    """Sort the best candidates by exact distance; scan everything where one may be missing."""
+    k, n_features, n = squares.shape[1], queries.shape[1], len(train)
+    unit = (n_features + 4) * 2.0**-23  # bounds the relative error of a product in single precision
+    wanted = min(k + _SPARE, n)
+    minima = np.empty(n // max(1, min(n // (_GROUPS * wanted), _WIDEST_GROUP)), dtype=np.float32)
+    candidates, exact = np.empty(n, dtype=np.intp), np.empty(n)
+    for i in range(len(queries)):
+        level, found = _level(product[i], wanted, minima), 0
+        for j in range(n):
+            if product[i, j] <= level:
+                candidates[found] = j
+                exact[found] = _square(queries[i], train[j])
+                found += 1
+        _keep_nearest(exact[:found], candidates[:found], squares[i], rows[i])
+        if found == n:
             continue
         # A row farther from the origin than this is farther from the query than the k-th.
         length = np.sqrt(_square(queries[i], np.zeros(n_features)))
         farthest = length + np.sqrt(squares[i, k - 1])
         error = unit * (length + farthest) ** 2
-        if not squares[i, k - 1] < heap[0] + length**2 - error:
+        if not squares[i, k - 1] < level + length**2 - error:
             _scan(queries[i], train, squares[i], rows[i])
