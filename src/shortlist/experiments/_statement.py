@@ -1,0 +1,59 @@
+"""A statement of the paper, with ours beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._comparison import Ordering
+
+__all__ = ["Statement", "about", "claim", "truth"]
+
+#: Repetitions behind a number of the paper.
+_PAPER_REPETITIONS = 100
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Where it stands, what the paper says, what we find, whether that agrees, and why."""
+
+    section: str
+    statement: str
+    paper: str
+    ours: str
+    agrees: str
+    reason: str = ""
+
+
+def truth(
+    section: str, statement: str, paper: str, ours: str, holds: bool | np.bool, reason: str = ""
+) -> Statement:
+    """Return a statement that holds or not, without chance."""
+    return Statement(section, statement, paper, ours, "yes" if holds else "no", reason)
+
+
+def claim(section: str, statement: str, found: Ordering, reason: str = "") -> Statement:
+    """Return an ordering that the paper claims for many settings."""
+    return Statement(section, statement, "holds", str(found), found.holds, reason)
+
+
+def about(
+    section: str,
+    statement: str,
+    paper: float,
+    ours: float,
+    error: float,
+    reason: str = "",
+    *,
+    repetitions: int,
+) -> Statement:
+    """Return a mean of the paper beside our mean and its standard error.
+
+    They agree within three standard errors of their difference, the paper's taken as ours over a
+    hundred repetitions.
+    """
+    combined = error * np.sqrt(1 + repetitions / _PAPER_REPETITIONS)
+    near = abs(ours - paper) <= 3 * combined
+    shown = f"{ours:.3g} ± {error:.2g}"
+    return Statement(section, statement, f"{paper:g}", shown, "yes" if near else "no", reason)
