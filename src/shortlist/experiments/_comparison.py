@@ -83,9 +83,16 @@ def select_rows(table: Table, **wanted: Any) -> Table:
 def jackknife(
     statistic: Callable[..., float], *samples: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return a statistic of paired samples, and its standard error by leaving one pair out."""
+    """Return a statistic of paired samples, and its standard error by leaving one pair out.
+
+    The error is not a number where a statistic is not finite, as a ratio to a mean of zero.
+    """
     n = len(samples[0])
+    if n < 2:
+        return float(statistic(*samples)), np.nan
     left_out = np.array([statistic(*(np.delete(s, i) for s in samples)) for i in range(n)])
+    if not np.isfinite(left_out).all():
+        return float(statistic(*samples)), np.nan
     error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
     return float(statistic(*samples)), float(error)
 

@@ -21,6 +21,7 @@ __all__ = ["RareForest"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
+_CHUNK = 512  # items that go down a tree together
 _SHIFT = 1 << 16  # a code and a weight in one number
 
 
@@ -277,8 +278,25 @@ def _partition(column, items, limit):
 
 @njit(cache=True)
 def _add_shares(X, feature, threshold, left, rare_share, total):
-    for i in range(len(X)):
-        node = 0
-        while feature[node] >= 0:
-            node = left[node] + (X[i, feature[node]] > threshold[node])
-        total[i] += rare_share[node]
+    """Add the share of rare items in the leaf of each item.
+
+    All items go down one level at a time, so that the processor works on many at once.
+    """
+    nodes, active = np.zeros(_CHUNK, np.int32), np.empty(_CHUNK, np.int32)
+    for start in range(0, len(X), _CHUNK):
+        n = n_active = min(_CHUNK, len(X) - start)
+        nodes[:n] = 0
+        for i in range(n):
+            active[i] = i
+        while n_active > 0 and feature[0] >= 0:
+            n_left = 0
+            for k in range(n_active):
+                i = active[k]
+                node = nodes[i]
+                node = left[node] + (X[start + i, feature[node]] > threshold[node])
+                nodes[i] = node
+                active[n_left] = i
+                n_left += feature[node] >= 0
+            n_active = n_left
+        for i in range(n):
+            total[start + i] += rare_share[nodes[i]]

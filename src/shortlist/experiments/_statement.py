@@ -8,7 +8,7 @@ import numpy as np
 
 from ._comparison import Ordering
 
-__all__ = ["Statement", "about", "claim", "truth"]
+__all__ = ["Statement", "about", "claim", "truth", "within"]
 
 #: Repetitions behind a number of the paper.
 _PAPER_REPETITIONS = 100
@@ -54,6 +54,13 @@ def about(
     hundred repetitions.
     """
     combined = error * np.sqrt(1 + repetitions / _PAPER_REPETITIONS)
-    near = abs(ours - paper) <= 3 * combined
     shown = f"{ours:.3g} ± {error:.2g}"
-    return Statement(section, statement, f"{paper:g}", shown, "yes" if near else "no", reason)
+    agrees = within(abs(ours - paper), 3 * combined)
+    return Statement(section, statement, f"{paper:g}", shown, agrees, reason)
+
+
+def within(distance: float, limit: float) -> str:
+    """Say whether a distance is within its limit; open if the limit is not known."""
+    if np.isnan(limit):
+        return "open"
+    return "yes" if distance <= limit else "no"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._comparison import Ordering, jackknife, ordering, select_rows
-from ._statement import Statement, about, claim, truth
+from ._statement import Statement, about, claim, truth, within
 from ._table import Table, mean_and_error
 
 __all__ = ["credit_statements", "data_statements", "ellipse_statements", "smote20_statements"]
@@ -184,8 +184,8 @@ def _stated_numbers(forest: Table) -> list[Statement]:
             "gain, as a factor",
             "187",
             f"{ratio:.0f} ± {error:.0f}",
-            "yes" if abs(ratio - 187) <= 3 * error else "no",
-            f"the classical forest found {n_found} cases in all {n} repetitions",
+            within(abs(ratio - 187), 3 * error),
+            f"the classical forest found {n_found} cases in {n} repetitions",
         ),
         truth(
             "3.7",

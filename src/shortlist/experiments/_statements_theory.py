@@ -104,8 +104,8 @@ def rule_statements() -> list[Statement]:
     bayes, ours = _rules(9.0, 0.01, 2)
     tight_bayes, tight = _rules(9.0, 0.3, 0.5)
     far_bayes, far = _rules(200.0, 0.01, 1)
-    gammas = [_rules(9.0, 0.01, b)[1].gamma for b in (0.5, 1, 2, 3, 10, 50)]
-    priors = [_rules(9.0, 0.01, b)[1].modified_prior for b in (0.5, 1, 2, 3, 10, 50)]
+    growing = [_rules(9.0, 0.01, b)[1] for b in (0.5, 1, 2, 10)]
+    gammas, priors = ([getattr(r, name) for r in growing] for name in ("gamma", "modified_prior"))
     tiny = _rules(9.0, 0.01, 1e-6)[1].gamma
     twin = BayesRule(stats.norm(), stats.cauchy(9.0), prevalence=ours.modified_prior)
     apart = max(np.abs(np.subtract(twin.region, ours.region)).ravel())
