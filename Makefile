@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # `make test CONSTRAINTS=constraints/oldest.txt VENV=.venv-oldest` runs the oldest supported stack.
 CONSTRAINTS ?= constraints/tested.txt
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test lint format bench paper clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -30,6 +30,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@touch $@
 
+$(VENV)/.installed-paper: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[smote]"
+	@touch $@ $(VENV)/.installed-base
+
 demo: $(VENV)/.installed-base  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
 
@@ -47,6 +51,9 @@ format: $(VENV)/.installed-dev  ## let ruff fix what it can
 
 bench: $(VENV)/.installed-bench  ## speed, memory and peers
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, in paper/index.md
+	$(BIN)/shortlist reproduce --quick --jobs -1 --out paper $(ARGS)
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
