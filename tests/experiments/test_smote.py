@@ -20,14 +20,6 @@ def test_rare_cases_are_multiplied_and_stay_between(rng):
     assert (X_more[200:] <= X[y == 1].max(axis=0) + 1e-9).all()
 
 
-def test_the_unit_of_a_feature_does_not_matter(rng):
-    """Distances are in standard deviations."""
-    pytest.importorskip("imblearn")
-    X, y = rng.normal(size=(100, 2)), (np.arange(100) < 15).astype(int)
-    cents, _ = oversample(X * [1, 100], y, factor=3, seed=0)
-    np.testing.assert_allclose(cents, oversample(X, y, factor=3, seed=0)[0] * [1, 100])
-
-
 def test_two_rare_cases_are_needed(rng):
     """The message counts them."""
     with pytest.raises(ValueError, match="the sample has 1"):

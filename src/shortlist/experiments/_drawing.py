@@ -62,6 +62,7 @@ def draw_credit_grid(
         for method in (*methods, *for_all):
             draw_mean(ax, [r for r in rows if _belongs(r, learner, method, for_all)], method)
         ax.set_title(f"{_LEARNERS[learner]}, b = {b}", fontsize=10)
+        ax.set_ylim(bottom=0)  # when all is drawn: it ends the choice of the upper end
         ax.label_outer()
     _name_axes(figure, axes)
     return figure
@@ -87,7 +88,6 @@ def draw_mean(ax: Any, rows: Table, method: str) -> None:
         yerr=[2 * row["error"] for row in means],
         **{**look, **(_BESIDE if method in _NOT_IN_THE_PAPER else {})},
     )
-    ax.set_ylim(bottom=0)
 
 
 def _belongs(row: dict[str, Any], learner: str, method: str, for_all: Sequence[str]) -> bool:
