@@ -18,7 +18,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "capacity": {"color": OURS, "marker": "o", "label": "under the capacity, $g_b$"},
     "smote-calibrated": {"color": SMOTE, "marker": "^", "label": "SMOTE ×4, cut at the capacity"},
     "recommended": {"color": OURS, "marker": "s", "label": "recommended forest, out of bag"},
-    "aware": {"color": OURS, "marker": "D", "label": "capacity-aware, $g_b^*$"},
+    "aware": {"color": OURS, "marker": "D", "linewidth": 2, "label": "capacity-aware, $g_b^*$"},
     "aware-best-prefix": {
         "color": "grey",
         "marker": "D",
@@ -62,7 +62,6 @@ def draw_credit_grid(
         for method in (*methods, *for_all):
             draw_mean(ax, [r for r in rows if _belongs(r, learner, method, for_all)], method)
         ax.set_title(f"{_LEARNERS[learner]}, b = {b}", fontsize=10)
-        ax.set_ylim(bottom=0)  # when all is drawn: it ends the choice of the upper end
         ax.label_outer()
     _name_axes(figure, axes)
     return figure
@@ -70,6 +69,7 @@ def draw_credit_grid(
 
 def _name_axes(figure: Any, axes: Any) -> None:
     for ax in axes[:, 0]:
+        ax.set_ylim(bottom=0)  # when all of the row is drawn: it fixes the upper end too
         ax.set_ylabel(r"$\hat M$ on the test sample")
     for ax in axes[-1]:
         ax.set_xlabel(r"share of rare cases $\pi_0$")

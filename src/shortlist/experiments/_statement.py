@@ -8,8 +8,10 @@ import numpy as np
 
 from ._comparison import Ordering
 
-__all__ = ["Statement", "about", "claim", "truth", "within"]
+__all__ = ["NOT_THERE", "Statement", "about", "claim", "truth", "within"]
 
+#: Said of what the paper does not compare.
+NOT_THERE = "not there"
 #: Repetitions behind a number of the paper.
 _PAPER_REPETITIONS = 100
 
@@ -33,9 +35,11 @@ def truth(
     return Statement(section, statement, paper, ours, "yes" if holds else "no", reason)
 
 
-def claim(section: str, statement: str, found: Ordering, reason: str = "") -> Statement:
-    """Return an ordering that the paper claims for many settings."""
-    return Statement(section, statement, "holds", str(found), found.holds, reason)
+def claim(
+    section: str, statement: str, found: Ordering, reason: str = "", *, paper: str = "holds"
+) -> Statement:
+    """Return an ordering over many settings that the paper claims, or that stands beside it."""
+    return Statement(section, statement, paper, str(found), found.holds, reason)
 
 
 def about(

@@ -15,12 +15,8 @@ from ._credit_runs import draw_sample
 from ._drawing import new_figure
 from ._runner import OnProgress, run_all
 from ._statements_aware import aware_statements, gain_statements, strongest_statements
-from ._statements_credit import (
-    credit_statements,
-    data_statements,
-    ellipse_statements,
-    smote20_statements,
-)
+from ._statements_credit import credit_statements, data_statements, smote20_statements
+from ._statements_plane import ellipse_statements
 from ._statements_theory import illustration_statements, rule_statements, scheme_statements
 from ._table import Table
 
