@@ -51,15 +51,9 @@ def _capacity(learner: str, split: CreditSplit, seed: int, prevalence: float) ->
     return _by_threshold(learner, split, seed, _fit_half(split))
 
 
-def _smote_calibrated(
-    factor_at: Callable[[float], float],
-    learner: str,
-    split: CreditSplit,
-    seed: int,
-    prevalence: float,
-) -> Rule:
+def _smote_calibrated(learner: str, split: CreditSplit, seed: int, prevalence: float) -> Rule:
     """The same with synthetic rare cases in the fitting half, and none where the cut is made."""
-    sample = oversample(*_fit_half(split), factor=factor_at(prevalence), seed=seed)
+    sample = oversample(*_fit_half(split), factor=PAPER_FACTOR, seed=seed)
     return _by_threshold(learner, split, seed, sample)
 
 
@@ -101,7 +95,8 @@ def _paper_learner(learner: str, seed: int) -> Any:
     """Make the paper's learner, by a quicker program where there is one with the same results."""
     model = make_learner(learner, "paper", random_state=seed)
     if learner == "forest":
-        return RareForest(model.n_estimators, min_samples_split=6, random_state=seed)
+        options = {name: getattr(model, name) for name in ("n_estimators", "min_samples_split")}
+        return RareForest(**options, random_state=seed)
     if learner == "svm":
         svc = model.named_steps["svc"]
         return make_pipeline(StandardScaler(), QuickSVC(C=svc.C, gamma=svc.gamma))
@@ -123,8 +118,7 @@ METHODS: dict[str, Method] = {
     "smote": partial(_smote, _paper_factor),
     "smote20": partial(_smote, appendix_factor),
     "capacity": _capacity,
-    "smote-calibrated": partial(_smote_calibrated, _paper_factor),
-    "smote20-calibrated": partial(_smote_calibrated, appendix_factor),
+    "smote-calibrated": _smote_calibrated,
     "recommended": _recommended,
     "aware": partial(_aware, _GREEDY),
     "aware-best-prefix": partial(_aware, {**_GREEDY, "variant": "best-prefix"}),
