@@ -50,6 +50,7 @@ def aware_statements(table: Table, n_support: Table) -> list[Statement]:
             "4.3",
             "g_b ≤ g_b*, second variant (best part of the path)",
             ordering(table, g_b, prefix, by=_SETTINGS),
+            "as above",
         ),
         _similar(table),
         truth(

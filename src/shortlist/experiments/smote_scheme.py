@@ -36,6 +36,8 @@ def run(
     on_progress: OnProgress | None = None,
 ) -> Table:
     """Return synthetic cases for each rare one, and the share afterwards, for both amounts."""
+    if on_progress is not None:
+        on_progress(1, 1)  # there is nothing to wait for
     shares = np.linspace(config.lowest, config.highest, config.n_shares).tolist()
     return [
         {
