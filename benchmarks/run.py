@@ -15,6 +15,7 @@ import bench_cli
 import bench_learners
 import bench_online
 import bench_peers
+import bench_reproduce
 import bench_thresholds
 import shortlist
 import study_statistics
@@ -36,6 +37,7 @@ def main(*, quick: bool) -> None:
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
         study_statistics: study_statistics.main,
+        bench_reproduce: lambda: bench_reproduce.main(*([50] if quick else [])),
     }
     for module, run in sections.items():
         print(f"## {module.__doc__.splitlines()[0]}\n\n{run()}\n", flush=True)

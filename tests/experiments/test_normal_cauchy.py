@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from shortlist.cli import app
 from shortlist.experiments import normal_cauchy
 
 
@@ -46,19 +44,3 @@ def test_the_picture_has_four_labelled_panels(table):
     axes = normal_cauchy.draw(table).axes
     assert [ax.get_title()[0] for ax in axes] == list("ABCD")
     assert all(ax.get_xlabel() and ax.get_ylabel() for ax in axes)
-
-
-def test_the_command_saves_table_and_picture(tmp_path, monkeypatch):
-    """And complains about a figure that is not there."""
-    monkeypatch.setattr(normal_cauchy, "QUICK", normal_cauchy.Config(n_shifts=2))
-    run = CliRunner().invoke(
-        app,
-        ["reproduce", "normal-cauchy", "--quick", "--out", str(tmp_path)],
-        env={"COLUMNS": "300"},
-    )
-    assert run.exit_code == 0, run.output
-    assert (tmp_path / "normal-cauchy.csv").read_text().startswith("mu,rule,sensitivity")
-    assert (tmp_path / "normal-cauchy.png").read_bytes().startswith(b"\x89PNG")
-    wrong = CliRunner().invoke(app, ["reproduce", "figure-9"], env={"COLUMNS": "300"})
-    assert wrong.exit_code == 2
-    assert "there is no figure figure-9" in wrong.output

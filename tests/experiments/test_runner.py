@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import dataclass
 
+import joblib
 import pytest
 
 from shortlist.experiments._runner import run_all
@@ -37,6 +38,15 @@ def test_the_table_does_not_depend_on_the_number_of_jobs():
     alone = run_all(work, configs)
     assert alone == run_all(work, configs, n_jobs=2)
     assert [row["seed"] for row in alone] == [seed for seed in range(7) for _ in range(2)]
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_joblib_says_where_runs_take_place(backend):
+    """Inside `parallel_config`, as for a cluster; the table is the same."""
+    configs = [Repetition(seed) for seed in range(5)]
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        elsewhere = run_all(work, configs)
+    assert elsewhere == run_all(work, configs)
 
 
 def test_what_is_stored_is_not_run_again(tmp_path):

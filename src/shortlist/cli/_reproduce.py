@@ -1,25 +1,42 @@
-"""`shortlist reproduce`: figures of the paper, as tables and pictures."""
+"""`shortlist reproduce`: figures of the paper, as tables, pictures and one page."""
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from ..experiments import FIGURES, write_table
+from ..experiments import FIGURES, with_settings, write_page, write_table
+
+_ROWS = (25_000, 30_000)
 
 
 def reproduce(
     figures: Annotated[
         list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURES)}. All when absent.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("paper"),
+    reps: Annotated[
+        int | None, typer.Option(min=1, help="Repetitions, instead of those of each study.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Number of processes; -1 takes all cores.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="A coarser study, for a look.")] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="Clients of the credit data: the paper's 25000, or 30000.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Coarser studies, for a look.")] = False,
 ) -> None:
     """Reproduce figures of the paper; what a stopped run has finished is not done again."""
     names = figures or list(FIGURES)
@@ -29,14 +46,30 @@ def reproduce(
             f"there is no figure {', '.join(unknown)}; choose from {', '.join(FIGURES)}",
             param_hint="FIGURE",
         )
+    if rows is not None and rows not in _ROWS:
+        raise typer.BadParameter(f"choose 25000 or 30000; got {rows}", param_hint="--rows")
+    settings = {"repetitions": reps, "rows": rows}
+    settings = {name: value for name, value in settings.items() if value is not None}
     out.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        _reproduce_one(name, out, jobs, quick)
+    try:
+        parts = {name: _reproduce_one(name, out, jobs, quick, settings) for name in names}
+    except KeyboardInterrupt:
+        Console(stderr=True).print(
+            f"Stopped. What is finished is kept in {out / 'finished'}; the same command goes on "
+            "from there.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+    page = write_page(out / "index.md", parts, command=_command(), title="The paper, reproduced")
+    Console().print(f"All in one page: {page.resolve()}", soft_wrap=True, highlight=False)
 
 
-def _reproduce_one(name: str, out: Path, jobs: int, quick: bool) -> None:
+def _reproduce_one(
+    name: str, out: Path, jobs: int, quick: bool, settings: dict[str, Any]
+) -> tuple[str, Any]:
+    """Run a study, save its table and picture, and return what the page says of it."""
     figure = FIGURES[name]
-    config = figure.QUICK if quick else figure.Config()
+    config = with_settings(figure.QUICK if quick else figure.Config(), **settings)
     with _progress_bar() as progress:
         table = figure.run(
             config,
@@ -44,10 +77,15 @@ def _reproduce_one(name: str, out: Path, jobs: int, quick: bool) -> None:
             n_jobs=jobs,
             on_progress=_reporter(progress, name),
         )
-    picture = out / f"{name}.png"
+    picture, digest = out / f"{name}.png", figure.digest(table)
     write_table(table, out / f"{name}.csv")
     figure.draw(table).savefig(picture, dpi=150)
     Console().print(f"{name}: {picture.resolve()}", soft_wrap=True, highlight=False)
+    return (inspect.getdoc(figure) or "").splitlines()[0], digest
+
+
+def _command() -> str:
+    return " ".join(["shortlist", *sys.argv[1:]])
 
 
 def _progress_bar() -> Progress:
@@ -55,6 +93,8 @@ def _progress_bar() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )

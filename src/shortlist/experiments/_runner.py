@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from .._atomic import write_whole
 from ._table import Table
 
-__all__ = ["run_all"]
+__all__ = ["OnProgress", "run_all"]
+
+#: Called with the number of finished runs and of all runs.
+OnProgress = Callable[[int, int], None]
 
 
 def run_all(
@@ -23,7 +27,7 @@ def run_all(
     *,
     store: Path | None = None,
     n_jobs: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Table:
     """Run `work` on every config, and return all rows in the order of the configs.
 
@@ -38,7 +42,8 @@ def run_all(
         Folder in which the result of each config is kept, written at once and whole. A later call
         finds what is there and runs only the rest, whenever and however this one was ended.
     n_jobs : int, default=None
-        Number of processes, as in joblib. The table does not depend on it.
+        Number of processes, as in joblib, whose `parallel_config` also says where they run. The
+        table depends on neither: each run has one thread.
     on_progress : callable, default=None
         Called with the number of finished configs and of all configs.
 
@@ -72,8 +77,11 @@ def _run(
 def _run_one(
     work: Callable[[Any], Table], index: int, config: Any, store: Path | None
 ) -> tuple[int, Table]:
+    # With more threads, sums would be taken in another order and differ in their last digits.
+    with threadpool_limits(1):
+        rows = work(config)
     # By way of JSON also without a store, so that a resumed table is the same to the last digit.
-    text = json.dumps(work(config))
+    text = json.dumps(rows)
     if store is not None:
         store.mkdir(parents=True, exist_ok=True)
         with write_whole(_path(store, work, config)) as file:

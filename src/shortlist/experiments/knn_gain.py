@@ -6,7 +6,6 @@ decides the comparison, so that both rules are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,66 +14,75 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from ..datasets import load_credit_default
+from ..capacity import Capacity
 from ..learners._choice import best_column
 from ..learners._neighbors import ScaledNeighbors
 from ..learners._weights import rare_shares
-from ._credit_protocol import Floats, capacity_of, draw_split, judge_threshold
+from ._comparison import jackknife
+from ._credit_protocol import Floats, capacity_of, judge_threshold
+from ._credit_runs import CreditConfig, draw_sample
+from ._drawing import OURS, new_figure
+from ._runner import OnProgress, run_all
 from ._table import Table
 
-__all__ = ["KnnGainConfig", "draw", "gains", "jackknife", "run", "run_repetition"]
+__all__ = ["QUICK", "Config", "digest", "draw", "run"]
+
+Ints = NDArray[np.intp]
+
+_SHADES = ((OURS, "o"), ("dimgrey", "s"), ("darkgrey", "D"))
 
 
 @dataclass(frozen=True)
-class KnnGainConfig:
+class Config(CreditConfig):
     """Settings of the study."""
 
-    prevalences: tuple[float, ...] = (0.02,)
-    multiples: tuple[float, ...] = (1, 2, 3)
     max_neighbors: int = 50
-    kernel: str = "gaussian"
-    rows: int = 30_000
-    repetitions: int = 10
-    seed: int = 0
+
+
+#: Three repetitions at three shares, for a look.
+QUICK = Config(prevalences=(0.005, 0.02, 0.05), repetitions=3)
+
+
+@dataclass(frozen=True)
+class _Repetition:
+    prevalence: float
+    repetition: int
+    multiples: tuple[float, ...]
+    max_neighbors: int
+    rows: int
+    seed: int
 
 
 def run(
-    config: KnnGainConfig = KnnGainConfig(),  # noqa: B008 - frozen
+    config: Config,
     *,
-    progress: Callable[[Table], None] | None = None,
+    store: Path | None = None,
+    n_jobs: int | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Table:
-    """Return one row for each prevalence, repetition, method, tie rule and capacity."""
-    X, y = load_credit_default(rows=config.rows)
-    table: Table = []
-    for prevalence in config.prevalences:
-        for repetition in range(config.repetitions):
-            rows = run_repetition(X, y, prevalence, repetition, config)
-            table += rows
-            if progress is not None:
-                progress(rows)
-    return table
+    """Return one row for each repetition, share, capacity, method and tie rule."""
+    shared = (config.multiples, config.max_neighbors, config.rows, config.seed)
+    repetitions = [
+        _Repetition(prevalence, repetition, *shared)
+        for repetition in range(config.repetitions)
+        for prevalence in config.prevalences
+    ]
+    return run_all(_run_one, repetitions, store=store, n_jobs=n_jobs, on_progress=on_progress)
 
 
-def run_repetition(
-    X: Floats, y: Any, prevalence: float, repetition: int, config: KnnGainConfig
-) -> Table:
+def _run_one(one: _Repetition) -> Table:
     """Draw one split; all k share the searches of neighbours."""
-    # The stream of credit_learners, so that repetitions are paired across studies.
-    rng = np.random.default_rng([config.seed, repetition])
-    split = draw_split(X, y, prevalence=prevalence, rng=rng)
+    split, _ = draw_sample(one.rows, one.prevalence, one.repetition, one.seed)
     fit, calibration = split.fit_half, split.calibration_half
     X_fit, y_fit = split.X_train[fit], split.y_train[fit]
-    unseen = _scores_by_k(X_fit, y_fit, split.X_train[calibration], config)
-    test = _scores_by_k(X_fit, y_fit, split.X_test, config)
-    accuracies = _accuracy_by_k(X_fit, y_fit, config, seed=repetition)
+    unseen = _scores_by_k(X_fit, y_fit, split.X_train[calibration], one.max_neighbors)
+    test = _scores_by_k(X_fit, y_fit, split.X_test, one.max_neighbors)
+    accuracies = _accuracy_by_k(X_fit, y_fit, one.max_neighbors, seed=one.repetition)
     rows: Table = []
-    for b in config.multiples:
-        capacity = capacity_of(b, prevalence)
-        y_calibration = split.y_train[calibration]
-        found = [
-            judge_threshold(scores, scores, y_calibration, capacity).found for scores in unseen.T
-        ]
-        for method, criterion in (("post-hoc", accuracies), ("joint", np.array(found))):
+    for b in one.multiples:
+        capacity = capacity_of(b, one.prevalence)
+        found = _found_by_k(unseen, split.y_train[calibration], capacity)
+        for method, criterion in (("post-hoc", accuracies), ("joint", found)):
             for tie_break in ("smallest", "largest"):
                 column = best_column(criterion, tie_break=tie_break)
                 outcome = judge_threshold(
@@ -82,8 +90,8 @@ def run_repetition(
                 )
                 rows.append(
                     {
-                        "prevalence": prevalence,
-                        "repetition": repetition,
+                        "prevalence": one.prevalence,
+                        "repetition": one.repetition,
                         "method": method,
                         "tie_break": tie_break,
                         "multiple": b,
@@ -94,7 +102,7 @@ def run_repetition(
     return rows
 
 
-def gains(table: Table) -> Table:
+def digest(table: Table) -> Table:
     """Return the percentage gain of joint over post-hoc choice, with jackknife errors.
 
     Both k are chosen by the same rule for ties; the errors leave out one repetition at a time.
@@ -128,59 +136,53 @@ def gains(table: Table) -> Table:
     return rows
 
 
-def jackknife(
-    statistic: Callable[..., float], *samples: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return a statistic of paired samples, and its standard error by leaving one pair out."""
-    n = len(samples[0])
-    left_out = np.array([statistic(*(np.delete(s, i) for s in samples)) for i in range(n)])
-    error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
-    return float(statistic(*samples)), float(error)
+def draw(table: Table) -> Any:
+    """Draw the gain against the share of rare cases, a panel for each rule for ties."""
+    figure = new_figure(10, 4.2)
+    panels = figure.subplots(1, 2, sharey=True)
+    shades = dict(zip(sorted({row["multiple"] for row in table}), _SHADES, strict=False))
+    for ax, tie_break in zip(panels, ("smallest", "largest"), strict=True):
+        for b, (colour, marker) in shades.items():
+            wanted = (tie_break, b)
+            rows = [r for r in digest(table) if (r["tie_break"], r["multiple"]) == wanted]
+            rows.sort(key=lambda row: row["prevalence"])
+            ax.errorbar(
+                [row["prevalence"] for row in rows],
+                [row["gain_percent"] for row in rows],
+                yerr=[2 * row["jackknife_error"] for row in rows],
+                marker=marker,
+                capsize=3,
+                color=colour,
+                label=f"b = {b}",
+            )
+        ax.axhline(0, color="grey", linewidth=0.8)
+        ax.set(title=f"ties between k to the {tie_break}", xlabel=r"share of rare cases $\pi_0$")
+    panels[0].set_ylabel("gain in M of the joint choice (%)")
+    panels[0].legend()
+    return figure
 
 
-def draw(table: Table, path: Path) -> Path:
-    """Save a picture of the gain against the capacity, for both rules for ties."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for tie_break, colour in (("smallest", "black"), ("largest", "tab:blue")):
-        rows = [row for row in gains(table) if row["tie_break"] == tie_break]
-        axes.errorbar(
-            [row["multiple"] for row in rows],
-            [row["gain_percent"] for row in rows],
-            yerr=[2 * row["jackknife_error"] for row in rows],
-            marker="o",
-            capsize=3,
-            color=colour,
-            label=f"ties between k to the {tie_break}",
-        )
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.set_xticks(sorted({row["multiple"] for row in table}))
-    axes.margins(y=0.25)
-    axes.set(xlabel="capacity b", ylabel="gain in M of the joint choice (%)")
-    axes.legend()
-    figure.savefig(path, dpi=110)
-    return path
+def _found_by_k(scores: Floats, y: NDArray[np.int64], capacity: Capacity) -> Ints:
+    return np.array([judge_threshold(column, column, y, capacity).found for column in scores.T])
 
 
-def _scores_by_k(X: Floats, y: Any, items: Floats, config: KnnGainConfig) -> Floats:
+def _scores_by_k(X: Floats, y: Any, items: Floats, max_neighbors: int) -> Floats:
     """Score items with every number of neighbours from one search."""
     neighbors = ScaledNeighbors(X, scale=True, algorithm="auto")
-    distances, rows = neighbors.query(items, config.max_neighbors + 1)
+    distances, rows = neighbors.query(items, max_neighbors + 1)
     return rare_shares(
         distances,
         (y == 1)[rows[:, :-1]],
-        n_neighbors=np.arange(1, config.max_neighbors + 1),
-        kernel=config.kernel,
+        n_neighbors=np.arange(1, max_neighbors + 1),
+        kernel="gaussian",
         n_features=X.shape[1],
     )
 
 
-def _accuracy_by_k(X: Floats, y: Any, config: KnnGainConfig, *, seed: int) -> NDArray[np.intp]:
+def _accuracy_by_k(X: Floats, y: Any, max_neighbors: int, *, seed: int) -> Ints:
     """Count the correct votes in five folds; counts tie exactly where accuracies do."""
-    correct = np.zeros(config.max_neighbors, dtype=np.intp)
+    correct = np.zeros(max_neighbors, dtype=np.intp)
     for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):
-        votes = _scores_by_k(X[train], y[train], X[test], config) > 0.5
+        votes = _scores_by_k(X[train], y[train], X[test], max_neighbors) > 0.5
         correct += (votes == (y[test] == 1)[:, np.newaxis]).sum(axis=0)
     return correct

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ from scipy import stats
 
 from ..capacity import Capacity
 from ..theory import BayesRule, OptimalRule
-from ._runner import run_all
+from ._drawing import CLASSICAL, OURS, new_figure
+from ._runner import OnProgress, run_all
 from ._table import Table
 
-__all__ = ["QUICK", "Config", "draw", "run"]
+__all__ = ["QUICK", "Config", "digest", "draw", "run"]
 
-_COLOURS = {"classical": "tab:red", "capacity": "black"}
+_COLOURS = {"classical": CLASSICAL, "capacity": OURS}
 _NOWHERE: list[tuple[Any, Any]] = [(None, None)]
 _LABELS = {"classical": "Rule of Bayes", "capacity": "Under the capacity"}
 
@@ -48,7 +48,7 @@ def run(
     *,
     store: Path | None = None,
     n_jobs: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Table:
     """Return a row for each shift and rule: its performance, and the interval where it flags."""
     shifts = np.linspace(0, config.largest_shift, config.n_shifts)
@@ -82,11 +82,16 @@ def _one_shift(shift: _Shift) -> Table:
     ]
 
 
+def digest(table: Table) -> Table:
+    """Return every fourth shift, without the intervals."""
+    shifts = sorted({row["mu"] for row in table})[::4]
+    rows = {(row["mu"], row["rule"]): row for row in table if row["mu"] in shifts}
+    return [{k: v for k, v in row.items() if k not in ("low", "high")} for row in rows.values()]
+
+
 def draw(table: Table) -> Any:
     """Draw the four panels: sensitivity, specificity, accuracy, and where each rule flags."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 7), layout="constrained")
+    figure = new_figure(9, 7)
     panels = figure.subplots(2, 2).ravel()
     measures = ["sensitivity", "specificity", "accuracy"]
     for ax, letter, measure in zip(panels, "ABC", measures, strict=False):
