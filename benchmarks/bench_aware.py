@@ -59,7 +59,7 @@ def main(
         ratio, loop = paired_ratio(
             lambda r=rare, c=common, k=max_flags: greedy_path(r, c, k, n_steps=N_STEPS),
             lambda r=rare, c=common, k=max_flags: plain_path(r, c, k),
-            repeats=5 if n_items < 10_000 else 3,
+            at_least=5 if n_items < 10_000 else 3,
         )
         rows.append([f"{n_terms:,} × {n_items:,}", f"{loop:.2f} s", f"{1 / ratio:.0f} ×", ""])
     rare, common, max_flags = problem(*largest)

@@ -17,6 +17,7 @@ from .._sklearn import Scores, n_rows
 from .._validation import check_confidence, check_ids, check_option, check_seed
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
+from ._progress import ProgressMixin, with_callbacks
 
 __all__ = ["CapacityAwareBase"]
 
@@ -25,15 +26,20 @@ Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
 
-class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
+class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity, and calibrates a threshold on it.
 
-    A subclass implements `_learn` and `_sum_up`, and may extend `_check_params`.
+    A subclass implements `_learn`, or `_learn_and_score`, and `_sum_up`; it may extend
+    `_check_params`. Long loops go through `_told`, so that callbacks can follow them.
     """
+
+    #: Whether items may have gaps (NaN).
+    _takes_gaps = False
 
     rare_label: Any
     random_state: Any
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
         """Learn the score, and calibrate its threshold.
 
@@ -51,33 +57,44 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
         self
         """
         forget(self)
+        try:
+            self._fit(X, y, ids)
+        except BaseException:  # an interrupted fit, too, leaves nothing half learned
+            forget(self)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: ArrayLike, ids: ArrayLike | None) -> None:
         self._check_params()
-        items = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
         ids = check_ids(ids, n_rows(X))
         self._seed = check_seed(self.random_state)
-        is_rare = self._learn_labels(items[1])
+        is_rare = self._learn_labels(labels)
         # An impossible capacity fails before anything is learned.
         self.capacity.as_ratio(self._reference_prevalence())
         seed = None if self.random_state is None else self._seed
-        unseen = self._learn(items[0], is_rare, np.random.default_rng(seed))
+        unseen, scores = self._learn_and_score(items, is_rare, np.random.default_rng(seed))
         # Rows are hashed as they came, here and in use.
         keys = self._keys(X, ids)
         sample = self._sample(
-            self._sum_up(items[0][unseen]),
-            lambda tied: keys(unseen[tied]),
-            ids is not None,
-            is_rare[unseen],
-            unseen,
+            scores, lambda tied: keys(unseen[tied]), ids is not None, is_rare[unseen], unseen
         )
         self._calibrate_on([sample])
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         # Under a capacity, accuracy is not what is asked for.
         tags.classifier_tags.poor_score = True
+        tags.input_tags.allow_nan = self._takes_gaps
         return tags
+
+    def _learn_and_score(
+        self, X: Floats, is_rare: Mask, rng: np.random.Generator
+    ) -> tuple[Places, Floats]:
+        """Learn, and return rows with scores that were not learned on them, for the threshold."""
+        unseen = self._learn(X, is_rare, rng)
+        return unseen, self._sum_up(X[unseen])
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         """Learn what `_sum_up` needs, and return the rows that the threshold is to come from."""
@@ -88,7 +105,13 @@ class CapacityAwareBase(CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _score(self, X: Any) -> Scores:
-        return Scores(self._sum_up(validate_data(self, X, dtype=np.float64, reset=False)))
+        return Scores(self._sum_up(validate_data(self, X, reset=False, **self._checks())))
+
+    def _checks(self) -> dict[str, Any]:
+        return {
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if self._takes_gaps else True,
+        }
 
     def _check_params(self) -> None:
         check_guarantee(self.guarantee, self.capacity)

@@ -13,6 +13,7 @@ from .._fitting import hold_out
 from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._docs import shares_docs
 from ._top_losses import TOP_LOSSES
 
 __all__ = ["CapacityAwareLinearClassifier"]
@@ -20,6 +21,7 @@ __all__ = ["CapacityAwareLinearClassifier"]
 _MAX_ITERATIONS = 200
 
 
+@shares_docs
 class CapacityAwareLinearClassifier(CapacityAwareBase):
     r"""A linear score that can be read, with weights learned for detection at a capacity.
 
@@ -47,18 +49,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         standardised features, where :math:`w_0` are the weights of logistic regression.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
-    rare_label : label, default=None
-        The label that is looked for; `None` takes the rarer one in `y`.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y`.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
-    confidence : float, default=0.95
-        How surely, for the last two guarantees.
-    ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out, or flagged in part by a hash.
-    random_state : int, RandomState instance or None, default=None
-        Controls the split, and is the key of the hash.
+    {threshold_parameters}
 
     Attributes
     ----------
@@ -68,10 +59,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         What one standard deviation of each feature adds to the score.
     n_iter_ : int
         Iterations of the optimiser.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {threshold_attributes}
 
     See Also
     --------

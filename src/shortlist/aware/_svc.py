@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +9,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from .._fitting import hold_out
-from .._validation import check_number, check_option
+from .._validation import check_number, check_option, check_whole
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._docs import shares_docs
 from ._greedy import GreedyPath, greedy_path
 
 __all__ = ["CapacityAwareSVC"]
@@ -35,6 +35,7 @@ class _Expansion(NamedTuple):
     detection: Floats
 
 
+@shares_docs
 class CapacityAwareSVC(CapacityAwareBase):
     r"""A support vector machine reduced to the support vectors that detect most at a capacity.
 
@@ -72,18 +73,7 @@ class CapacityAwareSVC(CapacityAwareBase):
           is repeated `n_swaps` times; the score is the mean of all sums.
     n_swaps : int, default=5
         How often "cross-fit" halves the data, at the cost of two machines each.
-    rare_label : label, default=None
-        The label that is looked for; `None` takes the rarer one in `y`.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y`.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
-    confidence : float, default=0.95
-        How surely, for the last two guarantees.
-    ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out, or flagged in part by a hash.
-    random_state : int, RandomState instance or None, default=None
-        Controls the split, and is the key of the hash.
+    {threshold_parameters}
 
     Attributes
     ----------
@@ -98,10 +88,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         Their coefficients, positive where they speak for the rare label.
     gamma_ : float
         Coefficient of the kernel.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {threshold_attributes}
 
     See Also
     --------
@@ -175,9 +162,7 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+            check_whole(name, getattr(self, name), at_least=1)
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         self.gamma_ = self._find_gamma(X)
@@ -186,7 +171,7 @@ class CapacityAwareSVC(CapacityAwareBase):
             pairs = [(learned_on, unseen)]
         else:
             pairs = self._swaps(is_rare, learned_on, rng)
-        self._keep(X, [self._choose(X, is_rare, *pair) for pair in pairs])
+        self._keep(X, [self._choose(X, is_rare, *pair) for pair in self._told(pairs, "machine")])
         return unseen
 
     def _swaps(
