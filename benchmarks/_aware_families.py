@@ -14,7 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist.aware import CapacityAwareLinearClassifier, CapacityAwareSVC
+from shortlist.aware import (
+    CapacityAwareBoostingClassifier,
+    CapacityAwareForestClassifier,
+    CapacityAwareLinearClassifier,
+    CapacityAwareSVC,
+)
+from shortlist.learners import make_learner
 
 Maker = Callable[[Capacity, int], Any]
 
@@ -82,5 +88,35 @@ def linear() -> Family:
     )
 
 
+def forest() -> Family:
+    """Return the recommended forest with a threshold from out-of-bag scores, and the aware one."""
+    return Family(
+        post_hoc={"forest": post_hoc(make_learner("forest"), cv="oob")},
+        aware={"aware": aware(CapacityAwareForestClassifier)},
+        comparisons=[("aware", "forest")],
+    )
+
+
+def boosting() -> Family:
+    """Return recommended boosting with a threshold from out-of-fold scores, and two aware ones."""
+    return Family(
+        post_hoc={"boosting": post_hoc(make_learner("boosting"), cv=5)},
+        aware={
+            "aware, log loss": aware(CapacityAwareBoostingClassifier, loss="log-loss"),
+            "aware": aware(CapacityAwareBoostingClassifier),
+        },
+        comparisons=[
+            ("aware", "boosting"),
+            ("aware", "aware, log loss"),
+            ("aware, log loss", "boosting"),
+        ],
+    )
+
+
 #: By name; a maker is called when its family is run, so that its extra is imported only then.
-FAMILIES: dict[str, Callable[[], Family]] = {"svm": svm, "linear": linear}
+FAMILIES: dict[str, Callable[[], Family]] = {
+    "svm": svm,
+    "linear": linear,
+    "forest": forest,
+    "boosting": boosting,
+}
