@@ -4,7 +4,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity
-from shortlist.aware import CapacityAwareLinearClassifier, CapacityAwareSVC
+from shortlist.aware import (
+    CapacityAwareLinearClassifier,
+    CapacityAwareNetworkClassifier,
+    CapacityAwareSVC,
+)
 
 CLASSIFIERS = [
     CapacityAwareSVC(Capacity.multiple(1)),
@@ -13,6 +17,10 @@ CLASSIFIERS = [
     ),
     CapacityAwareLinearClassifier(Capacity.multiple(1)),
     CapacityAwareLinearClassifier(Capacity.fraction(0.3), loss="pat-mat", guarantee="expected"),
+    CapacityAwareNetworkClassifier(Capacity.multiple(1), n_members=2, max_iter=10),
+    CapacityAwareNetworkClassifier(
+        Capacity.fraction(0.3), hidden_layer_sizes=(), loss="top-push", max_iter=5, batch_size=15
+    ),
 ]
 
 
