@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from _aware_families import Family
 from _measure import table as markdown
-from shortlist import Capacity, adjusted_detection_score
+from shortlist import Capacity, adjusted_detection_score, select
 from shortlist.experiments._table import Table, mean_and_error, summarise
 
 MULTIPLES = (1, 2, 3)
@@ -24,6 +26,8 @@ def measure(
 
     Features are standardised by the first sample, in which 1 is the rare label.
     """
+    # 200 passes are the default of scikit-learn's network, converged or not.
+    warnings.simplefilter("ignore", ConvergenceWarning)
     mean, scale = learn[0].mean(axis=0), learn[0].std(axis=0)
     scale[scale == 0] = 1
     (X, y), (X_test, y_test) = (((X - mean) / scale, y) for X, y in (learn, test))
@@ -31,22 +35,32 @@ def measure(
     rows: Table = []
     for name, make in family.post_hoc.items():
         model = make(capacities[1], seed).fit(X, y)
+        scores = scores_of(model, X_test)
         for b, capacity in capacities.items():
-            cut = model.with_capacity(capacity) if hasattr(model, "with_capacity") else model
-            rows.append({"method": name, "b": b, **judge(cut, X_test, y_test, capacity)})
+            threshold = model.with_capacity(capacity).threshold_ if hasattr(model, "select") else 0
+            rows.append({"method": name, "b": b, **judge(scores, threshold, y_test, capacity)})
     for name, make in family.aware.items():
         for b, capacity in capacities.items():
             model = make(capacity, seed).fit(X, y)
-            rows.append({"method": name, "b": b, **judge(model, X_test, y_test, capacity)})
+            outcome = judge(scores_of(model, X_test), model.threshold_, y_test, capacity)
+            rows.append({"method": name, "b": b, **outcome})
     return rows
 
 
-def judge(model: Any, X: Any, y: Any, capacity: Capacity) -> dict[str, float]:
-    """Return M by the model's own threshold and at the top of the batch, and the flagged share."""
-    predicted = model.predict(X)
-    detection = adjusted_detection_score(y, predicted, capacity=capacity, rare_label=1)
-    top = np.mean(model.select(X)[y == 1]) if hasattr(model, "select") else np.nan
-    numbers = {"M": detection, "M_batch": top, "flagged": np.mean(predicted == 1)}
+def scores_of(model: Any, X: Any) -> Any:
+    """Return the scores that a threshold is compared with; of a plain machine, its decision."""
+    score = getattr(model, "score_samples", None) or model.decision_function
+    return score(X)
+
+
+def judge(scores: Any, threshold: float, y: Any, capacity: Capacity) -> dict[str, float]:
+    """Return M by the threshold and by the top of the batch, and the flagged share."""
+    flagged = scores > threshold
+    numbers = {
+        "M": adjusted_detection_score(y, flagged * 1, capacity=capacity, rare_label=1),
+        "M_batch": np.mean(select(scores, capacity)[y == 1]),
+        "flagged": np.mean(flagged),
+    }
     return {name: round(float(value), DIGITS) for name, value in numbers.items()}
 
 

@@ -22,7 +22,6 @@ __all__ = [
     "check_sample_weight",
     "check_scores",
     "check_seed",
-    "check_whole",
     "name_rows",
     "warn_user",
 ]
@@ -49,13 +48,6 @@ def check_number(name: str, value: Any) -> Real:
     if not finite:
         raise ValueError(f"{name} must be finite; got {value!r}.")
     return value
-
-
-def check_whole(name: str, value: Any, *, at_least: int) -> int:
-    """Return a whole number that is not too small."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}; got {value!r}.")
-    return int(value)
 
 
 def check_confidence(confidence: Any) -> float:

@@ -8,6 +8,7 @@ from shortlist.aware import (
     CapacityAwareBoostingClassifier,
     CapacityAwareForestClassifier,
     CapacityAwareLinearClassifier,
+    CapacityAwareNetworkClassifier,
     CapacityAwareSVC,
 )
 
@@ -18,6 +19,10 @@ CLASSIFIERS = [
     ),
     CapacityAwareLinearClassifier(Capacity.multiple(1)),
     CapacityAwareLinearClassifier(Capacity.fraction(0.3), loss="pat-mat", guarantee="expected"),
+    CapacityAwareNetworkClassifier(Capacity.multiple(1), n_members=2, max_iter=10),
+    CapacityAwareNetworkClassifier(
+        Capacity.fraction(0.3), hidden_layer_sizes=(), loss="top-push", max_iter=5, batch_size=15
+    ),
     CapacityAwareForestClassifier(Capacity.multiple(1), n_estimators=10),
     CapacityAwareBoostingClassifier(Capacity.multiple(1), max_rounds=10, cv=2),
     CapacityAwareBoostingClassifier(

@@ -59,7 +59,7 @@ def test_training_for_detection_finds_more_of_what_it_is_trained_on(few_rare):
     start = np.zeros(y.size)
     booster = TRAINER.train_for_detection(X, y, 30, start=start, fraction=0.08)
     top = np.argsort(-booster.predict(X, raw_score=True))[: round(0.08 * y.size)]
-    assert y[top].mean() > 5 * y.mean()
+    assert y[top].mean() > 4 * y.mean()
 
 
 def test_nothing_to_split_on_leaves_nothing_to_train():

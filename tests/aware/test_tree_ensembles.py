@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareBoostingClassifier, CapacityAwareForestClassifier
@@ -76,22 +75,6 @@ def test_gaps_are_taken_as_they_are(make, few_rare):
     X, y = few_rare
     X = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
     assert np.isfinite(make().fit(X, y).score_samples(X)).all()
-
-
-def test_an_interrupted_fit_leaves_nothing(make, few_rare, monkeypatch):
-    """Neither the new model nor the one before."""
-    fitted = make().fit(*few_rare)
-
-    def interrupt(tasks, name):
-        yield tasks[0]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fitted, "_told", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(*few_rare)
-    with pytest.raises(NotFittedError):
-        fitted.predict(few_rare[0])
-    assert not [name for name in vars(fitted) if name.endswith("_") and name[0] != "_"]
 
 
 @pytest.mark.parametrize("label", ["fraud", 7, True])

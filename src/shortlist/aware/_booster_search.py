@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,19 @@ from .._ranking import nth_largest
 from ._boosters import Floats, Mask, Trainer, faded, fading_scores, round_numbers
 from ._evidence import Places, detected, preferred
 
-__all__ = ["LOSSES", "BoosterSearch", "Choice"]
+__all__ = ["LOSSES", "BoosterSearch", "Choice", "trained_for"]
 
 LOSSES = ("auto", "log-loss", "weighted", "blend", "detection")
 # Beyond these, one class weighs nothing.
 _LIGHTEST, _HEAVIEST = 0.01, 1000.0
+
+
+def trained_for(loss: str) -> list[str]:
+    """Return the losses that are trained when one is asked for.
+
+    Weights, and the start of "detection", come from plain log loss.
+    """
+    return ["log-loss", *{"log-loss": [], "detection": ["detection"]}.get(loss, ["weighted"])]
 
 
 class Choice(NamedTuple):
@@ -58,29 +65,38 @@ class BoosterSearch:
         self.X, self.is_rare, self.folds = X, is_rare, folds
         self.trainer, self.asked, self.max_flags = trainer, loss, max_flags
         self.rounds = round_numbers(max_rounds)
-        # Weights, and the start of "detection", come from plain log loss.
-        second = {"log-loss": [], "detection": ["detection"]}.get(loss, ["weighted"])
-        self.trained = ["log-loss", *second]
-        self.staged = {name: np.empty((len(self.rounds), is_rare.size)) for name in self.trained}
+        shape = (len(self.rounds), is_rare.size)
+        self.staged = {name: np.full(shape, np.nan) for name in trained_for(loss)}
         self.boosters: list[Any] = []
         self._starts: list[Any] = []  # boosters by plain log loss, one for each fold
 
-    def tasks(self) -> list[Callable[[], None]]:
-        """Return all that has to be done, in this order."""
-        folds = range(int(self.folds.max()) + 1)
-        fits = [partial(self._cross_fit, name, fold) for name in self.trained for fold in folds]
-        return [*fits, self._train_on_all]
+    def tasks(self) -> list[tuple[str, int]]:
+        """Return the losses and folds to be cross-fitted, in this order."""
+        return [(name, fold) for name in self.staged for fold in range(int(self.folds.max()) + 1)]
+
+    @property
+    def rows(self) -> Places:
+        """The items that have out-of-fold scores: all, if nobody has stopped the search."""
+        return np.flatnonzero(~np.isnan(self.staged["log-loss"][0]))
+
+    @property
+    def trained(self) -> list[str]:
+        """The losses to choose from: plain log loss, and what came to its end."""
+        others = [name for name in self.staged if name != "log-loss"]
+        complete = [name for name in others if not np.isnan(self.staged[name]).any()]
+        return ["log-loss", *complete]
 
     @property
     def tried(self) -> list[str]:
         """What was trained, after the mean of it if that was asked for."""
-        return (["blend"] if self.asked in ("auto", "blend") else []) + self.trained
+        can_blend = "weighted" in self.trained and self.asked in ("auto", "blend")
+        return (["blend"] if can_blend else []) + self.trained
 
     @cached_property
     def loss(self) -> str:
         """The loss in use: the one asked for, or the first that no other clearly beats."""
         if self.asked != "auto":
-            return self.asked
+            return self.asked if self.asked in self.tried else "log-loss"
         return self.tried[preferred([self.choice_of(name).found for name in self.tried])]
 
     @cached_property
@@ -95,7 +111,7 @@ class BoosterSearch:
         if loss == "blend":
             scores = (self.choice_of("log-loss").scores + self.choice_of("weighted").scores) / 2
             return Choice(0, scores, self._found(scores))
-        rounds, staged = self.rounds[::-1], self.staged[loss][::-1]
+        rounds, staged = self.rounds[::-1], self.staged[loss][::-1, self.rows]
         if loss == "detection":  # the shortest, which is none, if no longer one does
             plain = self.choice_of("log-loss").scores
             rounds, staged = [0, *self.rounds], np.vstack([plain, plain + self.staged[loss]])
@@ -104,9 +120,10 @@ class BoosterSearch:
         return Choice(rounds[place], staged[place], found[place])
 
     def _found(self, scores: Floats) -> Floats:
-        return detected(scores, self.is_rare, self.max_flags)
+        max_flags = self.max_flags * self.rows.size // self.is_rare.size
+        return detected(scores, self.is_rare[self.rows], max_flags)
 
-    def _cross_fit(self, loss: str, fold: int) -> None:
+    def cross_fit(self, loss: str, fold: int) -> None:
         """Train without one fold, and score it."""
         unseen = self.folds == fold
         start = self._starts[fold] if loss == "detection" else None
@@ -129,7 +146,7 @@ class BoosterSearch:
         weight = self.rare_weight if loss == "weighted" else 1.0
         return self.trainer.train(X, is_rare, n_rounds, rare_weight=weight)
 
-    def _train_on_all(self) -> None:
+    def train_on_all(self) -> None:
         """Train what is in use on all items."""
         everything = np.ones(self.is_rare.size, dtype=bool)
         needed = {"blend": ["log-loss", "weighted"], "detection": ["log-loss", "detection"]}

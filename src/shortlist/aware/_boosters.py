@@ -65,9 +65,10 @@ class Trainer:
         Without a feature to split on, there is nothing to train, and None is returned.
         """
         n_rare = np.count_nonzero(is_rare)
+        size = start.std() or 1.0  # the loss is made for scores that start with a deviation of 1
 
         def slopes(scores: Floats, _: Any) -> tuple[Floats, Floats]:
-            pulls = n_rare * detection_loss(scores, is_rare, fraction).gradient
+            pulls = n_rare * detection_loss(scores / size, is_rare, fraction).gradient
             return pulls, np.abs(pulls) + _LEAST_CURVATURE
 
         data = _lightgbm().Dataset(X, is_rare, init_score=start, params=self._settings())

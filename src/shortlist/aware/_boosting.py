@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_number, check_option, check_whole
+from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import Floats, Mask, Places
-from ._booster_search import LOSSES, BoosterSearch
+from ._booster_search import LOSSES, BoosterSearch, trained_for
 from ._boosters import Trainer
-from ._docs import shares_docs
+from ._checks import check_count
 from ._evidence import stratified_folds
 from ._out_of_sample import OutOfSampleBase
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 
+_LEAST = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2, "cv": 2}
 
-@shares_docs
+
 class CapacityAwareBoostingClassifier(OutOfSampleBase):
     r"""Boosted trees that are weighted, and stop, for detection at a capacity.
 
@@ -57,7 +58,10 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
     hold_out : float or None, default=None
         Share of the items kept for the threshold, which every guarantee needs. `None` keeps none:
         each item is scored by trees of other folds, and the threshold is plug-in.
-    {threshold_parameters}
+    rare_label, prevalence, guarantee, confidence, ties
+        As in :class:`~shortlist.CapacityClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices, and the key of the hash.
 
     Attributes
     ----------
@@ -71,7 +75,10 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         What a rare item weighs in "weighted", in common ones.
     detection_ : dict
         For each loss that was tried, the share of rare items found out of fold.
-    {threshold_attributes}
+    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+        As in :class:`~shortlist.CapacityClassifier`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     See Also
     --------
@@ -146,10 +153,11 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
             raise ValueError(
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
             )
-        check_whole("max_rounds", self.max_rounds, at_least=1)
-        check_whole("min_samples_leaf", self.min_samples_leaf, at_least=1)
-        for name in ("num_leaves", "max_bin", "cv"):
-            check_whole(name, getattr(self, name), at_least=2)
+        for name, at_least in _LEAST.items():
+            check_count(name, getattr(self, name), at_least=at_least)
+
+    def _n_steps(self) -> int:
+        return self.cv * len(trained_for(self.loss))
 
     def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Floats]:
         search = BoosterSearch(
@@ -167,17 +175,16 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
             max_rounds=self.max_rounds,
             max_flags=self.capacity.max_flags(is_rare.size, self._reference_prevalence()),
         )
-        for task in self._told(search.tasks(), "booster"):
-            task()
+        tasks = search.tasks()
+        for step in self._steps(len(tasks)):
+            search.cross_fit(*tasks[step])
+        search.train_on_all()
         self._keep(search)
-        return np.arange(is_rare.size), search.choice_of(self.loss_).scores
+        return search.rows, search.choice_of(self.loss_).scores
 
     def _keep(self, search: BoosterSearch) -> None:
-        self.boosters_, self.loss_, self.rare_weight_ = (
-            search.boosters,
-            search.loss,
-            search.rare_weight,
-        )
+        self.boosters_, self.loss_ = search.boosters, search.loss
+        self.rare_weight_ = search.rare_weight
         choices = {name: search.choice_of(name) for name in search.tried}
         self.n_rounds_ = {name: choices[name].n_rounds for name in search.trained}
         self.detection_ = {name: float(choice.found.mean()) for name, choice in choices.items()}

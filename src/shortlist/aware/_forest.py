@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import warnings
 from numbers import Integral
 from typing import Any
 
@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from .._sklearn import out_of_bag_scores
-from .._validation import check_number, check_whole
+from .._validation import check_number
 from ..capacity import Capacity
 from ._base import Floats, Mask, Places
-from ._docs import shares_docs
+from ._checks import check_count
 from ._evidence import detected, preferred
 from ._out_of_sample import OutOfSampleBase
 
 __all__ = ["CapacityAwareForestClassifier"]
 
-_PER_TASK = 25  # trees grown between two reports of progress
+_PER_STEP = 50  # trees of each kind grown between two reports of progress
 # In order of preference: what random and extremely randomised trees count.
 _WEIGHTS = {
     "blend": np.array([0.5, 0.5]),
@@ -28,7 +28,6 @@ _WEIGHTS = {
 }
 
 
-@shares_docs
 class CapacityAwareForestClassifier(OutOfSampleBase):
     """A forest with large leaves, of two kinds of trees that are weighed for a capacity.
 
@@ -51,7 +50,10 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     hold_out : float or None, default=None
         Share of the items kept for the threshold, which every guarantee needs. `None` keeps none:
         each item is scored by the trees that have not seen it, and the threshold is plug-in.
-    {threshold_parameters}
+    rare_label, prevalence, guarantee, confidence, ties
+        As in :class:`~shortlist.CapacityClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices, and the key of the hash.
     n_jobs : int, default=None
         Number of trees grown in parallel.
 
@@ -65,7 +67,10 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         detects more out of bag.
     detection_ : dict
         Share of rare items found out of bag by the blend, and by each kind of trees alone.
-    {threshold_attributes}
+    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+        As in :class:`~shortlist.CapacityClassifier`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     See Also
     --------
@@ -124,9 +129,9 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_whole("n_estimators", self.n_estimators, at_least=2)
+        check_count("n_estimators", self.n_estimators, at_least=2)
         if isinstance(self.min_samples_leaf, Integral):
-            check_whole("min_samples_leaf", self.min_samples_leaf, at_least=1)
+            check_count("min_samples_leaf", self.min_samples_leaf)
         elif not 0 < float(check_number("min_samples_leaf", self.min_samples_leaf)) < 1:
             raise ValueError(
                 f"min_samples_leaf={self.min_samples_leaf!r} as a float is a share of all items, "
@@ -140,31 +145,36 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
 
     def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Floats]:
         self.forests_ = self._kinds(rng)
-        for add_trees in self._told(
-            [task for forest in self.forests_ for task in _tasks(forest)], "trees"
-        ):
-            add_trees(X, is_rare)
+        for step in self._steps(self._n_steps()):
+            for forest, n_trees in zip(self.forests_, self._n_trees(), strict=True):
+                _grow_up_to(min((step + 1) * _PER_STEP, n_trees), forest, X, is_rare)
         scores = np.array([out_of_bag_scores(forest, rare_label=True) for forest in self.forests_])
         unseen = np.flatnonzero(~np.isnan(scores).any(axis=0))
         return unseen, self._weigh(scores[:, unseen], is_rare[unseen])
 
+    def _n_trees(self) -> tuple[int, int]:
+        """Return the number of random and of extremely randomised trees."""
+        return self.n_estimators - self.n_estimators // 2, self.n_estimators // 2
+
+    def _n_steps(self) -> int:
+        return -(-self._n_trees()[0] // _PER_STEP)
+
     def _kinds(self, rng: np.random.Generator) -> list[Any]:
         """Return the two kinds of forests, not yet grown."""
-        shared = {
-            "min_samples_leaf": self.min_samples_leaf,
-            "bootstrap": True,
-            "warm_start": True,
-            "n_jobs": self.n_jobs,
-        }
-        n_extra, seeds = self.n_estimators // 2, rng.integers(2**31, size=2).tolist()
+        random, extra = (
+            {
+                "min_samples_leaf": self.min_samples_leaf,
+                "bootstrap": True,
+                "oob_score": True,
+                "warm_start": True,
+                "random_state": seed,
+                "n_jobs": self.n_jobs,
+            }
+            for seed in rng.integers(2**31, size=2).tolist()
+        )
         return [
-            RandomForestClassifier(
-                self.n_estimators - n_extra,
-                max_features=float(self.max_features),
-                random_state=seeds[0],
-                **shared,
-            ),
-            ExtraTreesClassifier(n_extra, max_features=None, random_state=seeds[1], **shared),
+            RandomForestClassifier(max_features=float(self.max_features), **random),
+            ExtraTreesClassifier(max_features=None, **extra),
         ]
 
     def _weigh(self, scores: Floats, is_rare: Mask) -> Floats:
@@ -181,12 +191,10 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         return self.weights_ @ [forest.predict_proba(X)[:, 1] for forest in self.forests_]
 
 
-def _tasks(forest: Any) -> list[partial[None]]:
-    """Cut the growing of a forest into tasks of some trees each; the last scores out of bag."""
-    n_trees = forest.n_estimators
-    numbers = [*range(_PER_TASK, n_trees, _PER_TASK), n_trees]
-    return [partial(_add_trees, forest, number, number == n_trees) for number in numbers]
-
-
-def _add_trees(forest: Any, n_trees: int, is_last: bool, X: Floats, is_rare: Mask) -> None:
-    forest.set_params(n_estimators=n_trees, oob_score=is_last).fit(X, is_rare)
+def _grow_up_to(n_trees: int, forest: Any, X: Floats, is_rare: Mask) -> None:
+    """Add trees to a forest, and score out of bag with all it has."""
+    if n_trees > len(getattr(forest, "estimators_", [])):
+        with warnings.catch_warnings():
+            # Items that every tree has seen are left out of the threshold.
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            forest.set_params(n_estimators=n_trees).fit(X, is_rare)

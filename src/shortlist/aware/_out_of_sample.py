@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._fitting import hold_out
-from .._validation import check_number
 from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._checks import check_share
 
 __all__ = ["OutOfSampleBase"]
 
@@ -24,12 +24,9 @@ class OutOfSampleBase(CapacityAwareBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if self.hold_out is not None and not 0 < float(check_number("hold_out", self.hold_out)) < 1:
-            raise ValueError(
-                f"hold_out={self.hold_out!r} is the share of the items kept for the threshold, and "
-                "must lie strictly between 0 and 1; or None."
-            )
-        if self.hold_out is None and self.guarantee != "plug-in":
+        if self.hold_out is not None:
+            check_share("hold_out", self.hold_out)
+        elif self.guarantee != "plug-in":
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs scores of the model in use, and hold_out=None "
                 "takes those of its parts. Pass hold_out=0.25, or guarantee='plug-in'."

@@ -1,43 +1,58 @@
-"""Progress of long fits, told to scikit-learn's callbacks where it has them (1.9 and later)."""
+"""Progress of long fits, told to scikit-learn's callbacks where these exist."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn 1.8
+except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for callbacks that are not there."""
+        """Nobody to tell."""
+
+        def _init_callback_context(self, **options: Any) -> Any:
+            return _Silence()
 
     def with_callbacks(method: Any) -> Any:
-        """Leave the method as it is."""
+        """Leave a method as it is."""
         return method
 
 
 __all__ = ["ProgressMixin", "with_callbacks"]
 
-Task = TypeVar("Task")
+
+class _Silence:
+    """The context of a task when nobody listens."""
+
+    def subcontext(self, **options: Any) -> _Silence:
+        return self
+
+    def call_on_fit_task_begin(self, **options: Any) -> _Silence:
+        return self
+
+    def call_on_fit_task_end(self, **options: Any) -> bool:
+        return False
 
 
 class ProgressMixin(CallbackSupportMixin):
-    """A classifier whose `fit` goes through tasks, each of which is told to the callbacks.
+    """For classifiers whose fit is a number of steps.
 
-    `fit` is decorated by `with_callbacks`, and goes through `_told` once.
+    `fit` is decorated by `with_callbacks`, and calls `_begin` once; then each step of `_steps` is
+    shown by ``set_callbacks(sklearn.callback.ProgressBar())``, and counted by other callbacks.
     """
 
-    def _told(self, tasks: Collection[Task], name: str) -> Iterator[Task]:
-        """Yield the tasks one by one, and say when each begins and ends."""
-        if not hasattr(self, "_init_callback_context"):
-            yield from tasks
-            return
-        whole = self._init_callback_context(max_subtasks=len(tasks))
-        whole.call_on_fit_task_begin(estimator=self)
-        for task in tasks:
-            part = whole.subcontext(task_name=name)
-            part.call_on_fit_task_begin(estimator=self)
-            yield task
-            part.call_on_fit_task_end(estimator=self)
-        whole.call_on_fit_task_end(estimator=self)
+    def _begin(self, n_steps: int) -> Any:
+        """Announce a fit of at most so many steps, and return its context."""
+        context = self._init_callback_context(max_subtasks=n_steps)
+        return context.call_on_fit_task_begin(estimator=self)
+
+    def _steps(self, n_steps: int) -> Iterator[int]:
+        """Yield numbers from 0, each a step; end before `n_steps` if a callback asks for it."""
+        fit = getattr(self, "_callback_fit_ctx", _Silence())
+        for step in range(n_steps):
+            context = fit.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
+            yield step
+            if context.call_on_fit_task_end(estimator=self):
+                return

@@ -9,10 +9,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from .._fitting import hold_out
-from .._validation import check_number, check_option, check_whole
+from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
-from ._docs import shares_docs
+from ._checks import check_count
 from ._greedy import GreedyPath, greedy_path
 
 __all__ = ["CapacityAwareSVC"]
@@ -35,7 +35,6 @@ class _Expansion(NamedTuple):
     detection: Floats
 
 
-@shares_docs
 class CapacityAwareSVC(CapacityAwareBase):
     r"""A support vector machine reduced to the support vectors that detect most at a capacity.
 
@@ -73,7 +72,10 @@ class CapacityAwareSVC(CapacityAwareBase):
           is repeated `n_swaps` times; the score is the mean of all sums.
     n_swaps : int, default=5
         How often "cross-fit" halves the data, at the cost of two machines each.
-    {threshold_parameters}
+    rare_label, prevalence, guarantee, confidence, ties
+        As in :class:`~shortlist.CapacityClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Controls the split, and is the key of the hash.
 
     Attributes
     ----------
@@ -88,7 +90,10 @@ class CapacityAwareSVC(CapacityAwareBase):
         Their coefficients, positive where they speak for the rare label.
     gamma_ : float
         Coefficient of the kernel.
-    {threshold_attributes}
+    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+        As in :class:`~shortlist.CapacityClassifier`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     See Also
     --------
@@ -162,7 +167,10 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            check_whole(name, getattr(self, name), at_least=1)
+            check_count(name, getattr(self, name))
+
+    def _n_steps(self) -> int:
+        return 1 if self.selection == "paper" else 2 * self.n_swaps
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         self.gamma_ = self._find_gamma(X)
@@ -171,7 +179,8 @@ class CapacityAwareSVC(CapacityAwareBase):
             pairs = [(learned_on, unseen)]
         else:
             pairs = self._swaps(is_rare, learned_on, rng)
-        self._keep(X, [self._choose(X, is_rare, *pair) for pair in self._told(pairs, "machine")])
+        steps = self._steps(self._n_steps())
+        self._keep(X, [self._choose(X, is_rare, *pairs[step]) for step in steps])
         return unseen
 
     def _swaps(
