@@ -9,18 +9,28 @@ from collections.abc import Callable
 from typing import Any
 
 
-def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
+def seconds(
+    function: Callable[[], Any],
+    *,
+    repeats: int = 5,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Return the median time of a call."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return statistics.median(times)
 
 
 def paired_ratio(
-    ours: Callable[[], Any], theirs: Callable[[], Any], *, at_least: int = 7, budget: float = 4.0
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    at_least: int = 7,
+    budget: float = 4.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[float, float]:
     """Return the median ratio of alternating calls, and the median time of `theirs`.
 
@@ -30,8 +40,8 @@ def paired_ratio(
     ratios, baselines = [], []
     end = time.perf_counter() + budget
     while len(ratios) < at_least or (time.perf_counter() < end and len(ratios) < 400):
-        baseline = seconds(theirs, repeats=1)
-        ratios.append(seconds(ours, repeats=1) / baseline)
+        baseline = seconds(theirs, repeats=1, clock=clock)
+        ratios.append(seconds(ours, repeats=1, clock=clock) / baseline)
         baselines.append(baseline)
     return statistics.median(ratios), statistics.median(baselines)
 

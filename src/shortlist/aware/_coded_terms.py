@@ -32,7 +32,7 @@ _NEVER = -(2**14)  # added to any code, it lies below every level
 _SAMPLE = 64  # terms, and items of each, that show the range
 _FINE = 2.0**13  # units in the widest of these ranges
 _COARSEST = 2.0**40  # units in a low value, beyond which rounding would reach a whole unit
-_BLOCK = 128  # items counted before looking whether they are enough
+_BLOCK = 128  # items coded or counted at a time
 
 
 class CodedTerms(NamedTuple):
@@ -72,17 +72,18 @@ def round_up(terms):
 @njit(cache=True)
 def _write_codes(terms, unit, codes, lows):
     n_terms, n_items = terms.shape
-    whole = np.empty(n_items, np.int32)
+    whole = np.empty(_BLOCK, np.int32)
     scale = 1 / unit
     for term in range(n_terms):
-        row, out = terms[term], codes[term]
-        low = row[:: max(n_items // _SAMPLE, 1)].min()
-        for item in range(n_items):
-            units = (row[item] - low) * scale
-            units = units if units < _TOP else _TOP
-            whole[item] = np.int32(units if units >= 0 else _NEVER)
-        for item in range(n_items):  # a loop of its own, which the compiler turns into vectors
-            out[item] = np.int16(whole[item])
+        low = terms[term, :: max(n_items // _SAMPLE, 1)].min()
+        for start in range(0, n_items, _BLOCK):
+            row, out = terms[term, start : start + _BLOCK], codes[term, start : start + _BLOCK]
+            for item in range(row.size):
+                units = (row[item] - low) * scale
+                units = units if units < _TOP else _TOP
+                whole[item] = np.int32(units if units >= 0 else _NEVER)
+            for item in range(row.size):  # on its own, so that the compiler uses vectors
+                out[item] = np.int16(whole[item])
         if abs(low) <= _COARSEST * unit:
             lows[term] = low
 
