@@ -9,13 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 
-def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
+def seconds(
+    function: Callable[[], Any],
+    *,
+    repeats: int = 5,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Return the median time of a call."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return statistics.median(times)
 
 
@@ -30,7 +35,12 @@ def cpu_seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
 
 
 def paired_ratio(
-    ours: Callable[[], Any], theirs: Callable[[], Any], *, at_least: int = 7, budget: float = 4.0
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    at_least: int = 7,
+    budget: float = 4.0,
+    clock: Callable[[], float] = time.process_time,
 ) -> tuple[float, float]:
     """Return the median ratio of alternating calls, and the median time of `theirs`.
 
@@ -40,12 +50,9 @@ def paired_ratio(
     ratios, baselines = [], []
     end = time.perf_counter() + budget
     while len(ratios) < at_least or (time.perf_counter() < end and len(ratios) < 400):
-        start = time.process_time()
-        theirs()
-        between = time.process_time()
-        ours()
-        ratios.append((time.process_time() - between) / (between - start))
-        baselines.append(between - start)
+        baseline = seconds(theirs, repeats=1, clock=clock)
+        ratios.append(seconds(ours, repeats=1, clock=clock) / baseline)
+        baselines.append(baseline)
     return statistics.median(ratios), statistics.median(baselines)
 
 

@@ -61,12 +61,14 @@ def test_it_detects_more_than_logistic_regression_where_the_top_differs(data):
 
 
 def test_a_tiny_c_stays_with_logistic_regression(data):
-    """The penalty holds the weights where they started."""
+    """The penalty holds the weights where they started, up to the scale of the scores."""
     weights = fit(data, C=1e-9).scaled_coef_[0]
     free = fit(data, C=10.0).scaled_coef_[0]
     X, y = data
-    start = LogisticRegression().fit((X - X.mean(axis=0)) / X.std(axis=0), y).coef_[0]
-    assert np.linalg.norm(weights - start) < 0.3  # fitted on one half only
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    start = LogisticRegression().fit(X, y).coef_[0]
+    start /= (X @ start).std()
+    assert np.linalg.norm(weights - start) < 0.1  # fitted on one half only
     assert np.linalg.norm(free - weights) > 0.3
 
 
@@ -83,6 +85,15 @@ def test_no_room_and_all_the_room(data, capacity):
     """Nobody is flagged, or everybody."""
     model = CapacityAwareLinearClassifier(capacity, random_state=0).fit(*data)
     assert model.flag(data[0]).mean() == capacity.as_fraction()
+
+
+def test_few_items_are_learned_from_at_a_wider_capacity(data):
+    """Up to 150 flags in training, five times the capacity, or 5 % of all items."""
+    model = CapacityAwareLinearClassifier(Capacity.fraction(0.004), random_state=0).fit(*data)
+    assert model._target_fraction(15_000) == pytest.approx(150 / 15_000)
+    assert model._target_fraction(100_000) == pytest.approx(0.004)
+    assert model._target_fraction(1_000) == pytest.approx(5 * 0.004)
+    assert fit(data)._target_fraction(1_000) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

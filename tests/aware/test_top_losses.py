@@ -5,7 +5,13 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.special import expit
 
-from shortlist.aware._top_losses import TOP_LOSSES, detection_loss, pat_mat_loss, top_push_loss
+from shortlist.aware._top_losses import (
+    TOP_LOSSES,
+    Lagrangian,
+    detection_loss,
+    pat_mat_loss,
+    top_push_loss,
+)
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def test_the_smooth_threshold_flags_the_capacity(scores):
     """The mean of the smooth flags is the fraction."""
     values, is_rare = scores
     threshold = detection_loss(values, is_rare, 0.07).threshold
-    assert expit(4 * (values - threshold)).mean() == pytest.approx(0.07)
+    assert expit(1.5 * (values - threshold)).mean() == pytest.approx(0.07)
 
 
 def test_sharp_scores_make_the_smooth_loss_the_share_missed():
@@ -58,3 +64,38 @@ def test_the_thresholds_of_the_convex_losses_are_upper_bounds(scores, loss):
     values, is_rare = scores
     exact = np.quantile(values, 0.9) if loss is pat_mat_loss else values[~is_rare].max()
     assert loss(values, is_rare, 0.1).threshold >= exact
+
+
+@pytest.mark.parametrize("shift", [-1.0, -2.5, -6.0])
+def test_the_gradient_of_the_lagrangian_is_that_of_its_value(scores, shift):
+    """At one price, with too many flags, too few, and hardly any."""
+    values, is_rare = scores
+    loss = Lagrangian(step=0.0)
+    loss(values - 2, is_rare, 0.1)  # sets the first price
+    error = check_grad(
+        lambda s: loss(s, is_rare, 0.1).value,
+        lambda s: loss(s, is_rare, 0.1).gradient,
+        values + shift,
+    )
+    assert error < 1e-6
+
+
+def test_dual_ascent_ends_at_the_capacity_and_the_exact_price(scores):
+    """Where only the intercept can move, it ends where the exact solution puts the threshold."""
+    values, is_rare = scores
+    exact = detection_loss(values, is_rare, 0.1).threshold
+    loss, intercept = Lagrangian(), -exact + 0.7  # far too many flags
+    first = loss(values - exact, is_rare, 0.1) and loss.price
+    for _ in range(5_000):
+        intercept -= 0.2 * loss(values + intercept, is_rare, 0.1).gradient.sum()
+    assert intercept == pytest.approx(-exact, abs=1e-3)
+    assert loss.price == pytest.approx(first, rel=1e-2)
+
+
+def test_the_price_is_never_negative(scores):
+    """A capacity that is never reached costs nothing."""
+    values, is_rare = scores
+    loss = Lagrangian(step=0.5)
+    for _ in range(20):
+        loss(values - 9, is_rare, 0.5)
+    assert loss.price == 0

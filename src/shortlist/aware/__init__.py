@@ -1,6 +1,15 @@
 """Models that know the capacity while they learn, instead of only being cut at it."""
 
+from ._boosting import CapacityAwareBoostingClassifier
+from ._forest import CapacityAwareForestClassifier
 from ._linear import CapacityAwareLinearClassifier
+from ._network import CapacityAwareNetworkClassifier
 from ._svc import CapacityAwareSVC
 
-__all__ = ["CapacityAwareLinearClassifier", "CapacityAwareSVC"]
+__all__ = [
+    "CapacityAwareBoostingClassifier",
+    "CapacityAwareForestClassifier",
+    "CapacityAwareLinearClassifier",
+    "CapacityAwareNetworkClassifier",
+    "CapacityAwareSVC",
+]

@@ -7,10 +7,11 @@ items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, 
   rare sum. It leads when it detects one more than the leader; as many, where it stands first.
 - Any level refutes a term that has fewer than r rare sums above it, and more than
   `max_flags` - r common sums at or above it. A level near one that refuted a term in the last step
-  most often does so again, and that takes two short counts.
-- Common items that ranked high some steps ago stand in a narrow table of their own, the highest
-  first and rounded down, and most counts end there. Rounded addition is monotone, so that what
-  lies at or above a level by the table does so indeed.
+  most often does so again, and that takes two short counts; else a better one is looked for.
+- Rare sums are counted by upper bounds in single precision, and common ones by codes of sixteen
+  bits, whose count is never too large (`_coded_terms`): first among the items that ranked high some
+  steps ago, the highest first, where most counts end, and then among all. Only a term that all
+  of this fails to refute is computed.
 
 Levels and tables are guesses; what they refute is refuted. Bad ones only cost time.
 """
@@ -23,17 +24,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ._coded_terms import code_level, code_sums, code_terms, count_codes, round_up, take_columns
+
 __all__ = ["GreedyPath", "greedy_path"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _BLOCK = 128  # items counted before looking whether they are enough
-_WIDTH = 4  # columns of the narrow table for each flag
-_REFILL = 1.0  # full counts for each term that are borne before the table is filled anew
-_SLACK = 1 / 8  # how far above the needed rare sum a level is put, as a share of its rank
+_WIDTH = 3  # columns of the table of high items, for each flag
+_REFILL = 1.2  # counts among all, for each term, that are borne before the table is filled anew
 _DRIFT = 0.05  # how soon the levels of later terms follow what earlier ones have shown
-_ULP, _TINY, _LARGEST = 2.0**-22, 1e-44, 3e38  # of single precision, with a margin
+_TRIES = 12  # levels looked at in search of a better one
 
 
 class GreedyPath(NamedTuple):
@@ -70,15 +72,20 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
     limits = np.atleast_1d(np.asarray(max_flags, dtype=np.intp))
     n_terms, n_common = common.shape
     rare_sums, common_sums, cut = np.zeros(rare.shape[1]), np.zeros(n_common), 0.0
-    guesses = levels, _ = (np.full(n_terms, np.inf), np.full(n_terms, _SLACK))
-    width = min(_WIDTH * int(limits[0]), n_common)
-    table = np.empty((n_terms, width), dtype=np.float32)
-    table_items, n_full = np.empty(0, dtype=np.intp), 0
+    coded, rounded_up = code_terms(common), round_up(rare)
+    levels = np.full(n_terms, np.inf)
+    table = np.empty((n_terms, min(_WIDTH * int(limits[0]), n_common)), dtype=np.int16)
+    high_items, n_full = np.empty(0, dtype=np.intp), 0
     candidates, path = np.arange(n_terms), []
     for _ in range(min(n_steps, n_terms)):
-        sums = (rare_sums, common_sums, common_sums[table_items])
+        codes = code_sums(common_sums, cut, coded.unit)
         best, found, leaders, n_more = _best_term(
-            candidates, (rare, common, table), sums, limits, guesses
+            candidates,
+            (rare, rounded_up, common, coded.codes, table),
+            (rare_sums, common_sums, codes, codes[high_items]),
+            limits,
+            levels,
+            (cut, coded.lows, coded.unit),
         )
         path.append((best, found))
         rare_sums += rare[best]
@@ -88,8 +95,8 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
         levels += cut - former  # the whole ranking has moved about as far as its cut
         n_full += n_more
         if n_full > _REFILL * n_terms:
-            table_items, n_full = np.argsort(-common_sums)[:width], 0
-            _fill_table(table, common, table_items)
+            high_items, n_full = np.argsort(-common_sums)[: table.shape[1]], 0
+            take_columns(coded.codes, high_items.astype(np.uint32), table)
     chosen, detected = np.array(path, dtype=np.intp).reshape(-1, 2).T
     return GreedyPath(chosen, detected)
 
@@ -107,23 +114,11 @@ def _leaders_first(candidates: Places, leaders: Places, best: int) -> Places:
 
 
 @njit(cache=True)
-def _fill_table(table, terms, items):
-    """Copy the columns `items`, rounded down to single precision: a table of lower bounds."""
-    places = np.argsort(items)  # rows are read from left to right
-    columns = items[places]
-    for term in range(len(terms)):
-        for k in range(columns.size):
-            value = terms[term, columns[k]]
-            value = min(value - abs(value) * _ULP - _TINY, _LARGEST)
-            table[term, places[k]] = np.float32(value)
-
-
-@njit(cache=True)
-def _best_term(candidates, terms, sums, limits, guesses):
-    """Return the best term, what it detects, all that led for a while, and the counts in full."""
-    rare_terms, common_terms, table = terms
-    rare_sums, common_sums, table_sums = sums
-    levels, slacks = guesses
+def _best_term(candidates, terms, sums, limits, levels, scale):
+    """Return the best term, what it detects, all that led for a while, and counts among all."""
+    rare_terms, rounded_up, common_terms, codes, table = terms
+    rare_sums, common_sums, sum_codes, table_sums = sums
+    base, lows, unit = scale
     best, n_leaders, n_full = -1, 0, np.zeros(1, np.intp)
     leaders = np.empty_like(candidates)
     found = np.zeros(limits.size, np.intp)
@@ -133,24 +128,23 @@ def _best_term(candidates, terms, sums, limits, guesses):
         wins_ties = best == -1 or term < best
         needed = found[0] + (limits.size == 1 and not wins_ties)
         room = limits[0] - needed
-        level = levels[term] + drift
-        if (
-            _count_above(rare_sums, rare_terms[term], level) < needed
-            and _count_from(table_sums, table[term], level, room) > room
-        ):
-            levels[term] = level
-            continue
-        for item in range(scores.size):
-            scores[item] = rare_sums[item] + rare_terms[term, item]
-        if 0 < needed <= scores.size:
-            fresh = _nth_largest(scores, needed - 1 - int(slacks[term] * (needed - 1)))
+        level, rare_bounds = levels[term] + drift, rounded_up[term]
+        if _count_above(rare_sums, rare_bounds, level) < needed:
+            coded = code_level(level, base, lows[term], unit)
+            if count_codes(table_sums, table[term], coded, room) > room:
+                levels[term] = level
+                continue
+        coded_term = (table_sums, table[term], sum_codes, codes[term], base, lows[term], unit)
+        if needed > 0:
+            fresh = _lowest_level(rare_sums, rare_bounds, needed, level)
             if np.isfinite(level):
                 drift += _DRIFT * (fresh - level)
             levels[term] = fresh
-            if _count_from(table_sums, table[term], fresh, room) > room:
+            if _surely_more(coded_term, fresh, room, n_full):
                 continue
-            slacks[term] /= 2
-        common = (table_sums, table[term], common_sums, common_terms[term], n_full)
+        for item in range(scores.size):
+            scores[item] = rare_sums[item] + rare_terms[term, item]
+        common = (common_sums, common_terms[term], coded_term, n_full)
         place = _first_better_limit(scores, common, limits, found, wins_ties)
         if place == limits.size:
             continue
@@ -160,6 +154,41 @@ def _best_term(candidates, terms, sums, limits, guesses):
             at_least = found[later] if later == place else 0
             found[later] = _count_detected(scores, common, limits[later], at_least)
     return best, found[0], leaders[:n_leaders], n_full[0]
+
+
+@njit(cache=True)
+def _lowest_level(sums, term, needed, guess):
+    """Look for a low level with fewer than `needed` rare sums above it, from a guess on."""
+    lowest, highest = np.inf, -np.inf
+    for item in range(sums.size):
+        score = sums[item] + term[item]
+        lowest, highest = min(lowest, score), max(highest, score)
+    low, high = lowest, highest
+    level = guess if low < guess < high else (low + high) / 2
+    step = (highest - lowest) / 64
+    for _ in range(_TRIES):
+        count = _count_above(sums, term, level)
+        if count < needed:
+            high = level
+            if count == needed - 1:
+                break
+            level = max(level - step, (low + high) / 2) if low == lowest else (low + high) / 2
+        else:
+            low = level
+            level = min(level + step, (low + high) / 2) if high == highest else (low + high) / 2
+        step *= 2
+    return high
+
+
+@njit(cache=True)
+def _surely_more(coded_term, level, room, n_full):
+    """Tell whether codes show more than `room` common sums at or above a level."""
+    table_sums, table_term, sums, term, base, low, unit = coded_term
+    coded = code_level(level, base, low, unit)
+    if count_codes(table_sums, table_term, coded, room) > room:
+        return True
+    n_full[0] += 1
+    return count_codes(sums, term, coded, room) > room
 
 
 @njit(cache=True)
@@ -199,10 +228,9 @@ def _detects(scores, common, max_flags, needed):
     room = max_flags
     for item in range(scores.size):
         room -= scores[item] >= value
-    table_sums, table_term, sums, term, n_full = common
-    if room < 0 or room < _count_from(table_sums, table_term, value, room):
+    sums, term, coded_term, n_full = common
+    if room < 0 or _surely_more(coded_term, value, room, n_full):
         return False
-    n_full[0] += 1
     return room >= _count_from(sums, term, value, room)
 
 

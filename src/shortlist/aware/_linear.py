@@ -10,9 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from .._fitting import hold_out
-from .._validation import check_number, check_option
+from .._validation import check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._checks import check_positive, check_share
 from ._top_losses import TOP_LOSSES
 
 __all__ = ["CapacityAwareLinearClassifier"]
@@ -42,21 +43,14 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
         On credit-default data the first detected more than logistic regression at every capacity
         tried, the second as much, and the third less; see `docs/aware.md`.
-    C : float, default=0.3
+    C : float, default=0.5
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
-        standardised features, where :math:`w_0` are the weights of logistic regression.
+        standardised features, where :math:`w_0` are the weights of logistic regression, divided
+        by the standard deviation of its scores.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
-    rare_label : label, default=None
-        The label that is looked for; `None` takes the rarer one in `y`.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y`.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
-    confidence : float, default=0.95
-        How surely, for the last two guarantees.
-    ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out, or flagged in part by a hash.
+    rare_label, prevalence, guarantee, confidence, ties
+        As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
 
@@ -98,7 +92,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         capacity: Capacity,
         *,
         loss: str = "detection",
-        C: float = 0.3,
+        C: float = 0.5,
         cv: float = 0.5,
         rare_label: Any = None,
         prevalence: Any = None,
@@ -121,13 +115,11 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("loss", self.loss, tuple(TOP_LOSSES))
-        if not float(check_number("C", self.C)) > 0:
-            raise ValueError(f"C must be greater than 0; got {self.C!r}.")
-        if not 0 < float(check_number("cv", self.cv)) < 1:
-            raise ValueError(
-                f"cv={self.cv!r} is the share of the data held out for the threshold, and must "
-                "lie strictly between 0 and 1."
-            )
+        check_positive("C", self.C)
+        check_share("cv", self.cv)
+
+    def _n_steps(self) -> int:
+        return _MAX_ITERATIONS
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
@@ -139,8 +131,9 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     def _minimise(self, X: Floats, is_rare: Mask) -> Floats:
         """Go downhill from the weights of logistic regression, and not too far from them."""
-        loss, fraction = TOP_LOSSES[self.loss], self._learnable_fraction(len(X))
+        loss, fraction = TOP_LOSSES[self.loss], self._target_fraction(len(X))
         start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
+        start /= np.std(X @ start) or 1.0  # the losses are made for scores of this size
         penalty = 1 / (self.C * np.count_nonzero(is_rare))
 
         def objective(weights: Floats) -> tuple[float, Floats]:
@@ -148,15 +141,15 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
             value = result.value + penalty / 2 * float(moved @ moved)
             return value, result.gradient @ X + penalty * moved
 
-        options = {"maxiter": _MAX_ITERATIONS}
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        steps = self._steps(_MAX_ITERATIONS)
+        next(steps)
+
+        def go_on(weights: Floats) -> None:
+            next(steps)  # after the last one, StopIteration ends the search
+
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", callback=go_on)
         self.n_iter_ = int(found.nit)
         return found.x
-
-    def _learnable_fraction(self, n_items: int) -> float:
-        """Return the capacity, kept away from nothing and everything, where nothing is learned."""
-        fraction = self.capacity.as_fraction(self._reference_prevalence())
-        return float(np.clip(fraction, 0.5 / n_items, 1 - 0.5 / n_items))
 
     def _sum_up(self, X: Floats) -> Floats:
         return X @ self.coef_[0]

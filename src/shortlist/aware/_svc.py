@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from .._fitting import hold_out
 from .._validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._checks import check_count
 from ._greedy import GreedyPath, greedy_path
 
 __all__ = ["CapacityAwareSVC"]
@@ -72,16 +72,8 @@ class CapacityAwareSVC(CapacityAwareBase):
           is repeated `n_swaps` times; the score is the mean of all sums.
     n_swaps : int, default=5
         How often "cross-fit" halves the data, at the cost of two machines each.
-    rare_label : label, default=None
-        The label that is looked for; `None` takes the rarer one in `y`.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y`.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
-    confidence : float, default=0.95
-        How surely, for the last two guarantees.
-    ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out, or flagged in part by a hash.
+    rare_label, prevalence, guarantee, confidence, ties
+        As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
 
@@ -175,9 +167,10 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+            check_count(name, getattr(self, name))
+
+    def _n_steps(self) -> int:
+        return 1 if self.selection == "paper" else 2 * self.n_swaps
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
         self.gamma_ = self._find_gamma(X)
@@ -186,7 +179,8 @@ class CapacityAwareSVC(CapacityAwareBase):
             pairs = [(learned_on, unseen)]
         else:
             pairs = self._swaps(is_rare, learned_on, rng)
-        self._keep(X, [self._choose(X, is_rare, *pair) for pair in pairs])
+        steps = self._steps(self._n_steps())
+        self._keep(X, [self._choose(X, is_rare, *pairs[step]) for step in steps])
         return unseen
 
     def _swaps(

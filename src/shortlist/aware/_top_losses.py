@@ -15,15 +15,23 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
-__all__ = ["TOP_LOSSES", "TopLoss", "detection_loss", "pat_mat_loss", "top_push_loss"]
+__all__ = [
+    "TOP_LOSSES",
+    "Lagrangian",
+    "TopLoss",
+    "detection_loss",
+    "pat_mat_loss",
+    "top_push_loss",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Beyond this the logistic function is 0 or 1 in double precision.
 _FAR = 40.0
-# How sharply an item counts as flagged, on the scale of the log odds that scores start from.
-_SHARPNESS = 4.0
+# How sharply an item counts as flagged, for scores that start with a standard deviation of 1.
+# Less is more than one might think: sharp flags follow the few items at the threshold.
+_SHARPNESS = 1.5
 
 
 class TopLoss(NamedTuple):
@@ -37,7 +45,7 @@ class TopLoss(NamedTuple):
 def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Share of rare items missed when a smooth threshold flags the `fraction` of all items.
 
-    Both the detection and the flagged rate count an item by :math:`\sigma(4 (s - t))`, and t is
+    Both the detection and the flagged rate count an item by :math:`\sigma(1.5 (s - t))`, and t is
     where the rate equals `fraction`. So the gradient is the one of the Lagrangian *detection minus
     price times rate*, with the price, the dual variable, solved for exactly instead of updated.
 
@@ -45,7 +53,7 @@ def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     --------
     >>> scores, is_rare = np.array([1.0, -1.0, -1.0, -1.0]), np.array([True, False, False, False])
     >>> round(detection_loss(scores, is_rare, 0.25).value, 3)
-    0.031
+    0.305
     """
 
     def smooth_flags(threshold: float) -> Floats:
@@ -90,6 +98,49 @@ def top_push_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     weights = np.zeros(scores.size)
     weights[~is_rare] = softmax(common)
     return _convex(scores, is_rare, threshold, weights)
+
+
+class Lagrangian:
+    r"""Share of rare items missed at threshold 0, plus a price for flagging more than the capacity.
+
+    With the smooth detection D, the smooth flagged rate R and the capacity c, a call returns the
+    augmented Lagrangian :math:`1 - D + \lambda e + \lambda_0 e^2 / 2` of the excess
+    :math:`e = R / c - 1`, and then raises the dual variable :math:`\lambda`, the price, by `step`
+    times :math:`\lambda_0 e`, never below 0. Whoever follows the gradients downhill, the intercept
+    of the score among the parameters, solves the constrained problem by dual ascent. The first
+    price, :math:`\lambda_0`, is the one at which the intercept stays where it is.
+
+    Examples
+    --------
+    Two of four items lie above 0 where one is allowed, so that flags become dearer.
+
+    >>> loss, is_rare = Lagrangian(step=0.1), np.array([True, False, False, False])
+    >>> for _ in range(2):
+    ...     value, gradient, _ = loss(np.array([2.0, 2.0, -2.0, -2.0]), is_rare, 0.25)
+    ...     print(round(loss.price, 3))
+    0.275
+    0.3
+    """
+
+    def __init__(self, *, step: float = 0.02) -> None:
+        self.step = step
+        self.price, self._unit = np.nan, np.nan
+
+    def __call__(self, scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+        """Return the loss at the present price, then change the price."""
+        flagged = expit(_SHARPNESS * scores)
+        slopes = _SHARPNESS * flagged * (1 - flagged)
+        excess = float(flagged.mean()) / fraction - 1
+        if np.isnan(self.price):
+            self.price = self._unit = float(slopes[is_rare].mean() / slopes.mean()) * fraction
+        pressure = max(0.0, self.price + self._unit * excess)
+        gradient = pressure * slopes / (scores.size * fraction)
+        gradient[is_rare] -= slopes[is_rare] / np.count_nonzero(is_rare)
+        missed = float(np.mean(1 - flagged[is_rare]))
+        # Where the pressure would be negative the loss no longer falls with the excess.
+        value = missed + (pressure**2 - self.price**2) / (2 * self._unit)
+        self.price = max(0.0, self.price + self.step * self._unit * excess)
+        return TopLoss(value, gradient, 0.0)
 
 
 TOP_LOSSES: dict[str, Callable[[Floats, Mask, float], TopLoss]] = {

@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from .._validation import check_option
 from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
+from ._lightgbm import load_lightgbm
 
 __all__ = ["LEARNERS", "PRESETS", "make_learner"]
 
@@ -121,24 +122,14 @@ def _network(random_state: Any) -> Any:
 
 
 def _boosting(random_state: Any) -> Any:
-    return _lightgbm().LGBMClassifier(
+    lightgbm = load_lightgbm("make_learner('boosting')", instead="make_learner('forest')")
+    return lightgbm.LGBMClassifier(
         n_estimators=400, learning_rate=0.03, num_leaves=3, random_state=random_state, verbose=-1
     )
 
 
 def _logistic(random_state: Any) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1_000))
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError as error:
-        raise ImportError(
-            "make_learner('boosting') needs LightGBM: pip install 'shortlist[boosting]'. "
-            "make_learner('forest') needs nothing more."
-        ) from error
-    return lightgbm
 
 
 _RECIPES: dict[tuple[str, str], Callable[[Any], Any]] = {

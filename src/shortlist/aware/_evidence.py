@@ -1,0 +1,66 @@
+"""What out-of-sample scores say about detection at a capacity, and when they say it clearly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ranking import cut_after
+
+__all__ = ["detected", "preferred", "stratified_folds"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+_CLEAR = 2.0  # standard errors
+
+
+def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> Places:
+    """Return the fold of each item, with rare and common ones spread evenly."""
+    folds = np.empty(is_rare.size, dtype=np.intp)
+    order = np.concatenate([rng.permutation(np.flatnonzero(is_rare == kind)) for kind in (1, 0)])
+    folds[order] = np.arange(is_rare.size) % n_folds
+    return folds
+
+
+def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
+    """Return for each rare item the chance to be among the `max_flags` highest scores.
+
+    Items that tie for the last places share them.
+
+    Examples
+    --------
+    >>> detected(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, True]), 2)
+    array([1. , 0.5, 0. ])
+    """
+    cut = cut_after(scores, max_flags).value
+    n_above, n_tied = np.count_nonzero(scores > cut), np.count_nonzero(scores == cut)
+    share = (max_flags - n_above) / n_tied if n_tied else 0.0
+    rare = scores[is_rare]
+    return (rare > cut) + share * (rare == cut)
+
+
+def preferred(found: Sequence[Floats]) -> int:
+    """Return the first place, in order of preference, that the best one does not clearly beat.
+
+    What the best one detects more, item by item, must exceed two standard errors of that
+    difference. With one, as is common, the luckiest of several equals would pass too often.
+
+    Examples
+    --------
+    >>> rare, chance = np.arange(100), np.random.default_rng(0).random(100)
+    >>> preferred([1.0 * (chance < 0.30), 1.0 * (chance < 0.31), 1.0 * (rare % 2)])
+    2
+    """
+    best = max(found, key=np.mean)
+    return next(place for place, these in enumerate(found) if not _clearly_more(best, these))
+
+
+def _clearly_more(these: Floats, those: Floats) -> bool:
+    gains = these - those
+    if gains.size < 2:
+        return False
+    return bool(gains.mean() > _CLEAR * gains.std(ddof=1) / np.sqrt(gains.size))

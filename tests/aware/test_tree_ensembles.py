@@ -1,0 +1,117 @@
+"""What the capacity-aware forest and boosting have in common."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shortlist import Capacity
+from shortlist.aware import CapacityAwareBoostingClassifier, CapacityAwareForestClassifier
+
+CAPACITY = Capacity.multiple(2)
+MAKERS = {
+    "forest": lambda **options: CapacityAwareForestClassifier(
+        CAPACITY, **{"n_estimators": 60, "random_state": 0, **options}
+    ),
+    "boosting": lambda **options: CapacityAwareBoostingClassifier(
+        CAPACITY, **{"max_rounds": 150, "random_state": 0, **options}
+    ),
+}
+
+
+@pytest.fixture(params=MAKERS, scope="module")
+def make(request):
+    """Return a maker of one of the classifiers."""
+    if request.param == "boosting":
+        pytest.importorskip("lightgbm")
+    return MAKERS[request.param]
+
+
+@pytest.fixture(scope="module")
+def model(make, few_rare):
+    """Return a fitted classifier."""
+    return make().fit(*few_rare)
+
+
+def test_the_top_is_rich_in_rare_items(model, others):
+    """Twice as many flags as there are rare items find most of them."""
+    X, is_rare = others
+    selected = model.select(X)
+    assert selected.sum() == CAPACITY.max_flags(len(X), model.prevalence_)
+    assert is_rare[selected].sum() > 0.5 * is_rare.sum()
+
+
+def test_the_threshold_flags_about_the_capacity(model, others):
+    """Within four standard errors of 180 calibration flags: 4 / sqrt(180) is less than a third."""
+    assert_allclose(model.flag(others[0]).mean(), model.capacity_fraction_, rtol=1 / 3)
+
+
+def test_the_same_seed_gives_the_same_scores(make, model, few_rare, others):
+    """And another seed gives others."""
+    X = others[0][:500]
+    assert_array_equal(make().fit(*few_rare).score_samples(X), model.score_samples(X))
+    assert np.any(make(random_state=1).fit(*few_rare).score_samples(X) != model.score_samples(X))
+
+
+def test_a_pickled_copy_decides_alike(model, others):
+    """What was learned survives."""
+    X = others[0][:500]
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.score_samples(X), model.score_samples(X))
+    assert_array_equal(copy.flag(X), model.flag(X))
+
+
+def test_another_capacity_moves_the_threshold_only(model, others):
+    """The ranking stays."""
+    X = others[0][:500]
+    wider = model.with_capacity(Capacity.multiple(4))
+    assert wider.threshold_ < model.threshold_
+    assert_array_equal(wider.score_samples(X), model.score_samples(X))
+
+
+def test_gaps_are_taken_as_they_are(make, few_rare):
+    """Missing values need no filling, in training and in use."""
+    X, y = few_rare
+    X = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
+    assert np.isfinite(make().fit(X, y).score_samples(X)).all()
+
+
+@pytest.mark.parametrize("label", ["fraud", 7, True])
+def test_labels_of_any_type_are_learned(make, few_rare, label):
+    """The rare label is found, and predicted."""
+    X, is_rare = few_rare
+    other = {"fraud": "fine", 7: 3, True: False}[label]
+    model = make().fit(X, np.where(is_rare, label, other))
+    assert model.rare_label_ == label
+    assert set(model.predict(X)) == {label, other}
+
+
+def test_a_guarantee_takes_items_that_were_held_out(make, few_rare, others):
+    """Scores of parts of the model are not scores of the model."""
+    with pytest.raises(ValueError, match=r"guarantee='expected'.*Pass hold_out=0.25"):
+        make(guarantee="expected").fit(*few_rare)
+    model = make(guarantee="expected", hold_out=0.25).fit(*few_rare)
+    assert model.calibration_.n_calibration == 500
+    # Four standard errors of 45 calibration flags.
+    assert_allclose(model.flag(others[0]).mean(), model.capacity_fraction_, rtol=4 / 45**0.5)
+
+
+@pytest.mark.parametrize("share", [0, 1, 5])
+def test_a_share_lies_between_nothing_and_everything(make, few_rare, share):
+    """A number of items is no share."""
+    with pytest.raises(ValueError, match="hold_out"):
+        make(hold_out=share).fit(*few_rare)
+
+
+def test_what_is_learned_can_be_stored_without_code(model, others):
+    """Only our own types, and those that model files hold already, need to be trusted."""
+    skops = pytest.importorskip("skops.io")
+    from shortlist.persistence._model_file import TRUSTED
+
+    stored = skops.dumps(model)
+    named = type(model).__name__
+    foreign = set(skops.get_untrusted_types(data=stored)) - set(TRUSTED)
+    assert [name.rsplit(".", 1)[1] for name in foreign] == [named]
+    copy = skops.loads(stored, trusted=[*TRUSTED, *foreign])
+    assert_array_equal(copy.flag(others[0][:500]), model.flag(others[0][:500]))
