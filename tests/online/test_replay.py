@@ -79,6 +79,8 @@ def test_a_period_without_items_is_a_row_of_zeros():
         ({"scores": []}, "one moment|at least one"),
         ({"y": [0, 1, 1]}, "same number"),
         ({"capacity": [Capacity.count(1)] * 9}, "periods"),
+        ({"times": [0.0, 1e14], "period": 1.0}, "longer period"),
+        ({"period": 0.0}, "period"),
     ],
 )
 def test_bad_recordings_are_explained(change, match):

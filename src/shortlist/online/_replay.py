@@ -20,6 +20,8 @@ from ._time import check_times, periods_of, seconds
 
 __all__ = ["Replay", "replay"]
 
+_MOST_PERIODS = 10**7
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -143,7 +145,7 @@ def replay(
     ... )
     >>> table = replay(stream.scores, stream.y, stream.times, budget)
     >>> table.flags.tolist()
-    [49, 50, 50, 50, 50, 50, 50, 50, 50, 50]
+    [50, 50, 50, 50, 50, 50, 50, 50, 50, 50]
     >>> table.overrun_share
     0.0
     """
@@ -156,6 +158,11 @@ def replay(
         raise ValueError("times must not fall: sort the items by their times before replaying.")
     is_rare = find_rare(y, rare_label)[0]
     index = periods_of(moments, seconds(starts_at), check_period(period))
+    if index[-1] - index[0] >= _MOST_PERIODS:
+        raise ValueError(
+            f"times span {index[-1] - index[0] + 1} periods of {period} seconds, and the table has "
+            f"a row for each: at most {_MOST_PERIODS}. Pass a longer period=..., or fewer items."
+        )
     periods = np.arange(index[0], index[-1] + 1)
     starts = np.searchsorted(index, periods)
     stops = np.searchsorted(index, periods, side="right")

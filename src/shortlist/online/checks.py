@@ -125,6 +125,9 @@ def check_foreign_states_are_refused(make: Make) -> None:
     for wrong in ({"version": 99}, {"format": "?"}, {"controller": "Unknown"}):
         _must_raise(Controller.from_state, {**state, **wrong})
     _must_raise(Controller.from_state, {key: state[key] for key in state if key != "arrays"})
+    for name, numbers in state["arrays"].items():
+        arrays = {**state["arrays"], name: [*numbers, 1]}
+        _must_raise(Controller.from_state, {**state, "arrays": arrays})
 
 
 def check_bad_input_changes_nothing(make: Make) -> None:
@@ -190,6 +193,18 @@ def check_announced_changes_come_in_time(make: Make) -> None:
     assert _plain(alone) == _plain(bundled)
 
 
+def check_announcements_survive_a_restart(make: Make) -> None:
+    """A change that was announced takes effect in a controller that was saved and loaded."""
+    scores, times = _items()
+    kept = make()
+    kept.decide_many(scores[:50], at=times[:50])
+    kept.set_capacity(_none(kept), at=150.0)
+    loaded = Controller.from_state(json.loads(_plain(kept)))
+    batch = loaded.decide_many(scores[50:] + 9, at=times[50:])
+    assert not batch.flagged[np.maximum.accumulate(times[50:]) >= 150.0].any()
+    assert _same(_one_by_one(kept, scores[50:] + 9, times[50:]), batch)
+
+
 def check_observing_flags_nothing(make: Make) -> None:
     """Items may be watched before the first decision, one or many."""
     scores, times = _items()
@@ -244,6 +259,7 @@ CHECKS = (
     check_time_does_not_run_backwards,
     check_no_capacity_flags_nothing,
     check_announced_changes_come_in_time,
+    check_announcements_survive_a_restart,
     check_observing_flags_nothing,
     check_copies_are_independent,
     check_swapping_the_model_keeps_the_flags,
