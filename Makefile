@@ -60,4 +60,4 @@ docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and re
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	rm -rf docs/_build docs/gallery docs/generated
+	rm -rf docs/_build docs/gallery docs/generated docs/sg_execution_times.rst
