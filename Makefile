@@ -79,4 +79,4 @@ paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, i
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	rm -rf docs/_build docs/gallery docs/generated
+	rm -rf docs/_build docs/gallery docs/generated docs/sg_execution_times.rst
