@@ -84,7 +84,7 @@ def test_progress_is_told_step_by_step(cases, monkeypatch):
         for place, name in enumerate(("logistic", "aware-linear"))
         for fold in range(5)
     ]
-    assert steps[11:] == [("fitting", 0, 1)]
+    assert steps[11:] == [("fitting", 0, 1), ("fitting for comparison", 0, 1)]
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
