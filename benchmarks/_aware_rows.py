@@ -104,10 +104,10 @@ def draw_differences(rows: Table, by: str, path: Path) -> Path:
     from matplotlib.figure import Figure
 
     pairs = list(dict.fromkeys((r["family"], r["method"], r["against"]) for r in rows))
-    places = list(dict.fromkeys(r[by] for r in rows))
+    places = sorted({r[by] for r in rows})
     n_rows, n_columns = -(-len(pairs) // 4), min(len(pairs), 4)
     figure = Figure(figsize=(3.2 * n_columns, 2.8 * n_rows), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(n_rows, n_columns, sharex=True)).ravel()
+    panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for panel in panels[len(pairs) :]:
         panel.set_visible(False)
     for panel, (family, method, against) in zip(panels, pairs, strict=False):
@@ -131,8 +131,8 @@ def draw_differences(rows: Table, by: str, path: Path) -> Path:
         panel.set_xticks(range(len(places)), [str(place) for place in places])
         panel.set_title(f"{family}: {method}\nagainst {against}", fontsize=9)
         panel.tick_params(labelsize=8)
-        panel.set_xlabel(by, fontsize=8)
     panels[0].legend(fontsize=8)
+    figure.supxlabel({"pi0": "share of rare items"}.get(by, by), fontsize=9)
     figure.supylabel("difference of M, with two standard errors", fontsize=9)
     figure.savefig(path, dpi=110)
     return path

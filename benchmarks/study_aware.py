@@ -90,7 +90,7 @@ def summary() -> str:
     files = {name: RESULTS / f"aware_{name}.csv" for name in FAMILIES}
     there = {name: read_table(file) for name, file in files.items() if file.exists()}
     comparisons = {name: FAMILIES[name]().comparisons for name in there}
-    rows = [row for name in there for row in there[name]]
+    rows = [row for name in there for row in sorted(there[name], key=lambda row: row["pi0"])]
     compared = differences(rows, comparisons, "pi0")
     draw_differences(compared, "pi0", RESULTS / "aware.png")
     return means(rows, "pi0") + "\n\n" + difference_table(compared, "pi0")

@@ -161,6 +161,18 @@ def test_prediction_needs_no_torch(data, monkeypatch):
     assert_array_equal(pickle.loads(stored).predict(data[0]), expected)
 
 
+def test_a_network_can_be_stored_without_code(data):
+    """By skops, with types of this package only, and without torch."""
+    skops = pytest.importorskip("skops.io")
+    model = fit(data)
+    stored = skops.dumps(model)
+    unknown = skops.get_untrusted_types(data=stored)
+    assert all(name.startswith(("shortlist.", "numpy.")) for name in unknown)
+    assert_array_equal(
+        skops.loads(stored, trusted=unknown).predict(data[0]), model.predict(data[0])
+    )
+
+
 def test_without_torch_the_error_names_the_extra(data, monkeypatch):
     """So that one knows what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)

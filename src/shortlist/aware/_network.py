@@ -94,6 +94,12 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     Notes
     -----
+    On credit-default data it detected clearly more than scikit-learn's network of the same size,
+    cut at the same capacity, in nine of twelve settings, and on 19 imbalanced sets of KEEL it won
+    on 7 and lost on none. Most of that is due to the weight decay: against the same network with
+    ``max_iter=0``, which does not know the capacity, two settings and two sets were clearly won,
+    and one set was lost. See `docs/aware.md`.
+
     `with_capacity` moves the threshold; the weights stay those of the first capacity. On one
     machine the same seed gives the same weights; the generators and threads of torch are left
     alone.

@@ -106,6 +106,12 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     `with_capacity` moves the threshold; the support vectors stay those of the first capacity.
 
+    It pays where a full machine ranks badly: where the classes overlap, and the machine spends its
+    support vectors on them. On credit-default data it detected more than a machine that is cut at
+    the capacity in all of twelve settings. On 19 imbalanced sets of KEEL, most of which a full
+    machine separates well, a few support vectors lost more often (5) than they won (1). Compare it
+    with ``CapacityClassifier(SVC())``; the figures stand in `docs/aware.md`.
+
     Examples
     --------
     >>> from sklearn.preprocessing import StandardScaler

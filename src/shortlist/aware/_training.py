@@ -75,12 +75,10 @@ class Networks(NamedTuple):
 
     def scores(self, X: Any) -> Any:
         """Return the score of each item (column) by each network (row)."""
-        # The first layers of all networks look at the same items: one product serves them all.
-        n_members, n_in, n_out = self.weights[0].shape
-        values = X @ self.weights[0].permute(1, 0, 2).reshape(n_in, n_members * n_out)
-        values = values.reshape(-1, n_members, n_out).permute(1, 0, 2) + self.intercepts[0]
-        for weights, intercepts in zip(self.weights[1:], self.intercepts[1:], strict=True):
-            values = torch.tanh(values) @ weights + intercepts
+        first, *others = zip(self.weights, self.intercepts, strict=True)
+        values = torch.baddbmm(first[1], X.expand(len(first[0]), *X.shape), first[0])
+        for weights, intercepts in others:
+            values = torch.baddbmm(intercepts, torch.tanh(values), weights)
         return values[..., 0]
 
     def standardise(self, X: Any) -> None:
@@ -92,6 +90,10 @@ class Networks(NamedTuple):
             self.intercepts[-1] -= scores.mean(dim=1)[:, None, None]
             for last in (self.weights[-1], self.intercepts[-1]):
                 last /= deviation
+
+    def optimiser(self, rate: float) -> Any:
+        """Return Adam for all weights and intercepts; fused, since the tensors are small."""
+        return torch.optim.Adam([*self.weights, *self.intercepts], lr=rate, fused=True)
 
     def start_at(self, share: float) -> None:
         """Let the scores of all networks start around the log odds of a share."""
@@ -126,7 +128,7 @@ def train_log_loss(
 
     Each network has an `alpha` of its own.
     """
-    optimiser = torch.optim.Adam([*networks.weights, *networks.intercepts], lr=rate)
+    optimiser = networks.optimiser(rate)
     decays = torch.tensor(alphas, dtype=_FLOAT) / 2
     for _ in steps:
         X, is_rare = next(batches)
@@ -175,7 +177,7 @@ def train_at_the_top(
     Returns the number of steps.
     """
     start = [weights.detach().clone() for weights in networks.weights]
-    optimiser = torch.optim.Adam([*networks.weights, *networks.intercepts], lr=rate)
+    optimiser = networks.optimiser(rate)
     n_steps = 0
     for n_steps, _ in enumerate(steps, start=1):  # noqa: B007 - counts
         X, is_rare = next(batches)

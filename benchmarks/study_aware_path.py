@@ -1,0 +1,153 @@
+"""How far does the greedy choice of support vectors fit the data it looks at?
+
+    SHORTLIST_DATA=<folder of taiwan_credit_default.csv.gz> python benchmarks/study_aware_path.py
+
+Draws as in `study_aware.py`, rare share 2 %. After each number of chosen support vectors: M on the
+items that the choice looked at, on the items that set the threshold, and on 10,000 others. For the
+paper's procedure the first two are the same half; the default keeps them apart. Rows go to
+`results/aware_path.csv`, the picture to `results/aware_path.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+
+from _measure import table as markdown
+from shortlist import adjusted_detection_score, calibrate_threshold
+from shortlist._fitting import hold_out
+from shortlist.aware import CapacityAwareSVC
+from shortlist.experiments._credit_protocol import capacity_of, draw_split
+from shortlist.experiments._runner import run_all
+from shortlist.experiments._table import Table, read_table, summarise, write_table
+from study_aware import RESULTS, SEED, clients
+
+STORE = Path(__file__).with_name(".store") / "aware_path"
+PREVALENCE, GAMMA = 0.02, 0.1
+STEPS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)
+SAMPLES = ("seen", "calibration", "test")
+PROCEDURES = {
+    "paper": {"selection": "paper", "tie_break": "first"},
+    "default": {},
+}
+HELD_OUT = {"paper": 0.5, "default": 0.25}  # for the threshold, in these procedures
+
+
+@dataclass(frozen=True)
+class Course:
+    """One draw and capacity."""
+
+    repetition: int
+    b: int
+
+
+def run_path(config: Course) -> Table:
+    """Choose support vectors by both procedures, and follow M along the way."""
+    rng = np.random.default_rng([SEED, config.repetition])
+    split = draw_split(*clients(), prevalence=PREVALENCE, rng=rng)
+    mean, scale = split.X_train.mean(axis=0), split.X_train.std(axis=0)
+    X, X_test = (split.X_train - mean) / scale, (split.X_test - mean) / scale
+    capacity = capacity_of(config.b, PREVALENCE)
+    rows: Table = []
+    for name, options in PROCEDURES.items():
+        seed = config.repetition
+        model = CapacityAwareSVC(
+            capacity, C=1, gamma=GAMMA, rare_label=1, random_state=seed, **options
+        ).fit(X, split.y_train)
+        _, held_out = hold_out(split.y_train, HELD_OUT[name], np.random.default_rng(seed))
+        seen = np.mean(np.atleast_2d(model.detection_path_), axis=0)
+        calibration, test = (prefix_scores(model, items) for items in (X[held_out], X_test))
+        for step in STEPS:
+            scores = calibration[step - 1], test[step - 1]
+            threshold = calibrate_threshold(scores[0], capacity).value
+            found = [
+                adjusted_detection_score(y, some > threshold, capacity=capacity)
+                for y, some in zip(
+                    (split.y_train[held_out] == 1, split.y_test == 1), scores, strict=True
+                )
+            ]
+            values = dict(zip(SAMPLES, [seen[step - 1], *found], strict=True))
+            rows.append(
+                {"repetition": seed, "b": config.b, "procedure": name, "chosen": step}
+                | {sample: round(float(value), 5) for sample, value in values.items()}
+            )
+    return rows
+
+
+def prefix_scores(model: CapacityAwareSVC, X: Any) -> Any:
+    """Return the scores of items (columns) after each step (rows), averaged over all paths."""
+    n_paths = len(np.atleast_2d(model.support_path_))
+    terms = rbf_kernel(X, model.support_vectors_, gamma=GAMMA) * model.dual_coef_
+    return np.cumsum(terms.reshape(len(X), n_paths, -1).sum(axis=1), axis=1).T
+
+
+def draw(rows: Table, path: Path) -> Path:
+    """Save a picture: a row of panels for each procedure, a panel for each capacity."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    axes = figure.subplots(2, 3, sharex=True, sharey="col")
+    for row, procedure in zip(axes, PROCEDURES, strict=True):
+        for axis, b in zip(row, (1, 2, 3), strict=True):
+            some = [r for r in rows if r["procedure"] == procedure and r["b"] == b]
+            for sample, colour in zip(SAMPLES, ("tab:orange", "tab:blue", "black"), strict=True):
+                points = summarise(some, ["chosen"], sample)
+                axis.errorbar(
+                    [p["chosen"] for p in points],
+                    [p["mean"] for p in points],
+                    yerr=[2 * p["error"] for p in points],
+                    marker=".",
+                    capsize=2,
+                    color=colour,
+                    linestyle="--" if sample == "calibration" else "-",
+                    label={"seen": "chosen on"}.get(sample, sample),
+                )
+            axis.set_title(f"{procedure}, b = {b}", fontsize=9)
+            axis.grid(alpha=0.3)
+    axes[0, 0].legend(fontsize=8)
+    figure.supxlabel("support vectors chosen, for each path", fontsize=9)
+    figure.supylabel("M, with two standard errors", fontsize=9)
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def summary(rows: Table) -> str:
+    """Return the means as a Markdown table."""
+    lines = []
+    for procedure in PROCEDURES:
+        for step in (1, 3, 10, 30):
+            cells = []
+            for b in (1, 2, 3):
+                some = [
+                    r for r in rows if (r["procedure"], r["chosen"], r["b"]) == (procedure, step, b)
+                ]
+                cells.append(", ".join(f"{np.mean([r[s] for r in some]):.3f}" for s in SAMPLES))
+            lines.append([procedure, str(step), *cells])
+    headings = ["procedure", "chosen", *(f"b = {b}: {', '.join(SAMPLES)}" for b in (1, 2, 3))]
+    return markdown(headings, lines)
+
+
+def main() -> None:
+    """Run, save, draw and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reps", type=int, default=20)
+    parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--table", action="store_true", help="only print and draw the results")
+    options = parser.parse_args()
+    file = RESULTS / "aware_path.csv"
+    if not options.table:
+        configs = [Course(r, b) for r in range(options.reps) for b in (1, 2, 3)]
+        report = lambda done, total: print(f"{done} of {total}", flush=True)  # noqa: E731
+        write_table(run_all(run_path, configs, store=options.store, on_progress=report), file)
+    rows = read_table(file)
+    draw(rows, RESULTS / "aware_path.png")
+    print(summary(rows))
+
+
+if __name__ == "__main__":
+    main()
