@@ -22,6 +22,7 @@ ROWS = [
         "_labels",
         "_ranking",
         "_sklearn",
+        "_smote",
         "_steady",
         "_validation",
     },

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from .._smote import oversample as _oversample
 
 __all__ = ["PAPER_FACTOR", "appendix_factor", "oversample", "share_after"]
 
@@ -13,7 +13,6 @@ Floats = NDArray[np.floating]
 
 #: Rare cases after SMOTE for each rare case before it, in section 3.7.
 PAPER_FACTOR = 4.0
-_NEIGHBORS = 5
 
 
 def oversample(
@@ -27,14 +26,7 @@ def oversample(
     a rerun of the study in R.
     """
     n_rare = int(np.count_nonzero(y == 1))
-    if n_rare < 2:
-        raise ValueError(f"SMOTE joins two rare cases by a line; the sample has {n_rare}.")
-    smote = _smote_class()(
-        sampling_strategy={1: round(factor * n_rare)},
-        k_neighbors=min(_NEIGHBORS, n_rare - 1),
-        random_state=seed,
-    )
-    return smote.fit_resample(X, y)
+    return _oversample(X, y, rare_label=1, wanted=round(factor * n_rare), seed=seed)
 
 
 def appendix_factor(prevalence: float) -> float:
@@ -49,14 +41,3 @@ def appendix_factor(prevalence: float) -> float:
 def share_after(prevalence: float, factor: float) -> float:
     """Return the share of rare cases once each has become `factor` of them."""
     return prevalence * factor / (prevalence * factor + 1 - prevalence)
-
-
-def _smote_class() -> Any:
-    try:
-        from imblearn.over_sampling import SMOTE
-    except ImportError as error:
-        raise ImportError(
-            "The figures with SMOTE need imbalanced-learn: pip install 'shortlist[smote]'. "
-            "The others need nothing more."
-        ) from error
-    return SMOTE

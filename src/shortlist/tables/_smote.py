@@ -1,7 +1,4 @@
-"""The usual remedy for comparison: the same learner, trained on more of the rare cases.
-
-The only place that imports imbalanced-learn.
-"""
+"""The usual remedy for comparison: the same learner, trained on more of the rare cases."""
 
 from __future__ import annotations
 
@@ -12,11 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from .._smote import oversample
+
 __all__ = ["FACTOR", "knows_capacity", "smote_twin"]
 
 #: Rare rows after oversampling, per rare row before: the factor of the paper.
 FACTOR = 4
-_NEIGHBORS = 5
 
 
 def smote_twin(
@@ -31,21 +29,17 @@ def smote_twin(
     """
     if knows_capacity(pipeline):
         return None
-    try:
-        from imblearn.over_sampling import SMOTE
-    except ImportError:
-        return None
     n_rare, n_common = int(is_rare.sum()), int((~is_rare).sum())
     wanted = min(FACTOR * n_rare, n_common)
     columns, learner = pipeline.named_steps["columns"], pipeline.named_steps["learner"]
     prepared, labels = columns.transform(X), is_rare
     if wanted > n_rare > 1:
-        sampler = SMOTE(
-            sampling_strategy={True: wanted},
-            k_neighbors=min(_NEIGHBORS, n_rare - 1),
-            random_state=random_state,
-        )
-        prepared, labels = sampler.fit_resample(prepared, is_rare)
+        try:
+            prepared, labels = oversample(
+                prepared, is_rare, rare_label=True, wanted=wanted, seed=random_state
+            )
+        except ImportError:
+            return None
     twin = clone(learner).fit(prepared, labels)
     return Pipeline([("columns", columns), ("learner", twin)])
 
