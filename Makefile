@@ -55,8 +55,9 @@ $(VENV)/.chromium: | $(BIN)/python
 	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
 	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
 
+# One thread for each worker: two workers with two threads each would wait for one another.
 test: lint $(VENV)/.chromium  ## lint, doctests, README and all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
 	$(BIN)/ruff check .
