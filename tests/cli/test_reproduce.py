@@ -1,10 +1,12 @@
 """The command that reproduces the paper: options, the page, and what ends it early."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -63,6 +65,17 @@ def test_the_page_shows_figures_tables_and_versions(tmp_path, monkeypatch):
     assert "scikit-learn" in page
     assert "| appendix | 0.005 | 20 | 0.09545 |" in page
     assert (tmp_path / "smote-scheme.png").stat().st_size > 10_000
+
+
+def test_scripts_are_told_where_everything_is(tmp_path, monkeypatch):
+    """With --json, one object and nothing else on standard output."""
+    monkeypatch.setattr(normal_cauchy, "QUICK", normal_cauchy.Config(n_shifts=2))
+    done = invoke("reproduce", "normal-cauchy", "--quick", "--out", tmp_path, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert set(told["figures"]) == {"normal-cauchy"}
+    for file in [told["page"], *told["figures"]["normal-cauchy"].values()]:
+        assert Path(file).is_file()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from rich.progress import (
 )
 
 from ..experiments import FIGURES, with_settings, write_page, write_table
+from ._answer import print_json
+from ._options import AsJson
 
 _ROWS = (25_000, 30_000)
 
@@ -37,6 +39,7 @@ def reproduce(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Coarser studies, for a look.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce figures of the paper; what a stopped run has finished is not done again."""
     names = figures or list(FIGURES)
@@ -61,6 +64,11 @@ def reproduce(
         )
         raise typer.Exit(130) from None
     page = write_page(out / "index.md", parts, command=_command(), title="The paper, reproduced")
+    if as_json:
+        print_json({"page": str(page.resolve()), "figures": _files(out, names)})
+        return
+    for name, files in _files(out, names).items():
+        Console().print(f"{name}: {files['picture']}", soft_wrap=True, highlight=False)
     Console().print(f"All in one page: {page.resolve()}", soft_wrap=True, highlight=False)
 
 
@@ -80,8 +88,18 @@ def _reproduce_one(
     picture, digest = out / f"{name}.png", figure.digest(table)
     write_table(table, out / f"{name}.csv")
     figure.draw(table).savefig(picture, dpi=150)
-    Console().print(f"{name}: {picture.resolve()}", soft_wrap=True, highlight=False)
     return (inspect.getdoc(figure) or "").splitlines()[0], digest
+
+
+def _files(out: Path, names: list[str]) -> dict[str, dict[str, str]]:
+    """Say where the table and the picture of each figure are."""
+    return {
+        name: {
+            "table": str((out / f"{name}.csv").resolve()),
+            "picture": str((out / f"{name}.png").resolve()),
+        }
+        for name in names
+    }
 
 
 def _command() -> str:
