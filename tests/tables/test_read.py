@@ -143,3 +143,10 @@ def test_a_missing_file_and_a_folder(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(TableError, match="cannot be read"):
         read(tmp_path / "folder.csv")
+
+
+def test_row_numbers_that_pandas_saved_are_no_column(tmp_path):
+    """An index without a name would tell the order of the rows."""
+    frame = pd.DataFrame({"a": [3.0, 1.0, 2.0]}, index=[7, 5, 9])
+    frame.to_parquet(tmp_path / "t.parquet", index=True)
+    assert read(tmp_path / "t.parquet") == {"a": [3.0, 1.0, 2.0]}

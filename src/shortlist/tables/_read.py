@@ -25,6 +25,7 @@ MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "
 _CHUNK_BYTES = 1 << 22
 _CHUNK_ROWS = 1 << 16
 _LONGEST_HEADING = 1 << 22
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,7 @@ def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
-    schema = file.schema_arrow
-    return Source(name, schema.names, dict(zip(schema.names, schema.types, strict=True)), chunks)
+    return _typed_source(name, file.schema_arrow, chunks)
 
 
 def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
@@ -185,8 +185,14 @@ def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             for number in range(file.num_record_batches):
                 yield pa.Table.from_batches([file.get_batch(number)]).select(list(wanted))
 
-    schema = file.schema
-    return Source(name, schema.names, dict(zip(schema.names, schema.types, strict=True)), chunks)
+    return _typed_source(name, file.schema, chunks)
+
+
+def _typed_source(name: str, schema: Any, chunks: Callable[..., Iterator[Any]]) -> Source:
+    """Leave out the unnamed index that pandas saves: row numbers are nothing to learn from."""
+    types = dict(zip(schema.names, schema.types, strict=True))
+    columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
+    return Source(name, columns, {column: types[column] for column in columns}, chunks)
 
 
 _OPENERS: dict[str, Callable[[Path, str, contextlib.ExitStack], Source]] = {
