@@ -87,3 +87,24 @@ def model_file(table_fit, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.shortlist"
     save_model(table_fit.model, path)
     return path
+
+
+def draw_items(n_items, rng):
+    """Draw items of which one in twenty-five is rare: most clearly so, in two of five features."""
+    is_rare = rng.random(n_items) < 0.04
+    X = rng.normal(size=(n_items, 5))
+    X[is_rare, 0] += 1.5
+    X[is_rare & (rng.random(n_items) < 0.5), 1] += 2
+    return X, is_rare
+
+
+@pytest.fixture(scope="session")
+def few_rare():
+    """Return 2,000 items to learn from."""
+    return draw_items(2000, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="session")
+def others():
+    """Return 20,000 items that nothing was learned from."""
+    return draw_items(20_000, np.random.default_rng(1))
