@@ -246,7 +246,7 @@ class CapacityDecisionMixin(CalibratedMixin):
 
     @property
     def _rare_index(self) -> int:
-        return int(np.flatnonzero(self.classes_ == self.rare_label_)[0])
+        return self.classes_.tolist().index(self.rare_label_)
 
     def _without_rare(self, by_class: Floats) -> NDArray[np.float64]:
         others = np.array(by_class, dtype=np.float64)

@@ -61,7 +61,7 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None) -> Any:
 
 def two_labels(classes: NDArray[Any], rare: int, flagged: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the rare one of two labels where `flagged`, and the other one elsewhere."""
-    if classes.dtype.kind in "iu" and rare == 1 and classes[0] == 0 and classes[1] == 1:
+    if rare == 1 and classes.dtype.kind in "iu" and classes.tolist() == [0, 1]:
         return flagged.astype(classes.dtype)  # several times as quick as looking labels up
     labels = np.full(flagged.size, classes[1 - rare], dtype=classes.dtype)
     labels[flagged] = classes[rare]

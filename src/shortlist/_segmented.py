@@ -146,8 +146,8 @@ class SegmentedDecisionMixin(CapacityDecisionMixin):
             True for the items to follow up.
         """
         self._check_fitted()
-        codes = segment_codes(segments, self._segments, n_rows(X))
-        if self._segments is None:
+        codes = self._codes(segments, X)
+        if codes is None or self._segments is None:
             return super().select(X, capacity, ids)
         scores, keys = lift(check_scores(self.score_samples(X))), self._keys(X, ids)
         prevalence = self._reference_prevalence()
@@ -228,8 +228,7 @@ class SegmentedDecisionMixin(CapacityDecisionMixin):
         self
         """
         self._check_fitted()
-        codes = segment_codes(segments, self._segments, n_rows(X))
-        return self._recalibrate(X, y, ids, codes)
+        return self._recalibrate(X, y, ids, self._codes(segments, X))
 
     # --- for subclasses -----------------------------------------------------------------------
 
@@ -253,6 +252,12 @@ class SegmentedDecisionMixin(CapacityDecisionMixin):
                 "segment_capacities."
             )
 
+    def _codes(self, segments: ArrayLike | None, X: Any) -> NDArray[np.intp] | None:
+        """Return the number of each item's segment, or None where there are no segments."""
+        if segments is None and self._segments is None:
+            return None
+        return segment_codes(segments, self._segments, n_rows(X))
+
     def _all_capacities(self) -> list[Capacity]:
         limits = [] if self._segments is None else self._segments.limits
         return [limit for limit in (self.capacity, *limits) if limit is not None]
@@ -261,9 +266,9 @@ class SegmentedDecisionMixin(CapacityDecisionMixin):
         self, X: Any, ids: ArrayLike | None, segments: ArrayLike | None
     ) -> Decisions:
         """Decide for all items alike, and then within each segment."""
-        codes = segment_codes(segments, self._segments, n_rows(X))
+        codes = self._codes(segments, X)
         decisions = self._decide(X, ids)
-        if self._segments is None:
+        if codes is None or self._segments is None:
             return decisions
         flagged, scores, threshold, _ = decisions
         threshold = np.full(scores.size, threshold)

@@ -170,13 +170,13 @@ def out_of_bag_scores(model: Any, *, rare_label: Any) -> Floats:
 
 
 def _position(label: Any, classes: NDArray[Any]) -> int:
-    index = np.flatnonzero(classes == label)
-    if index.size != 1:
+    known = classes.tolist()  # a short list is searched faster than an array
+    if known.count(label) != 1:
         raise ValueError(
-            f"The model has not learned the label {label!r}; its classes are {classes.tolist()}. "
+            f"The model has not learned the label {label!r}; its classes are {known}. "
             "A fold without that class is a common cause: use a stratified split, or more data."
         )
-    return int(index[0])
+    return known.index(label)
 
 
 def _check_columns(model: Any, output: Floats, known: NDArray[Any], method: str) -> None:

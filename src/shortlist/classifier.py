@@ -37,7 +37,6 @@ from ._fitting import (
 from ._labels import count_labels, find_rare
 from ._ranking import TieKeys, keys_within
 from ._segmented import SegmentedDecisionMixin
-from ._segments import segment_codes
 from ._sklearn import (
     RESPONSE_METHODS,
     Scores,
@@ -263,7 +262,7 @@ class CapacityClassifier(
         self._check_params()
         X, y = indexable(X, y)
         ids = check_ids(ids, n_rows(X))
-        codes = segment_codes(segments, self._segments, n_rows(X))
+        codes = self._codes(segments, X)
         self._seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
         self._n_rare = None if is_rare is None else int(np.count_nonzero(is_rare))
@@ -284,7 +283,7 @@ class CapacityClassifier(
                     ids is not None,
                     None if is_rare is None else is_rare[rows],
                     rows,
-                    codes[rows],
+                    None if codes is None else codes[rows],
                 )
                 for rows, scores in unseen
             ]
