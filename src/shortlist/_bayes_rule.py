@@ -43,7 +43,8 @@ class BayesRuleMixin(CapacityDecisionMixin):
     def _threshold_odds(self, name: str) -> float:
         """Return t / (1 - t) for a threshold t on probabilities."""
         self._check_fitted()
-        if self._method != "predict_proba" or len(self.estimators_) > 1:
+        several = len(self.estimators_) > 1 or hasattr(self, "segment_calibrations_")
+        if self._method != "predict_proba" or several:
             raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
         threshold = float(np.clip(self.threshold_, 0, 1))
         return threshold / (1 - threshold) if threshold < 1 else np.inf

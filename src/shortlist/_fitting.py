@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
@@ -29,6 +29,7 @@ from ._sklearn import (
 __all__ = [
     "Fitted",
     "Unseen",
+    "WrapperMixin",
     "check_classes",
     "check_cv_option",
     "check_labels",
@@ -133,7 +134,8 @@ def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tu
     for code in range(int(strata.max()), -1, -1):
         own = strata == code
         size, mine = int(np.count_nonzero(own)), own & held_out
-        excess = int(np.count_nonzero(mine)) - min(max(round(share * size), 1), size - 1)
+        wanted = min(max(round(share * size), 1), max(size - 1, 0))
+        excess = int(np.count_nonzero(mine)) - wanted
         if excess:
             side = np.flatnonzero(mine if excess > 0 else own & ~held_out)
             movers = rng.choice(side.size, abs(excess), replace=False, shuffle=False)
@@ -246,3 +248,26 @@ def router_of(classifier: Any) -> MetadataRouter:
             method_mapping=MethodMapping().add(caller="fit", callee="split"),
         )
     )
+
+
+class WrapperMixin:
+    """What scikit-learn asks of a classifier with a classifier inside."""
+
+    estimator: Any
+    cv: Any
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata: to the model's `fit` and the splitter's `split`.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        return router_of(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags = get_tags(self.estimator).input_tags
+        # Under a capacity, accuracy is not what is asked for.
+        tags.classifier_tags.poor_score = True
+        return tags

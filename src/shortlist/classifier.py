@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from ._decisions import Decisions, Floats, Mask
 from ._fitting import (
     Fitted,
     Unseen,
+    WrapperMixin,
     check_classes,
     check_cv_option,
     check_labels,
@@ -31,7 +31,6 @@ from ._fitting import (
     is_prefit,
     remember_features,
     route,
-    router_of,
     unseen_once,
 )
 from ._labels import count_labels, find_rare
@@ -65,7 +64,12 @@ def _model_has(method: str) -> Any:
 
 
 class CapacityClassifier(
-    SegmentedDecisionMixin, BayesRuleMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    SegmentedDecisionMixin,
+    BayesRuleMixin,
+    WrapperMixin,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    BaseEstimator,
 ):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
@@ -307,22 +311,6 @@ class CapacityClassifier(
         check_is_fitted(self)
         several = [probabilities(model, X, self.classes_) for model in self.estimators_]
         return several[0] if len(several) == 1 else np.mean(several, axis=0)
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing of metadata: to the model's `fit` and the splitter's `split`.
-
-        Returns
-        -------
-        MetadataRouter
-        """
-        return router_of(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        # Under a capacity, accuracy is not what is asked for.
-        tags.classifier_tags.poor_score = True
-        return tags
 
     # --- fitting --------------------------------------------------------------------------------
 

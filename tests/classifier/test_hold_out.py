@@ -35,3 +35,9 @@ def test_the_split_does_not_follow_items_drawn_from_the_same_seed():
     _, held_out = hold_out(np.zeros(1_000, int), 0.5, np.random.default_rng(0))
     # Binomial(1000, 1/4): 250 with a standard deviation of 13.7.
     assert abs(np.count_nonzero(coins[held_out]) - 250) < 5 * 13.7
+
+
+def test_a_stratum_that_nobody_belongs_to_is_passed_over():
+    """Numbers of strata may have gaps."""
+    kept, held_out = hold_out(np.array([0, 0, 2, 2]), 0.5, np.random.default_rng(0))
+    assert (len(kept), len(held_out)) == (2, 2)

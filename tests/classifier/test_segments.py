@@ -79,6 +79,12 @@ def test_two_classes_give_the_rule_of_joint_capacities():
     assert_array_equal(ours.select(NEW, segments=NEW_REGION), batch)
 
 
+def test_several_thresholds_have_no_single_rule_of_bayes():
+    """With a threshold for each segment, there is no one prior that they stand for."""
+    with pytest.raises(AttributeError, match="defined for a single threshold"):
+        _ = calibrated().modified_prior_
+
+
 def test_a_batch_is_filled_within_all_limits():
     """Every segment to its number, and all together to theirs."""
     model = calibrated()

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils import indexable
 
 from .._fitting import (
+    WrapperMixin,
     check_classes,
     check_cv_option,
     check_labels,
@@ -23,7 +23,6 @@ from .._fitting import (
     is_prefit,
     remember_features,
     route,
-    router_of,
     unseen_once,
 )
 from .._segments import segment_codes
@@ -42,7 +41,7 @@ _GUARANTEES = ("plug-in", "confident")
 
 
 class MulticlassCapacityClassifier(
-    JointDecisionMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    JointDecisionMixin, WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     r"""Find several rare classes at once, each within its capacity, with any classifier inside.
 
@@ -233,22 +232,6 @@ class MulticlassCapacityClassifier(
             )
         )
         return self
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing of metadata: to the model's `fit` and the splitter's `split`.
-
-        Returns
-        -------
-        MetadataRouter
-        """
-        return router_of(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        # Under a capacity, accuracy is not what is asked for.
-        tags.classifier_tags.poor_score = True
-        return tags
 
     # --- fitting --------------------------------------------------------------------------------
 
