@@ -132,7 +132,7 @@ def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tu
     (rng,) = rng.spawn(1)
     held_out = rng.random(strata.size, dtype=np.float32) < share
     for code in range(int(strata.max()), -1, -1):
-        own = strata == code
+        own = strata == strata.dtype.type(code)  # in the type of the strata, which may be bool
         size, mine = int(np.count_nonzero(own)), own & held_out
         wanted = min(max(round(share * size), 1), max(size - 1, 0))
         excess = int(np.count_nonzero(mine)) - wanted

@@ -51,7 +51,8 @@ class Scores(NamedTuple):
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of an array, a data frame, a sparse matrix or a list."""
-    return X[rows] if type(X) is np.ndarray else _safe_indexing(X, rows)
+    # Of a plain array, `take` copies whole rows at a time, two to three times as quick as indexing.
+    return X.take(rows, axis=0) if type(X) is np.ndarray else _safe_indexing(X, rows)
 
 
 def rare_scores(model: Any, X: Any, *, rare_label: Any, response_method: str = "auto") -> Floats:
@@ -96,9 +97,13 @@ def score_classes(
     if output.ndim == 1:
         # A one-dimensional decision function speaks for the second class.
         output = output if classes.size == 2 and rare == 1 else np.column_stack([-output, output])
-    if output.ndim == 1 or classes.size == 2:
-        return Scores(output if output.ndim == 1 else output[:, rare])
-    return Scores(output[:, rare], _aligned(output, known, classes, method))
+    if output.ndim == 1:
+        return Scores(output)
+    # A column of its own is read quicker later on than every second number of a table.
+    scores = np.ascontiguousarray(output[:, rare])
+    if classes.size == 2:
+        return Scores(scores)
+    return Scores(scores, _aligned(output, known, classes, method))
 
 
 def probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Floats:

@@ -38,10 +38,10 @@ def lift(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     bits |= remainder
     _flip_negative(bits)
     lifted = bits.view(scores.dtype)
-    if not np.isfinite(lifted).all():  # infinities, or what the next grid point lies beyond
-        lifted[~np.isfinite(lifted)] = np.inf
-    infinite = np.isinf(scores)
-    if infinite.any():
+    finite = np.isfinite(lifted)
+    if not finite.all():  # infinities, or what the next grid point lies beyond
+        lifted[~finite] = np.inf
+        infinite = np.isinf(scores)
         lifted[infinite] = scores[infinite]
     return lifted
 

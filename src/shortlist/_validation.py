@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -79,10 +80,10 @@ def check_scores(
         )
     if array.dtype not in _FLOATS:
         array = _as_floats(array, name)
-    # A sum takes one quick pass and no memory; it is NaN also where infinities meet.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = np.isnan(np.add.reduce(array))
-    bad = np.flatnonzero(np.isnan(array)) if suspicious else _NONE
+    # The sum of squares takes one quick pass and no memory, and only a NaN makes it one.
+    with np.errstate(over="ignore", under="ignore"):
+        has_nan = math.isnan(np.dot(array, array))
+    bad = np.flatnonzero(np.isnan(array)) if has_nan else _NONE
     if bad.size:
         named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
