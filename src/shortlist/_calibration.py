@@ -12,7 +12,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ._binomial import clopper_pearson_lower
-from ._hashing import hash_rows, keys_by_id
+from ._hashing import check_keyed_alike, hash_rows, keys_by_id
 from ._ranking import TieKeys, tied_positions
 from ._sklearn import n_rows, take_rows
 from ._steady import lift
@@ -113,13 +113,8 @@ class CalibratedMixin:
 
     def _keys_as_calibrated(self, X: Any, ids: ArrayLike | None) -> TieKeys:
         """Hash what was hashed in calibration: a cut among ids says nothing about rows."""
-        by_ids = self._samples[0].keyed_by_ids
-        if self._samples[0].tie_keys is not None and by_ids != (ids is not None):
-            raise ValueError(
-                f"Ties were calibrated {'with' if by_ids else 'without'} ids, and these items come "
-                f"{'without' if by_ids else 'with'} them, so that their hashes cannot be compared. "
-                "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
-            )
+        if self._samples[0].tie_keys is not None:
+            check_keyed_alike(ids is not None, self._samples[0].keyed_by_ids)
         return self._keys(X, ids)
 
     def _sample(
@@ -161,8 +156,8 @@ class CalibratedMixin:
             "tie_keys": None if keys is None else (lambda tied: keys[tied]),
             "seed": self._seed,
         }
-        estimated = capacity.kind == "multiple" and self.prevalence is None
-        if not (estimated and self.guarantee == "confident"):
+        estimated = capacity.kind == "multiple" and self._share_in_fit() is not None
+        if self.prevalence is not None or not (estimated and self.guarantee == "confident"):
             return calibrate_scores(sample.scores, capacity, **options)
         if sample.is_rare is not None:
             options |= {"prevalence": None, "is_rare": sample.is_rare}

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._calibration import CalibratedMixin, CalibrationSample, Floats, Mask
+from ._fitting import restored_on_error
 from ._labels import find_rare, two_labels
 from ._ranking import TieKeys, flag_exactly
 from ._sklearn import Scores
-from ._steady import lift
+from ._steady import check_precision, lift
 from ._validation import check_scores
 from .capacity import Capacity, check_capacity
 from .online import BudgetController, Controller, QuantileTracker
@@ -265,6 +266,7 @@ class CapacityDecisionMixin(CalibratedMixin):
         rows: NDArray[np.intp] | None = None,
     ) -> Decisions:
         rare = check_scores(scores.rare, rows=rows)
+        check_precision(rare.dtype, self._samples[0].scores.dtype)
         # A strict threshold is a point of the grid, so that it need not be lifted to.
         compared = lift(rare) if calibration.ties == "hash" else rare
         flagged = calibration.flag_with_keys(compared, tie_keys)
@@ -286,9 +288,10 @@ class CapacityDecisionMixin(CalibratedMixin):
     ) -> Self:
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         samples = self._samples_from(X, ids, is_rare)
-        if is_rare is not None:
-            self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
-        self._calibrate_on([replace(sample, segments=segments) for sample in samples])
+        with restored_on_error(self):
+            if is_rare is not None:
+                self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
+            self._calibrate_on([replace(sample, segments=segments) for sample in samples])
         return self
 
 

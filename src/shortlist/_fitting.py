@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ __all__ = [
     "holds_out",
     "is_prefit",
     "remember_features",
+    "restored_on_error",
     "route",
     "router_of",
     "unseen_once",
@@ -57,6 +59,18 @@ def forget(classifier: Any) -> None:
     for name in list(vars(classifier)):
         if name.endswith("_") and not name.startswith("_"):
             delattr(classifier, name)
+
+
+@contextlib.contextmanager
+def restored_on_error(classifier: Any) -> Iterator[None]:
+    """Put a classifier back as it was if the block fails or is interrupted."""
+    before = vars(classifier).copy()
+    try:
+        yield
+    except BaseException:
+        vars(classifier).clear()
+        vars(classifier).update(before)
+        raise
 
 
 def remember_features(classifier: Any, model: Any) -> None:

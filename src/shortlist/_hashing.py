@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["hash_ids", "hash_rows", "is_missing", "keys_by_id"]
+__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id"]
 
 Words = NDArray[np.uint64]
 
@@ -35,6 +35,16 @@ def keys_by_id(
 ) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
     """Return the tie keys of items at given positions, by their ids or else by the positions."""
     return lambda tied: hash_ids(tied if ids is None else ids[tied], seed=seed)
+
+
+def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:
+    """Complain about keys from another source than in calibration: no cut compares the two."""
+    if by_ids != calibrated_by_ids:
+        raise ValueError(
+            f"Ties were calibrated {'with' if calibrated_by_ids else 'without'} ids, and these "
+            f"items come {'with' if by_ids else 'without'} them, so that their hashes cannot be "
+            "compared. Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
+        )
 
 
 def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ belongs to the item, the smaller the earlier. A :class:`Cut` is a place in that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,13 +64,27 @@ def cut_after(scores: Floats, k: int, tie_keys: TieKeys | None = None) -> Cut:
 
 def flag_above(scores: Floats, cut: Cut, tie_keys: TieKeys | None = None) -> Mask:
     """Flag the items strictly before `cut`; without tie keys, never any of its tied block."""
-    # A float64 scalar makes NumPy compare in float64, so a float32 score is not rounded to the cut.
-    flagged = scores > np.float64(cut.value)
+    flagged = scores > _rounded_up(cut.value, scores.dtype)
     if tie_keys is not None and cut.key > 0:
+        # With a float64 scalar NumPy compares in float64, and rounds no score to the cut.
         tied = np.flatnonzero(scores == np.float64(cut.value))
         if tied.size:
             flagged[tied] = tie_keys(tied) < cut.key
     return flagged
+
+
+def _rounded_up(value: float, precision: np.dtype[Any]) -> np.floating:
+    """Return the smallest number of a precision that is not below a value.
+
+    Rounded to single precision, a score may come to lie above a cut in double precision that it
+    was equal to, but never above the rounded cut.
+    """
+    if precision == np.float64:
+        return np.float64(value)
+    with np.errstate(over="ignore"):
+        rounded = precision.type(value)
+    below = float(rounded) < value
+    return np.nextafter(rounded, precision.type(np.inf)) if below else rounded
 
 
 def keys_within(tie_keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,10 @@ _MISSING, _UNKNOWN = -1, -2
 
 
 def _code(value: Any, named: dict[Any, int], other: int) -> int:
+    if not isinstance(value, Hashable):
+        raise ValueError(
+            f"segments must hold one name for each item, such as a text or a number; got {value!r}."
+        )
     return _MISSING if is_missing(value) else named.get(value, other)
 
 

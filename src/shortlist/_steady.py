@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["lift"]
+__all__ = ["check_precision", "lift"]
 
 # For each precision: an integer of the same width, the number of bits given up, the odd remainder.
 _GRIDS: dict[Any, tuple[Any, int, int]] = {
@@ -38,12 +38,28 @@ def lift(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     bits |= remainder
     _flip_negative(bits)
     lifted = bits.view(scores.dtype)
-    finite = np.isfinite(lifted)
-    if not finite.all():  # infinities, or what the next grid point lies beyond
-        lifted[~finite] = np.inf
-        infinite = np.isinf(scores)
+    # Infinities stay, the lower one too, whose next grid point is finite.
+    infinite = np.isinf(scores)
+    beyond = ~np.isfinite(lifted)
+    if beyond.any():  # as is what the next grid point lies beyond
+        lifted[beyond] = np.inf
+    if infinite.any():
         lifted[infinite] = scores[infinite]
     return lifted
+
+
+def check_precision(precision: np.dtype[Any], calibrated: np.dtype[Any]) -> None:
+    """Complain about scores in single precision where the threshold has double precision.
+
+    Rounded, equal scores come to lie on either side of a threshold among them, all at once.
+    """
+    if precision.itemsize < calibrated.itemsize:
+        raise ValueError(
+            f"The model gives {precision} scores for these items, and gave {calibrated} "
+            "ones in calibration, so that items on the threshold may come out above it. Pass "
+            "items of the type that the calibration items had, or recalibrate on items of this "
+            "type."
+        )
 
 
 def _flip_negative(bits: NDArray[Any]) -> None:

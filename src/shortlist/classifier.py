@@ -30,6 +30,7 @@ from ._fitting import (
     holds_out,
     is_prefit,
     remember_features,
+    restored_on_error,
     route,
     unseen_once,
 )
@@ -263,6 +264,38 @@ class CapacityClassifier(
         self
         """
         forget(self)
+        with restored_on_error(self):
+            self._fit(X, y, ids, segments, params)
+        return self
+
+    @available_if(_model_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Return the model's probabilities; the capacity does not change them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`; the mean over the folds with ``ensemble=True``.
+        """
+        check_is_fitted(self)
+        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
+        return several[0] if len(several) == 1 else np.mean(several, axis=0)
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        ids: ArrayLike | None,
+        segments: ArrayLike | None,
+        params: dict[str, Any],
+    ) -> None:
         self._check_params()
         X, y = indexable(X, y)
         ids = check_ids(ids, n_rows(X))
@@ -292,27 +325,6 @@ class CapacityClassifier(
                 for rows, scores in unseen
             ]
         )
-        return self
-
-    @available_if(_model_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
-        """Return the model's probabilities; the capacity does not change them.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            In the order of `classes_`; the mean over the folds with ``ensemble=True``.
-        """
-        check_is_fitted(self)
-        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
-        return several[0] if len(several) == 1 else np.mean(several, axis=0)
-
-    # --- fitting --------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
         self._check_segments()

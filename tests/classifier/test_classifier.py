@@ -691,3 +691,83 @@ class TestErrors:
                 fitted(*fraud, **{option: "unheard-of"})
         with pytest.raises(ValueError, match="has no predict_proba"):
             fitted(*fraud, SVC(), response_method="predict_proba")
+
+
+class FirstColumn(ClassifierMixin, BaseEstimator):
+    """A trained model whose score is the first feature, in the type it comes in."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X, y=None):
+        """Learn nothing."""
+        return self
+
+    def decision_function(self, X):
+        """Return the first column."""
+        return X[:, 0]
+
+    def __sklearn_is_fitted__(self):
+        """Tell that there is nothing to learn."""
+        return True
+
+
+def test_scores_in_a_coarser_type_than_in_calibration_are_refused(rng):
+    """Rounded, a whole block of ties could pass; single precision throughout is fine."""
+    X = rng.choice([0.1, 0.2, 0.7], size=(2_000, 1))
+    model = CapacityClassifier(
+        FrozenEstimator(FirstColumn()), capacity=Capacity.fraction(0.4), rare_label=1
+    )
+    single = X.astype(np.float32)
+    with pytest.raises(ValueError, match=r"gives float32 scores .* recalibrate"):
+        model.fit(X).flag(single)
+    for again in (model.recalibrate(single), model.fit(single)):
+        assert again.flag(single).mean() <= 0.4
+        assert again.flag(X).mean() <= 0.4
+
+
+def test_a_lower_infinity_alone_is_treated_as_in_a_batch(rng):
+    """Where the cut runs through a block of them, each item is decided by its own hash."""
+    scores = np.where(rng.random(2_000) < 0.01, np.inf, -np.inf)
+    X = np.column_stack([scores, rng.random(2_000)])
+    model = CapacityClassifier(
+        FrozenEstimator(FirstColumn()), capacity=Capacity.fraction(0.3), rare_label=1, ties="hash"
+    ).fit(X)
+    flagged = model.flag(X)
+    assert flagged.mean() <= 0.3
+    assert_array_equal(model.flag(X[scores < 0]), flagged[scores < 0])
+    assert_array_equal(np.concatenate([model.flag(row[None]) for row in X[:50]]), flagged[:50])
+
+
+def test_a_failed_recalibration_changes_nothing(fraud):
+    """A multiple that these labels make impossible leaves prevalence and threshold alone."""
+    X, y = fraud
+    model = fitted(X, y)
+    before = model.prevalence_, model.threshold_, model.select(X[:500]).sum()
+    mostly_rare = (np.arange(y.size) % 10 > 0).astype(int)
+    with pytest.raises(CapacityError):
+        model.recalibrate(X, mostly_rare)
+    assert (model.prevalence_, model.threshold_, model.select(X[:500]).sum()) == before
+
+
+def test_a_failed_fit_leaves_nothing_behind(fraud):
+    """Neither labels nor a model, whichever step it was that failed."""
+    X, y = fraud
+    model = CapacityClassifier(logistic(), capacity=Capacity.multiple(60))
+    before = dict(vars(model))
+    with pytest.raises(CapacityError):
+        model.fit(X, y)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("guarantee", ["plug-in", "confident"])
+def test_a_multiple_without_labels_is_refused(fraud, guarantee):
+    """Nobody knows what it is a multiple of."""
+    X, y = fraud
+    model = CapacityClassifier(
+        FrozenEstimator(logistic().fit(X, y)),
+        capacity=Capacity.fraction(0.1),
+        rare_label=1,
+        guarantee=guarantee,
+    ).fit(X)
+    with pytest.raises(CapacityError, match="prevalence"):
+        model.with_capacity(Capacity.multiple(2))

@@ -200,3 +200,9 @@ def test_mistakes_are_explained():
         calibrated(
             capacity=Capacity.fraction(0.1), segment_capacities=None, segments=None
         ).with_capacity(segment_capacities=LIMITS)
+
+
+def test_a_segment_that_cannot_be_a_name_is_refused():
+    """A table of segments, for example."""
+    with pytest.raises(ValueError, match=r"one name for each item.*got \['north'\]"):
+        calibrated(segments=REGION[:, np.newaxis])

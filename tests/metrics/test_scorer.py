@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -103,3 +104,13 @@ def test_a_model_without_scores_is_refused(fraud):
 
     with pytest.raises(ValueError, match="predict_proba or decision_function"):
         capacity_scorer(Capacity.count(1))(Silent().fit(X, y), X, y)
+
+
+def test_rare_items_without_weight_cannot_be_detected():
+    """The score is 0 with a warning, as for the metric itself."""
+    is_rare, weight = np.array([True, False, False]), np.array([0.0, 1.0, 1.0])
+    with pytest.warns(UndefinedMetricWarning):
+        score = detection_at_capacity(
+            is_rare, np.arange(3.0), Capacity.fraction(0.5), sample_weight=weight
+        )
+    assert score == 0

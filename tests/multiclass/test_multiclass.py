@@ -521,3 +521,33 @@ def test_errors_about_the_data(items):
         MulticlassCapacityClassifier(FrozenEstimator(Posteriors().fit(X)), **VALID).fit(
             X, y, sample_weight=y
         )
+
+
+class InTheTypeOfItems(Posteriors):
+    """Posteriors in the type that the items come in."""
+
+    def predict_proba(self, X):
+        """Return what the parent does, rounded."""
+        return super().predict_proba(X).astype(X.dtype)
+
+
+def test_posteriors_in_a_coarser_type_than_in_calibration_are_refused(items):
+    """Rounded, a whole block of ties could pass."""
+    X, y, _ = items
+    model = MulticlassCapacityClassifier(
+        FrozenEstimator(InTheTypeOfItems().fit(X, y)), capacities=TWO
+    ).fit(X, y)
+    single = X.astype(np.float32)
+    with pytest.raises(ValueError, match=r"gives float32 scores .* recalibrate"):
+        model.predict(single)
+    assert np.mean(model.recalibrate(single).predict(single) == 1) <= 0.02
+
+
+def test_a_failed_fit_leaves_nothing_behind(items):
+    """No labels above all, which would be stored with the model."""
+    X, y, _ = items
+    model = MulticlassCapacityClassifier(LogisticRegression(), capacities={9: Capacity.count(5)})
+    before = dict(vars(model))
+    with pytest.raises(CapacityError):
+        model.fit(X, y)
+    assert vars(model) == before

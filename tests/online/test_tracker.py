@@ -5,7 +5,14 @@ import pytest
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
-from shortlist.online import QuantileTracker
+from shortlist.online import (
+    EmaController,
+    QuantileTracker,
+    TokenBucketController,
+    WindowController,
+)
+
+CONTROLLERS = [QuantileTracker, TokenBucketController, WindowController, EmaController]
 
 
 @pytest.fixture
@@ -96,3 +103,22 @@ def test_calibration_scores_are_finite_numbers(bad):
     """The error names the argument."""
     with pytest.raises(ValueError, match="calibration_scores"):
         QuantileTracker(Capacity.fraction(0.1), calibration_scores=bad)
+
+
+def test_the_bound_at_a_capacity_of_zero():
+    """Nothing is flagged, nothing lost; a range has to begin above zero, and to be one."""
+    tracker = QuantileTracker(Capacity.fraction(0), calibration_scores=np.arange(99))
+    assert tracker.interval_bound() == 0
+    low, high = Capacity.fraction(0.01), Capacity.fraction(0.02)
+    assert tracker.interval_bound(low, high) > 0
+    for smallest, largest in ((Capacity.fraction(0), high), (high, low)):
+        with pytest.raises(CapacityError, match="smallest"):
+            tracker.interval_bound(smallest, largest)
+
+
+@pytest.mark.parametrize("prevalence", ["0.1", True, 5, -1, np.nan])
+@pytest.mark.parametrize("kind", CONTROLLERS)
+def test_a_prevalence_that_is_none_is_refused(kind, prevalence):
+    """Beside a fraction as well, which does not need it."""
+    with pytest.raises((TypeError, ValueError), match="prevalence"):
+        kind(Capacity.fraction(0.1), calibration_scores=np.arange(99), prevalence=prevalence)

@@ -157,3 +157,12 @@ def test_an_unknown_prevalence_never_flags_more_than_the_plug_in(rows, b, ties):
         scores, Capacity.multiple(b), y=y, rare_label=True, guarantee="confident", ties=ties
     )
     assert threshold.flag(scores, ids=np.arange(y.size)).sum() <= b * y.sum()
+
+
+@given(score_arrays, fractions, guarantees)
+def test_rounding_scores_to_single_precision_flags_nobody_new(scores, c, guarantee):
+    """A score that was equal to the threshold never comes to lie above it."""
+    threshold = calibrate(scores, Capacity.fraction(c), guarantee=guarantee)
+    with np.errstate(over="ignore"):
+        rounded = scores.astype(np.float32)
+    assert not (threshold.flag(rounded) & ~threshold.flag(scores)).any()

@@ -64,6 +64,12 @@ def test_spaces_around_texts_are_no_part_of_them():
     assert_array_equal(as_values(padded, "categorical", "x"), ["a", "a", MISSING_CATEGORY])
     assert as_labels(column([" yes", "yes "]), "y").tolist() == ["yes", "yes"]
     assert as_ids(column([" 7"]), "id").tolist() == [" 7"]
+    assert as_ids(column(["7.0", "-7.00", "7.10", "v7.0"]), "id").tolist() == [
+        "7",
+        "-7",
+        "7.10",
+        "v7.0",
+    ]
 
 
 def test_dates_in_other_writings():

@@ -54,8 +54,9 @@ def test_a_cut_leaves_at_most_k_items_before_it(values, k):
     assert not (strict & ~filled).any()
 
 
-def test_a_float32_score_just_below_the_threshold_is_not_rounded_up_to_it():
-    """Comparison happens in double precision."""
-    below = np.array([0.1], dtype=np.float32)  # 0.100000001490...
-    assert flag_above(below, Cut(0.1)).tolist() == [True]
-    assert flag_above(below, Cut(float(below[0]))).tolist() == [False]
+def test_a_score_on_the_threshold_is_not_above_it_after_rounding():
+    """0.1 becomes 0.100000001490... in single precision; the next such number is above."""
+    rounded = np.float32(0.1)
+    scores = np.array([rounded, np.nextafter(rounded, np.float32(1))])
+    assert flag_above(scores, Cut(0.1)).tolist() == [False, True]
+    assert flag_above(scores, Cut(float(rounded))).tolist() == [False, True]

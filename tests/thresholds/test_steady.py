@@ -54,3 +54,11 @@ def test_the_numbers_models_like_lie_well_inside_a_cell(dtype):
         same = (steady[0] == steady[1]) & (steady[0] == steady[2])
         # A cell has 65,536 numbers in double precision, 64 in single: chance allows a few.
         assert same.mean() > (0.999 if dtype is np.float64 else 0.85)
+
+
+@given(scores_64 | scores_32)
+def test_a_score_is_lifted_alone_as_in_a_batch(scores):
+    """Infinities too, which stay what they are, whatever stands beside them."""
+    alone = np.concatenate([lift(scores[[place]]) for place in range(scores.size)])
+    assert_array_equal(lift(scores), alone)
+    assert_array_equal(np.isneginf(lift(scores)), np.isneginf(scores))

@@ -75,7 +75,7 @@ def adjusted_detection_score(
     0.5
     """
     counts = count_flags(y_true, y_pred, rare_label=rare_label, sample_weight=sample_weight)
-    if not _has_rare_items(counts):
+    if not has_rare_items(counts):
         return 0.0
     sensitivity = counts.found / counts.rare
     room = capacity_room(capacity, counts, prevalence)
@@ -131,7 +131,7 @@ def adjusted_detection_interval(
     """
     error = 1 - check_confidence(confidence)
     counts = count_flags(y_true, y_pred, rare_label=rare_label)
-    if not _has_rare_items(counts):
+    if not has_rare_items(counts):
         return Interval(0.0, 1.0)
     b = _known_multiple(check_capacity(capacity), prevalence)
     if b is not None:
@@ -149,7 +149,8 @@ def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) ->
     return capacity.as_ratio(share) * items
 
 
-def _has_rare_items(counts: Counts) -> bool:
+def has_rare_items(counts: Counts) -> bool:
+    """Tell whether there is anything to detect, and warn if not."""
     if counts.rare == 0:
         warnings.warn(
             "Detection is undefined without a rare item in y_true.",

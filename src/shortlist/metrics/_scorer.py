@@ -12,7 +12,7 @@ from .._ranking import rank
 from .._sklearn import MetadataRequester, rare_label_of, rare_scores
 from .._validation import check_same_length, check_sample_weight, check_scores
 from ..capacity import Capacity, check_capacity
-from ._adjusted import capacity_room
+from ._adjusted import capacity_room, has_rare_items
 from ._counts import Counts
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
@@ -95,10 +95,12 @@ def detection_at_capacity(
     order, cuts = rank(scores)
     flagged = _running_total(weight[order])[cuts]
     found = _running_total((weight * is_rare)[order])[cuts]
+    counts = Counts(items=flagged[-1], rare=found[-1], flagged=0, found=0)
+    if not has_rare_items(counts):
+        return 0.0
     if sample_weight is None:
         budget: float = capacity.max_flags(scores.size, rare_share(is_rare))
     else:
-        counts = Counts(items=flagged[-1], rare=found[-1], flagged=0, found=0)
         budget = float(capacity_room(capacity, counts))
     # Between two cuts lies one tied block; sharing it out evenly is a straight line.
     return float(np.interp(budget, flagged, found) / found[-1])

@@ -23,16 +23,22 @@ __all__ = ["JointSample", "confident_rule", "plug_in_rule"]
 
 Ints = NDArray[np.int64]
 
+_DOUBLE = np.dtype(np.float64)
+
 
 @dataclass(frozen=True)
 class JointSample:
-    """Calibration items: gains of each class over leaving alone, segments and tie keys."""
+    """Calibration items: gains of each class over leaving alone, segments and tie keys.
+
+    `precision` is the type of the posteriors that the gains come from.
+    """
 
     gains: NDArray[np.float64]
     left_alone: NDArray[np.float64]
     segments: NDArray[np.intp]
     keys: NDArray[np.float64] | None
     keyed_by_ids: bool
+    precision: np.dtype[Any] = _DOUBLE
 
     def __len__(self) -> int:
         return len(self.gains)

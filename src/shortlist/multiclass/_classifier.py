@@ -22,6 +22,7 @@ from .._fitting import (
     holds_out,
     is_prefit,
     remember_features,
+    restored_on_error,
     route,
     unseen_once,
 )
@@ -210,16 +211,29 @@ class MulticlassCapacityClassifier(
         self
         """
         forget(self)
+        with restored_on_error(self):
+            self._fit(X, y, segments, ids, params)
+        return self
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        segments: ArrayLike | None,
+        ids: ArrayLike | None,
+        params: dict[str, Any],
+    ) -> None:
         self._check_params()
         X, y = indexable(X, y)
         ids = check_ids(ids, n_rows(X))
         self._seed = check_seed(self.random_state)
-        codes = self._learn_labels(y)
+        labels, codes = self._learn_labels(y)
         self._learn_capacities()
         segment_of = segment_codes(segments, self._joint.segments, n_rows(X))
         keys = self._keys(X, ids)
-        posteriors, rows = self._fit_model(X, np.asarray(self._y), codes, params)
-        del self._y
+        posteriors, rows = self._fit_model(X, labels, codes, params)
         remember_features(self, self.estimator_)
         values = self._valuation(posteriors)
         self._calibrate_on(
@@ -229,11 +243,9 @@ class MulticlassCapacityClassifier(
                 segment_of[rows],
                 None if keys is None else keys[rows],
                 ids is not None,
+                posteriors.dtype,
             )
         )
-        return self
-
-    # --- fitting --------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
         check_option("guarantee", self.guarantee, _GUARANTEES)
@@ -248,28 +260,28 @@ class MulticlassCapacityClassifier(
                 "against each other by their probabilities. Wrap it in a CalibratedClassifierCV."
             )
 
-    def _learn_labels(self, y: Any) -> NDArray[np.intp]:
-        """Set `classes_` and count them; return the number of each item's class."""
+    def _learn_labels(self, y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Set `classes_` and count them; return the labels, and the number of each one's class."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        self._y = check_labels(y)
+        y = check_labels(y)
         if is_prefit(self.estimator, self.cv):
             check_trained(self.estimator)
             self.classes_ = np.asarray(self.estimator.classes_)
         else:
-            self.classes_ = np.unique(self._y)
+            self.classes_ = np.unique(y)
         check_classes(self, self.classes_)
-        codes = np.searchsorted(self.classes_, self._y).clip(0, self.classes_.size - 1)
-        if np.any(self.classes_[codes] != self._y):
-            strange = np.setdiff1d(self._y, self.classes_).tolist()
+        codes = np.searchsorted(self.classes_, y).clip(0, self.classes_.size - 1)
+        if np.any(self.classes_[codes] != y):
+            strange = np.setdiff1d(y, self.classes_).tolist()
             raise ValueError(
                 f"y holds labels that the trained model does not know: {strange[:5]}; it knows "
                 f"{self.classes_.tolist()}."
             )
         self._counts = np.bincount(codes, minlength=self.classes_.size)
-        return codes
+        return y, codes
 
     def _learn_capacities(self) -> None:
         self._joint = self._check_capacities(self.capacities, self.total, self.segment_capacities)

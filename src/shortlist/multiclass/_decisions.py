@@ -13,9 +13,10 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._binomial import clopper_pearson_lower
-from .._hashing import hash_ids, hash_rows
+from .._hashing import check_keyed_alike, hash_ids, hash_rows
 from .._segments import segment_codes
 from .._sklearn import n_rows, probabilities
+from .._steady import check_precision
 from .._validation import check_ids
 from ..assignment import assign
 from ..capacity import Capacity
@@ -221,11 +222,12 @@ class JointDecisionMixin:
         """
         check_is_fitted(self)
         keys = self._keys(X, check_ids(ids, n_rows(X)))
-        values = self._valuation(self.predict_proba(X))
+        posteriors = self.predict_proba(X)
         codes = segment_codes(segments, self._joint.segments, n_rows(X))
-        self._calibrate_on(
-            JointSample(values.gains, values.left_alone, codes, keys, ids is not None)
+        sample = JointSample(
+            *self._valuation(posteriors), codes, keys, ids is not None, posteriors.dtype
         )
+        self._calibrate_on(sample)
         return self
 
     @property
@@ -326,16 +328,15 @@ class JointDecisionMixin:
     def _sample(
         self, X: Any, posteriors: Any, segments: ArrayLike | None, ids: ArrayLike | None
     ) -> JointSample:
+        calibrated = self._calibration_sample
         codes = segment_codes(segments, self._joint.segments, n_rows(X))
-        by_ids = self._calibration_sample.keyed_by_ids
-        if self.ties == "hash" and by_ids != (ids is not None):
-            raise ValueError(
-                f"Ties were calibrated {'with' if by_ids else 'without'} ids, and these items come "
-                f"{'without' if by_ids else 'with'} them, so that their hashes cannot be compared. "
-                "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
-            )
+        if self.ties == "hash":
+            check_keyed_alike(ids is not None, calibrated.keyed_by_ids)
+        check_precision(posteriors.dtype, calibrated.precision)
         keys = self._keys(X, check_ids(ids, n_rows(X)))
-        return JointSample(*self._valuation(posteriors), codes, keys, by_ids)
+        return JointSample(
+            *self._valuation(posteriors), codes, keys, ids is not None, posteriors.dtype
+        )
 
     def _keys(self, X: Any, ids: NDArray[Any] | None) -> NDArray[np.float64] | None:
         if self.ties != "hash":

@@ -13,7 +13,7 @@ from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._base import Controller
 from ._decision import ABOVE, FULL
-from ._input import check_count, check_period, check_positive, check_whole
+from ._input import check_count, check_period, check_positive, check_reference, check_whole
 from ._timeline import Arrays, Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, STEP, track_step, within_scale
 
@@ -155,7 +155,7 @@ class TokenBucketController(Controller):
             if expected_arrivals is None
             else check_positive("expected_arrivals", expected_arrivals),
             step=check_positive("step", step),
-            prevalence=None if prevalence is None else float(prevalence),
+            prevalence=check_reference(prevalence),
         )
 
     def _check(self, capacity: Capacity) -> None:

@@ -12,7 +12,7 @@ from .._ranking import cut_after
 from ..capacity import Capacity
 from ._base import Controller
 from ._decision import ABOVE, BELOW
-from ._input import check_positive
+from ._input import check_positive, check_reference
 from ._tail import FARTHEST_SCORE, central_spread, map_scores
 from ._timeline import Arrays, Clock
 
@@ -105,7 +105,7 @@ class EmaController(Controller):
             remember=remember,
             alpha=float(alpha),
             step=None if step is None else check_positive("step", step),
-            prevalence=None if prevalence is None else float(prevalence),
+            prevalence=check_reference(prevalence),
         )
 
     def _check(self, capacity: Capacity) -> None:

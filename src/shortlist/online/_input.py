@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_number, check_scores
-from ..capacity import Capacity
+from ..capacity import Capacity, check_prevalence
 from ..exceptions import CapacityError
 from ._tail import FARTHEST_SCORE
 
@@ -71,6 +71,11 @@ def check_positive(name: str, value: Any) -> float:
     if number <= 0:
         raise ValueError(f"{name} must be above 0; got {value!r}.")
     return number
+
+
+def check_reference(prevalence: Any) -> float | None:
+    """Return the prevalence that multiples refer to, as a float, if one was given."""
+    return None if prevalence is None else float(check_prevalence(prevalence))
 
 
 def check_period(period: Any) -> float:

@@ -10,9 +10,10 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from ..capacity import Capacity
+from ..exceptions import CapacityError
 from ._base import Controller
 from ._decision import ABOVE, BELOW
-from ._input import check_positive
+from ._input import check_positive, check_reference
 from ._tail import score_at, tail_range
 from ._timeline import Arrays, Clock
 
@@ -127,7 +128,7 @@ class QuantileTracker(Controller):
             clock=clock,
             remember=remember,
             step=check_positive("step", step),
-            prevalence=None if prevalence is None else float(prevalence),
+            prevalence=check_reference(prevalence),
         )
 
     def interval_bound(
@@ -138,8 +139,8 @@ class QuantileTracker(Controller):
         Parameters
         ----------
         smallest, largest : Capacity, default=None
-            Between which the capacity moves; `None` is the present one. A capacity of zero flags
-            nothing and costs nothing.
+            Between which the capacity moves; `None` is the present one. Where the capacity is zero,
+            nothing is flagged and nothing lost, so that `smallest` is the smallest one above zero.
 
         Returns
         -------
@@ -159,6 +160,14 @@ class QuantileTracker(Controller):
         low, high = (
             self._rate(self._capacity if each is None else each) for each in (smallest, largest)
         )
+        if high == 0:
+            return 0.0
+        if not 0 < low <= high:
+            raise CapacityError(
+                f"smallest must lie above 0 and not above largest; got rates of {low:g} and "
+                f"{high:g}. Stretches at a capacity of zero need no bound: name the smallest "
+                "capacity above it."
+            )
         bottom, top = tail_range(self._scale)
         step = self._options["step"]
         return (top - bottom + math.log(high / low) + step * (1 - low + high)) / step

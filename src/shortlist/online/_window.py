@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..capacity import Capacity
 from ._base import Controller
 from ._decision import ABOVE, BELOW
-from ._input import check_whole
+from ._input import check_reference, check_whole
 from ._tail import map_scores
 from ._timeline import Arrays, Clock
 
@@ -171,7 +171,7 @@ class WindowController(Controller):
             clock=clock,
             remember=remember,
             window=check_whole("window", window, "items", 1 << 24),
-            prevalence=None if prevalence is None else float(prevalence),
+            prevalence=check_reference(prevalence),
         )
 
     def _check(self, capacity: Capacity) -> None:

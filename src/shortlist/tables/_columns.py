@@ -93,7 +93,9 @@ def as_ids(column: Any, name: str) -> NDArray[Any]:
     if pa.types.is_floating(column.type):
         values = column.to_numpy()
         return np.array([str(int(v)) if v.is_integer() else repr(v) for v in values.tolist()], "O")
-    return np.asarray(_as_text(column).to_pylist(), dtype=object)
+    # Whole numbers that were written down as floats, such as 1.0.
+    text = pa.compute.replace_substring_regex(_as_text(column), r"^(-?[0-9]+)\.0+$", r"\1")
+    return np.asarray(text.to_pylist(), dtype=object)
 
 
 def _n_nan(column: Any) -> int:
