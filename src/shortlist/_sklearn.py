@@ -1,4 +1,4 @@
-"""The only file that touches scikit-learn's private corners, and turns any model into scores.
+"""The only file that imports scikit-learn's private names, and turns any model into scores.
 
 Signs are flipped here and nowhere else: whatever a model says, and whichever label is the rare one,
 the scores that leave this file rise with suspicion.
