@@ -51,7 +51,7 @@ def problem(n_terms: int, n_items: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def main(
-    compared: Sizes = ((700, 4_000), (1_500, 12_000), (2_500, 25_000)),
+    compared: Sizes = ((200, 1_000), (700, 4_000), (1_500, 12_000), (2_500, 25_000)),
     largest: tuple[int, int] = (5_000, 50_000),
 ) -> str:
     """Compare where the loop ends in reasonable time, and measure the largest alone."""
