@@ -55,20 +55,10 @@ def test_gains_are_paired():
     assert (logistic["paper"], logistic["difference"]) == (forest["paper"], pytest.approx(0.1))
 
 
-def test_both_studies_together_cover_every_family_once():
-    """Networks have a config of their own, and nothing is left out."""
-    families = [*presets.PresetsConfig().families, *presets.NETWORK.families]
+def test_both_choices_together_cover_every_family_once():
+    """Networks are chosen by themselves, and nothing is left out."""
+    families = [family for choice in presets.CHOICES for family in choice.families]
     assert sorted(families) == sorted(LEARNERS)
-
-
-@needs_credit
-def test_the_clients_who_choose_a_network_are_left_out_of_its_comparison():
-    """Ten samples with rare clients of their own, and enough others for a split."""
-    _, y, samples, others = presets._clients(presets.NETWORK)
-    rare = np.concatenate([sample[y[sample] == 1] for sample in samples])
-    assert np.unique(rare).size == rare.size == 1_600
-    assert not np.isin(np.concatenate(samples), others).any()
-    assert y[others].sum() > 300  # 160 for training, 140 for the test
 
 
 @needs_credit
@@ -76,7 +66,9 @@ def test_the_choice_and_the_comparison_share_no_client(tmp_path):
     """Who helped to choose a setting does not judge it."""
     config = presets.PresetsConfig(families=("logistic",), samples=1, folds=2, repetitions=1)
     _, y, samples, others = presets._clients(config)
-    assert not set(samples[0]) & set(others)
+    rare = np.concatenate([sample[y[sample] == 1] for sample in samples])
+    assert np.unique(rare).size == rare.size == 1_600
+    assert not np.isin(np.concatenate(samples), others).any()
     assert y[samples[0]].mean() == 0.02
     table = presets.choose(config)
     assert set(presets.best_settings(table)) == {"logistic"}
