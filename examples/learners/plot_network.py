@@ -20,17 +20,12 @@ X_new, y_new = make_fraud(6_000, prevalence=0.02, random_state=1)
 capacity = Capacity.multiple(2)
 
 network = make_learner("network", random_state=0)
-# To be quick: two networks instead of ten, and a rate that is enough for forty passes.
-network.set_params(
-    network__n_estimators=2,
-    network__estimator__max_iter=40,
-    network__estimator__learning_rate_init=0.01,
-)
+network.set_params(network__n_estimators=3)  # instead of ten, to be quick
 search = RandomizedSearchCV(
     network,
     {
-        "network__estimator__alpha": loguniform(0.01, 100),
-        "network__estimator__hidden_layer_sizes": [(4,), (16,)],
+        "network__estimator__alpha": loguniform(1, 100),
+        "network__estimator__hidden_layer_sizes": [(3,), (5,), (10,)],
     },
     n_iter=6,
     scoring=capacity_scorer(capacity),
@@ -39,17 +34,11 @@ search = RandomizedSearchCV(
 )
 
 # %%
-# Training stops early on purpose, which scikit-learn warns about.
-import warnings  # noqa: E402
-
-from sklearn.exceptions import ConvergenceWarning  # noqa: E402
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    tuned = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
-    tuned.fit(X, y)
-    plain = CapacityClassifier(network, capacity=capacity, guarantee="expected", random_state=0)
-    plain.fit(X, y)
+# The search sees the training half only, so that the threshold keeps its guarantee.
+tuned = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
+tuned.fit(X, y)
+plain = CapacityClassifier(network, capacity=capacity, guarantee="expected", random_state=0)
+plain.fit(X, y)
 print("chosen:", tuned.estimator_.best_params_)
 
 # %%

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import Pipeline
 
@@ -65,6 +66,15 @@ def test_the_seed_is_handed_on():
     """Same number, same forest."""
     assert make_learner("forest", random_state=3).random_state == 3
     assert isinstance(make_learner("network", random_state=3), Pipeline)
+
+
+def test_the_network_ranks_what_it_hardly_learned(rng):
+    """With ten rare items its probabilities lie close together, and still in a good order."""
+    y, y_new = np.arange(300) < 10, np.arange(2_000) < 1_000
+    X, X_new = (rng.normal(size=(labels.size, 3)) + labels[:, None] for labels in (y, y_new))
+    scores = make_learner("network", random_state=0).fit(X, y).predict_proba(X_new)[:, 1]
+    assert np.unique(scores).size == 2_000
+    assert roc_auc_score(y_new, scores) > 0.8
 
 
 @pytest.mark.parametrize("name", sorted(set(LEARNERS) - set(PAPER)))

@@ -31,7 +31,6 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     return new
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
 @pytest.mark.parametrize("learner", LEARNERS[1:])
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""

@@ -53,7 +53,6 @@ def with_threshold(model, **changes):
     return replace(model, classifier=classifier)
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
 @pytest.mark.parametrize("learner", EXPORTED)
 def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
     """With texts, gaps, dates and categories that were never seen, to the last digits."""
@@ -73,7 +72,6 @@ def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
     assert exported.comparison.flagged_more == exported.comparison.flagged_less == 0
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 @pytest.mark.parametrize("learner", EXPORTED)
 def test_a_graph_never_flags_more_at_the_threshold(models, new_cases, tmp_path, learner):
     """Rows are moved to the threshold as closely as numbers allow, from both sides."""

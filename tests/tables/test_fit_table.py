@@ -87,7 +87,6 @@ def test_progress_is_told_step_by_step(cases, monkeypatch):
     assert steps[11:] == [("fitting", 0, 1), ("fitting for comparison", 0, 1)]
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # the network stops early on purpose
 @pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
