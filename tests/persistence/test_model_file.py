@@ -35,7 +35,7 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
     small_forest = RandomForestClassifier(20, random_state=0)
-    if learner == "forest":  # the recommended one has 500 trees
+    if learner == "forest":  # the recommended one has 300 trees
         monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: small_forest)
     options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
     model = fit_table(cases, learner=learner, guarantee="confident", **options).model
