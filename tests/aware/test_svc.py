@@ -186,14 +186,15 @@ def test_more_than_two_classes_are_refused(rng):
         fit((rng.normal(size=(30, 2)), np.arange(30) % 3))
 
 
-@pytest.mark.parametrize(("fall_back", "n_needed"), [(True, 4), (False, 3)])
-def test_cross_fitting_takes_a_few_of_each_class(rng, fall_back, n_needed):
-    """To fit, to choose and to calibrate; and one more to compare on."""
+def test_cross_fitting_takes_three_of_a_class(rng):
+    """To fit, to choose and to calibrate; one more is left out to compare on, if there is one."""
     X = rng.normal(size=(30, 2))
-    with pytest.raises(ValueError, match=f"at least {n_needed} items of each class"):
-        fit((X, np.arange(30) < n_needed - 1), fall_back=fall_back)
-    model = fit((X, np.arange(30) < n_needed), fall_back=fall_back, n_swaps=1)
-    assert model.calibration_.flagged_fraction <= 0.05
+    with pytest.raises(ValueError, match="at least three items of each class"):
+        fit((X, np.arange(30) < 2))
+    three, four = (fit((X, np.arange(30) < n), n_swaps=1) for n in (3, 4))
+    assert not three.falls_back_
+    assert not hasattr(three, "detection_")
+    assert set(four.detection_) == {"few", "all"}
 
 
 def test_a_class_of_one_is_refused(rng):

@@ -79,8 +79,7 @@ class CapacityAwareSVC(CapacityAwareBase):
           The rest is halved, each half chooses among the support vectors of the other, and this
           is repeated `n_swaps` times; the score is the mean of all sums.
     n_swaps : int, default=5
-        How often "cross-fit" halves the data, at the cost of two machines each, and of a third one
-        with `fall_back`.
+        How often "cross-fit" halves the data, fitting two machines, or three with `fall_back`.
     fall_back : bool, default=True
         Whether "cross-fit" may use a whole machine, fitted on all but the items for the threshold,
         instead of the chosen few. Each swap then leaves some items out, in turn, and compares what
@@ -219,14 +218,16 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _swaps(self, is_rare: Mask, rows: Places, rng: np.random.Generator) -> list[Swap]:
         """Return halves that change places, if there are enough items for that."""
         n_rare = int(np.count_nonzero(is_rare[rows]))
-        uses = ["to fit", "to choose", *(["to compare"] if self.fall_back else [])]
-        if min(n_rare, rows.size - n_rare) < len(uses):
+        fewest = min(n_rare, rows.size - n_rare)
+        if fewest < 2:
             raise ValueError(
-                f"selection='cross-fit' takes at least {len(uses) + 1} items of each class: "
-                f"{', '.join(uses)} and to calibrate; {self.rare_label_!r} has {self._n_rare} of "
-                f"{is_rare.size}. Use selection='paper', or find more items."
+                "selection='cross-fit' takes at least three items of each class: to fit, to choose "
+                f"and to calibrate; {self.rare_label_!r} has {self._n_rare} of {is_rare.size}. Use "
+                "selection='paper', or find more items."
             )
-        return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=bool(self.fall_back))
+        # Of two to learn from none can be left out.
+        leave_out = bool(self.fall_back) and fewest > 2
+        return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=leave_out)
 
     def _try(self, X: Floats, is_rare: Mask, swap: Swap) -> _Outcome:
         """Choose on each half of a swap, and see what is found among the items left out."""
