@@ -109,17 +109,19 @@ def test_few_are_used_where_nothing_speaks_against_them(data):
 
 
 @pytest.mark.parametrize("n_swaps", [1, 3])
-@pytest.mark.parametrize("sample", ["data", "spots"])
-def test_calibration_items_decide_nothing_but_the_threshold(sample, n_swaps, request):
+@pytest.mark.parametrize(("sample", "gamma"), [("data", "scale"), ("spots", 2.0)])
+def test_calibration_items_decide_nothing_but_the_threshold(sample, gamma, n_swaps, request):
     """With nonsense in their place, the score is the same: also where it is a whole machine."""
     X, y = request.getfixturevalue(sample)
-    options = {"gamma": 2.0, "max_support": 1, "n_swaps": n_swaps, "random_state": 0}
+    options = {"gamma": gamma, "max_support": 1, "n_swaps": n_swaps, "random_state": 0}
     model = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(X, y)
+    assert model.falls_back_ == (sample == "spots")
     nonsense = X.copy()
     nonsense[_calibration_rows(model, X)] = 7.0
     again = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(nonsense, y)
     assert_array_equal(again.support_vectors_, model.support_vectors_)
     assert_array_equal(again.dual_coef_, model.dual_coef_)
+    assert again.gamma_ == model.gamma_
     assert again.detection_ == model.detection_
 
 

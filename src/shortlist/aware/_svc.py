@@ -127,7 +127,7 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     A few support vectors pay where a full machine ranks badly: where the classes overlap, and the
     machine spends its support vectors on them. Where it separates them well, few are not enough,
-    and the fit falls back on all of them. The figures stand in `docs/aware.md`.
+    and the fit falls back on all of them. `docs/aware.md` has the figures.
 
     Examples
     --------
@@ -198,8 +198,8 @@ class CapacityAwareSVC(CapacityAwareBase):
         return 1 if self.selection == "paper" else self.n_swaps
 
     def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
-        self.gamma_ = find_gamma(self.gamma, X)
         learned_on, unseen = hold_out(is_rare.astype(np.intp), _HELD_OUT[self.selection], rng)
+        self.gamma_ = find_gamma(self.gamma, X[learned_on])
         if self.selection == "paper":
             swaps = [Swap([(learned_on, unseen)], np.empty(0, dtype=np.intp))]
         else:
