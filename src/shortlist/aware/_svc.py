@@ -122,12 +122,12 @@ class CapacityAwareSVC(CapacityAwareBase):
     -----
     Section 4.2 of the paper, :math:`s(x) = \sum_{i \in S} \alpha_i \tilde y_i K(x_i, x)`. The
     intercept changes no ranking, and rounding it in makes ties, so it is left out.
-
     `with_capacity` moves the threshold; the support vectors stay those of the first capacity.
 
-    A few support vectors pay where a full machine ranks badly: where the classes overlap, and the
-    machine spends its support vectors on them. Where it separates them well, few are not enough,
-    and the fit falls back on all of them. `docs/aware.md` has the figures.
+    Few support vectors pay where classes overlap and a full machine ranks badly: on credit-default
+    data more was detected than by one cut at the capacity in all of twelve settings. On 19 sets of
+    KEEL, most of them well separated, the ranking was better on six and worse on none, and even by
+    the threshold, which comes from fewer items. See `docs/aware.md`.
 
     Examples
     --------
