@@ -67,11 +67,13 @@ def svm(gamma: Any = 0.1) -> Family:
         },
         aware={
             "g_b*": aware(CapacityAwareSVC, selection="paper", tie_break="first", **machine),
+            "aware, few only": aware(CapacityAwareSVC, fall_back=False, **machine),
             "aware": aware(CapacityAwareSVC, **machine),
         },
         comparisons=[
             ("g_b", "g"),
             ("g_b*", "g_b"),
+            ("aware, few only", "g_b"),
             ("aware", "g_b"),
             ("aware", "g_b, a quarter held out"),
             ("aware", "g_b*"),

@@ -4,7 +4,8 @@
 
 Draws as in `study_aware.py`, rare share 2 %. After each number of chosen support vectors: M on the
 items that the choice looked at, on the items that set the threshold, and on 10,000 others. For the
-paper's procedure the first two are the same half; the default keeps them apart. Rows go to
+paper's procedure the first two are the same half; cross-fitting keeps them apart, and always uses
+the chosen few here. Rows go to
 `results/aware_path.csv`, the picture to `results/aware_path.png`.
 """
 
@@ -33,9 +34,9 @@ STEPS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)
 SAMPLES = ("seen", "calibration", "test")
 PROCEDURES = {
     "paper": {"selection": "paper", "tie_break": "first"},
-    "default": {},
+    "cross-fit": {"fall_back": False},
 }
-HELD_OUT = {"paper": 0.5, "default": 0.25}  # for the threshold, in these procedures
+HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}  # for the threshold, in these procedures
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareSVC
@@ -69,11 +70,59 @@ def test_the_variants_are_prefixes_of_one_path(data):
 
 def test_cross_fitting_keeps_the_calibration_items_out_of_the_choice(data):
     """No support vector is a calibration item, and each path comes from its own half."""
-    model = fit(data, n_swaps=2, max_support=5)
+    model = fit(data, n_swaps=2, max_support=5, fall_back=False)
     assert len(model.support_path_) == len(model.detection_path_) == 4
     assert len(model.support_vectors_) == 20
     assert model.calibration_.n_calibration == 300
     assert not set(model.support_path_[0]) & set(model.support_path_[1])
+
+
+@pytest.fixture(scope="module")
+def spots():
+    """Return 1,200 points in a plane, of which 120 stand in twelve spots, and are rare."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-6, 6, size=(1200, 2))
+    X[:120] = np.repeat(rng.permutation(36)[:12], 10)[:, np.newaxis] // [6, 1] % 6 * 2.0 - 5
+    X[:120] += rng.normal(scale=0.05, size=(120, 2))
+    return X, np.where(np.arange(1200) < 120, "bad", "good")
+
+
+def test_the_whole_machine_is_used_where_few_are_not_enough(spots):
+    """One of a path cannot cover twelve spots; a machine on all items to learn from can."""
+    options = {"gamma": 2.0, "max_support": 1, "n_swaps": 3}
+    model = CapacityAwareSVC(Capacity.fraction(0.1), random_state=0, **options).fit(*spots)
+    assert model.falls_back_
+    assert model.detection_["all"] > model.detection_["few"] + 0.1
+    X, y = spots
+    learned_on = np.setdiff1d(np.arange(1200), _calibration_rows(model, X))
+    machine = SVC(gamma=2.0).fit(X[learned_on], y[learned_on] == "bad")
+    expected = machine.decision_function(X) - machine.intercept_[0]
+    assert_allclose(model.score_samples(X), expected, atol=1e-8)
+
+
+def test_few_are_used_where_nothing_speaks_against_them(data):
+    """Within one standard error the shorter sum is preferred."""
+    model = fit(data, max_support=5)
+    assert not model.falls_back_
+    assert set(model.detection_) == {"few", "all"}
+    assert len(model.support_vectors_) == 50
+
+
+@pytest.mark.parametrize("n_swaps", [1, 3])
+@pytest.mark.parametrize(("sample", "gamma"), [("data", "scale"), ("spots", 2.0)])
+def test_calibration_items_decide_nothing_but_the_threshold(sample, gamma, n_swaps, request):
+    """With nonsense in their place, the score is the same: also where it is a whole machine."""
+    X, y = request.getfixturevalue(sample)
+    options = {"gamma": gamma, "max_support": 1, "n_swaps": n_swaps, "random_state": 0}
+    model = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(X, y)
+    assert model.falls_back_ == (sample == "spots")
+    nonsense = X.copy()
+    nonsense[_calibration_rows(model, X)] = 7.0
+    again = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(nonsense, y)
+    assert_array_equal(again.support_vectors_, model.support_vectors_)
+    assert_array_equal(again.dual_coef_, model.dual_coef_)
+    assert again.gamma_ == model.gamma_
+    assert again.detection_ == model.detection_
 
 
 def test_the_papers_procedure_promises_nothing(data):
@@ -94,8 +143,6 @@ def test_the_same_seed_gives_the_same_model(data):
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid"])
 def test_other_kernels_score_as_their_machine_does(data, kernel):
     """With all support vectors, the score is the decision function without its intercept."""
-    from sklearn.svm import SVC
-
     X = StandardScaler().fit_transform(data[0])
     model = CapacityAwareSVC(
         CAPACITY, kernel=kernel, selection="paper", max_support=10_000, random_state=0
@@ -142,9 +189,14 @@ def test_more_than_two_classes_are_refused(rng):
 
 
 def test_cross_fitting_takes_three_of_a_class(rng):
-    """To fit, to choose and to calibrate."""
+    """To fit, to choose and to calibrate; one more is left out to compare on, if there is one."""
+    X = rng.normal(size=(30, 2))
     with pytest.raises(ValueError, match="at least three items of each class"):
-        fit((rng.normal(size=(30, 2)), np.arange(30) < 2))
+        fit((X, np.arange(30) < 2))
+    three, four = (fit((X, np.arange(30) < n), n_swaps=1) for n in (3, 4))
+    assert not three.falls_back_
+    assert not hasattr(three, "detection_")
+    assert set(four.detection_) == {"few", "all"}
 
 
 def test_a_class_of_one_is_refused(rng):

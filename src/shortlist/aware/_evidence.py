@@ -43,11 +43,12 @@ def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
     return (rare > cut) + share * (rare == cut)
 
 
-def preferred(found: Sequence[Floats]) -> int:
+def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:
     """Return the first place, in order of preference, that the best one does not clearly beat.
 
     What the best one detects more, item by item, must exceed two standard errors of that
-    difference. With one, as is common, the luckiest of several equals would pass too often.
+    difference, or `n_errors`. With one, as is common, the luckiest of several equals would pass too
+    often; between two it will do.
 
     Examples
     --------
@@ -56,11 +57,13 @@ def preferred(found: Sequence[Floats]) -> int:
     2
     """
     best = max(found, key=np.mean)
-    return next(place for place, these in enumerate(found) if not _clearly_more(best, these))
+    return next(
+        place for place, these in enumerate(found) if not _clearly_more(best, these, n_errors)
+    )
 
 
-def _clearly_more(these: Floats, those: Floats) -> bool:
+def _clearly_more(these: Floats, those: Floats, n_errors: float) -> bool:
     gains = these - those
     if gains.size < 2:
         return False
-    return bool(gains.mean() > _CLEAR * gains.std(ddof=1) / np.sqrt(gains.size))
+    return bool(gains.mean() > n_errors * gains.std(ddof=1) / np.sqrt(gains.size))
