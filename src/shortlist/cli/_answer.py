@@ -115,6 +115,7 @@ def _plain(content: Any) -> Any:
 def progress_bar() -> Progress:
     """Return a bar on standard error, which vanishes when the work is done; only on a terminal."""
     console = Console(stderr=True)
+    console.quiet = not console.is_terminal  # older rich ends a bar that is off with a line
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
