@@ -81,9 +81,7 @@ def check_scores(
     if array.dtype not in _FLOATS:
         array = _as_floats(array, name)
     # The sum of squares takes one quick pass and no memory, and only a NaN makes it one.
-    with np.errstate(over="ignore", under="ignore"):
-        has_nan = math.isnan(np.dot(array, array))
-    bad = np.flatnonzero(np.isnan(array)) if has_nan else _NONE
+    bad = np.flatnonzero(np.isnan(array)) if math.isnan(np.vdot(array, array)) else _NONE
     if bad.size:
         named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
