@@ -91,11 +91,12 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
         rare_sums += rare[best]
         common_sums += common[best]
         candidates = _leaders_first(candidates, leaders[::-1], best)
-        former, cut = cut, _cut_of(common_sums, int(limits[0]))
+        some = common_sums[high_items] if high_items.size else common_sums
+        former, cut = cut, _cut_of(some, int(limits[0]))
         levels += cut - former  # the whole ranking has moved about as far as its cut
         n_full += n_more
         if n_full > _REFILL * n_terms:
-            high_items, n_full = np.argsort(-common_sums)[: table.shape[1]], 0
+            high_items, n_full = _highest(common_sums, table.shape[1]), 0
             take_columns(coded.codes, high_items.astype(np.uint32), table)
     chosen, detected = np.array(path, dtype=np.intp).reshape(-1, 2).T
     return GreedyPath(chosen, detected)
@@ -104,6 +105,12 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
 def _cut_of(sums: Floats, k: int) -> float:
     place = max(sums.size - 1 - k, 0)
     return float(np.partition(sums, place)[place]) if sums.size else 0.0
+
+
+def _highest(sums: Floats, n: int) -> Places:
+    """Return the places of the `n` highest sums, the highest first."""
+    places = np.argpartition(-sums, n - 1)[:n] if n else np.empty(0, dtype=np.intp)
+    return places[np.argsort(-sums[places])]
 
 
 def _leaders_first(candidates: Places, leaders: Places, best: int) -> Places:
