@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import signal
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ mpl.use("Agg")
 # The machine may be busy: examples are not timed, and every run draws the same ones.
 settings.register_profile("shortlist", deadline=None, derandomize=True)
 settings.load_profile("shortlist")
+# A job in the background ignores Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
