@@ -14,7 +14,7 @@ from ._fitting import restored_on_error
 from ._labels import find_rare, two_labels
 from ._ranking import TieKeys, flag_exactly
 from ._sklearn import Scores
-from ._steady import check_precision, lift
+from ._steady import as_calibrated, lift
 from ._validation import check_scores
 from .capacity import Capacity, check_capacity
 from .online import BudgetController, Controller, QuantileTracker
@@ -266,7 +266,7 @@ class CapacityDecisionMixin(CalibratedMixin):
         rows: NDArray[np.intp] | None = None,
     ) -> Decisions:
         rare = check_scores(scores.rare, rows=rows)
-        check_precision(rare.dtype, self._samples[0].scores.dtype)
+        rare = as_calibrated(rare, self._samples[0].scores.dtype)
         # A strict threshold is a point of the grid, so that it need not be lifted to.
         compared = lift(rare) if calibration.ties == "hash" else rare
         flagged = calibration.flag_with_keys(compared, tie_keys)

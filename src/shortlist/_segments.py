@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,11 +106,12 @@ _MISSING, _UNKNOWN = -1, -2
 
 
 def _code(value: Any, named: dict[Any, int], other: int) -> int:
-    if not isinstance(value, Hashable):
+    try:
+        return _MISSING if is_missing(value) else named.get(value, other)
+    except TypeError:  # a list, say, or a tuple with one inside
         raise ValueError(
             f"segments must hold one name for each item, such as a text or a number; got {value!r}."
-        )
-    return _MISSING if is_missing(value) else named.get(value, other)
+        ) from None
 
 
 def _check_codes(codes: Codes, values: list[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_precision", "lift"]
+__all__ = ["as_calibrated", "lift"]
 
 # For each precision: an integer of the same width, the number of bits given up, the odd remainder.
 _GRIDS: dict[Any, tuple[Any, int, int]] = {
@@ -48,18 +48,23 @@ def lift(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     return lifted
 
 
-def check_precision(precision: np.dtype[Any], calibrated: np.dtype[Any]) -> None:
-    """Complain about scores in single precision where the threshold has double precision.
+def as_calibrated(scores: NDArray[np.floating], precision: np.dtype[Any]) -> NDArray[np.floating]:
+    """Return scores in the precision of calibration: finer ones are rounded, coarser ones refused.
 
-    Rounded, equal scores come to lie on either side of a threshold among them, all at once.
+    In another precision, equal scores come to lie on the other side of a threshold among them, all
+    at once.
     """
-    if precision.itemsize < calibrated.itemsize:
+    if scores.dtype == precision:
+        return scores
+    if scores.dtype.itemsize < precision.itemsize:
         raise ValueError(
-            f"The model gives {precision} scores for these items, and gave {calibrated} "
+            f"The model gives {scores.dtype} scores for these items, and gave {precision} "
             "ones in calibration, so that items on the threshold may come out above it. Pass "
             "items of the type that the calibration items had, or recalibrate on items of this "
             "type."
         )
+    with np.errstate(over="ignore"):
+        return scores.astype(precision)
 
 
 def _flip_negative(bits: NDArray[Any]) -> None:

@@ -30,6 +30,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold
 from shortlist._sklearn import rare_scores
+from shortlist._steady import lift
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 
 
@@ -723,6 +724,18 @@ def test_scores_in_a_coarser_type_than_in_calibration_are_refused(rng):
     for again in (model.recalibrate(single), model.fit(single)):
         assert again.flag(single).mean() <= 0.4
         assert again.flag(X).mean() <= 0.4
+
+
+def test_scores_in_a_finer_type_than_in_calibration_are_rounded():
+    """An atom that is a point of the grid in single precision lies below itself in double."""
+    grid_point = lift(np.array([0.7], dtype=np.float32))[0]
+    atom = np.nextafter(np.float64(grid_point), 1)  # rounds to the grid point
+    X = np.where(np.arange(1_000) % 2, atom, 0.1)[:, np.newaxis]
+    for ties in ("exclude", "hash"):
+        model = CapacityClassifier(
+            FrozenEstimator(FirstColumn()), capacity=Capacity.fraction(0.3), rare_label=1, ties=ties
+        ).fit(X.astype(np.float32), ids=np.arange(1_000))
+        assert model.flag(X, ids=np.arange(1_000)).mean() <= 0.3
 
 
 def test_a_lower_infinity_alone_is_treated_as_in_a_batch(rng):

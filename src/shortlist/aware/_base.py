@@ -63,7 +63,7 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
         try:
             self._fit(X, y, ids)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
-            forget(self)
+            forget(self)  # and no more: what callbacks have to tear down stays until they have
             raise
         return self
 

@@ -16,7 +16,7 @@ from .._binomial import clopper_pearson_lower
 from .._hashing import check_keyed_alike, hash_ids, hash_rows
 from .._segments import segment_codes
 from .._sklearn import n_rows, probabilities
-from .._steady import check_precision
+from .._steady import as_calibrated
 from .._validation import check_ids
 from ..assignment import assign
 from ..capacity import Capacity
@@ -332,11 +332,9 @@ class JointDecisionMixin:
         codes = segment_codes(segments, self._joint.segments, n_rows(X))
         if self.ties == "hash":
             check_keyed_alike(ids is not None, calibrated.keyed_by_ids)
-        check_precision(posteriors.dtype, calibrated.precision)
+        values = self._valuation(as_calibrated(posteriors, calibrated.precision))
         keys = self._keys(X, check_ids(ids, n_rows(X)))
-        return JointSample(
-            *self._valuation(posteriors), codes, keys, ids is not None, posteriors.dtype
-        )
+        return JointSample(*values, codes, keys, ids is not None, calibrated.precision)
 
     def _keys(self, X: Any, ids: NDArray[Any] | None) -> NDArray[np.float64] | None:
         if self.ties != "hash":
