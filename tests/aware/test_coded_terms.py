@@ -1,4 +1,4 @@
-"""Codes of sixteen bits never claim more than is true."""
+"""Codes of eight bits never claim more than is true."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,19 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist.aware._coded_terms import (
+    HIGHEST,
     code_level,
+    code_rare_sums,
+    code_rare_term,
     code_sums,
-    code_terms,
-    count_codes,
-    round_up,
-    take_columns,
+    code_term,
+    count_doubtful,
+    count_possible,
+    count_sure,
+    find_part,
+    low_level,
+    order_highest,
+    value_of,
 )
 
 ELEMENTS = {
@@ -21,65 +28,133 @@ ELEMENTS = {
     "tied": st.sampled_from([-1.0, -0.0, 0.0, 0.1, 0.2, 0.3]),
     "extreme": st.sampled_from([-1e308, -1e300, -1.0, 0.0, 1e-310, 1.0, 1e18, 1e300, 1e308]),
 }
+KINDS = pytest.mark.parametrize("kind", ELEMENTS)
+MANY = 10**9
 
 
-def surely_reaching(terms, sums, base, level):
-    """Count by codes the sums with each term that reach a level."""
-    coded = code_terms(terms)
-    sum_codes = code_sums(sums, base, coded.unit)
-    return [
-        count_codes(sum_codes, coded.codes[term], code_level(level, base, low, coded.unit), 10**9)
-        for term, low in enumerate(coded.lows)
-    ]
+class Coded:
+    """A term and sums of common and of rare items, with their codes."""
+
+    def __init__(self, term, sums, base, *, rare_term=(), rare_sums=()):
+        self.term, self.sums, self.base = term, sums, base
+        self.part = find_part(term[np.newaxis])
+        self.codes = np.empty(term.size, dtype=np.uint8)
+        self.low, self.unit = code_term(term, self.part, self.codes)
+        self.sum_codes = code_sums(sums, base, self.part)
+        self.rare_codes = np.empty(len(rare_term), dtype=np.uint8)
+        code_rare_term(np.array(rare_term), self.low, self.unit * self.part, self.rare_codes)
+        self.rare_sum_codes = code_rare_sums(np.array(rare_sums), base, self.part)
+
+    def n_sure(self, level):
+        """Count the common items that reach a level for sure."""
+        return count_sure(self.sum_codes, self.codes, self.unit, np.int16(level), MANY)
+
+    def n_possible(self, level):
+        """Count the rare items that may reach a level."""
+        return count_possible(self.rare_sum_codes, self.rare_codes, self.unit, np.int16(level))
+
+    def n_doubtful(self, level):
+        """Count the common items that reach a level only when computed."""
+        coded = (self.sum_codes, self.codes, np.arange(self.term.size, dtype=np.uint32))
+        value = value_of(level, self.base, self.low, self.part)
+        scratch = np.empty(self.term.size + 1, dtype=np.uint32)
+        exact = (self.sums, self.term)
+        return count_doubtful(coded, exact, self.unit, np.int16(level), value, scratch)
 
 
-@pytest.mark.parametrize("kind", ELEMENTS)
+def draw_coded(data, kind, n_rare=8):
+    """Draw numbers of a kind, also where they overflow, vanish or tie, and code them."""
+    elements = ELEMENTS[kind]
+    term, sums = (data.draw(hnp.arrays(np.float64, 20, elements=elements)) for _ in range(2))
+    rare = [data.draw(hnp.arrays(np.float64, n_rare, elements=elements)) for _ in range(2)]
+    coded = Coded(term, sums, data.draw(elements), rare_term=rare[0], rare_sums=rare[1])
+    with np.errstate(over="ignore"):
+        return coded, sums + term, rare[0] + rare[1]
+
+
+@KINDS
 @given(data=st.data())
 @settings(max_examples=150)
-def test_no_sum_is_counted_that_lies_below_the_level(kind, data):
-    """Whatever the numbers, also where they overflow, vanish or tie with the level."""
-    elements = ELEMENTS[kind]
-    terms = data.draw(hnp.arrays(np.float64, (3, 20), elements=elements))
-    sums = data.draw(hnp.arrays(np.float64, 20, elements=elements))
-    base, level = data.draw(elements), data.draw(elements)
-    with np.errstate(over="ignore"):
-        truth = (sums + terms >= level).sum(axis=1)
-    assert np.all(surely_reaching(terms, sums, base, level) <= truth)
+def test_no_sum_is_counted_that_lies_below_the_value_of_a_level(kind, data):
+    """Whatever the numbers."""
+    coded, sums, _ = draw_coded(data, kind)
+    value = data.draw(ELEMENTS[kind])
+    level = code_level(value, coded.base, coded.low, coded.part)
+    assert coded.n_sure(level) <= np.count_nonzero(sums >= value)
 
 
-def test_nearly_all_sums_above_a_level_are_counted():
-    """Else nothing would be gained: a unit is a ten-thousandth of the range."""
+@KINDS
+@given(data=st.data())
+@settings(max_examples=150)
+def test_rare_sums_that_may_not_reach_a_level_lie_below_those_that_do(kind, data):
+    """As many common sums as are counted, computed or not, lie at or above the first rare one."""
+    coded, sums, rare = draw_coded(data, kind)
+    level = data.draw(st.integers(0, HIGHEST))
+    below = np.sort(rare)[: rare.size - coded.n_possible(level)]
+    if below.size:
+        assert coded.n_sure(level) <= np.count_nonzero(sums >= below[-1])
+        assert coded.n_sure(level) + coded.n_doubtful(level) <= np.count_nonzero(sums >= below[-1])
+
+
+@KINDS
+@given(data=st.data())
+@settings(max_examples=100)
+def test_a_low_level_is_one_that_few_enough_may_reach(kind, data):
+    """From any guess; and not much lower would be enough."""
+    coded, _, _ = draw_coded(data, kind)
+    needed, guess = data.draw(st.integers(1, 9)), data.draw(st.integers(-100, 2**15 - 1))
+    scratch = np.empty(8, dtype=np.int16)
+    level = int(
+        low_level(
+            coded.rare_sum_codes, coded.rare_codes, coded.unit, needed, np.int16(guess), scratch
+        )
+    )
+    if level <= HIGHEST:
+        assert coded.n_possible(level) < needed
+    if level >= 4:
+        assert coded.n_possible(min(level, HIGHEST + 1) - 4) >= needed
+
+
+def test_nearly_all_sums_above_a_level_are_counted_and_computed_ones_all():
+    """Else nothing would be gained: a unit is less than a hundredth of the range."""
     rng = np.random.default_rng(0)
-    terms, sums = rng.gamma(0.5, size=(5, 10_000)), rng.normal(size=10_000)
-    counted = surely_reaching(terms, sums, base=1.0, level=1.5)
-    truth = (sums + terms >= 1.5).sum(axis=1)
-    assert np.all(counted > 0.98 * truth)
+    term, sums = rng.normal(size=10_000), rng.normal(size=10_000)
+    coded = Coded(term, sums, 1.0)
+    level = code_level(1.5, coded.base, coded.low, coded.part)
+    truth = np.count_nonzero(sums + term >= value_of(level, 1.0, coded.low, coded.part))
+    assert 0.95 * truth < coded.n_sure(level) < truth
+    assert coded.n_sure(level) + coded.n_doubtful(level) > 0.995 * truth
+
+
+def test_narrow_terms_have_finer_units():
+    """So that they are told apart as well as wide ones."""
+    term = np.linspace(0, 1, 1000)
+    part = find_part(np.vstack([term, term / 10]))
+    codes = np.empty(1000, dtype=np.uint8)
+    units = [code_term(some, part, codes)[1] for some in (term, term / 10)]
+    assert units[0] > 5 * units[1]
 
 
 def test_counting_stops_soon_after_enough():
     """At the end of the block in which there were enough."""
-    sums, term = np.zeros(10_000, dtype=np.int16), np.ones(10_000, dtype=np.int16)
-    assert 10 < count_codes(sums, term, np.int16(1), 10) < 1000
+    sums, term = np.zeros(10_000, dtype=np.int16), np.ones(10_000, dtype=np.uint8)
+    assert 10 < count_sure(sums, term, np.int16(1), np.int16(1), 10) < 1000
 
 
-@given(hnp.arrays(np.float64, (2, 10), elements=ELEMENTS["extreme"] | ELEMENTS["plain"]))
-def test_rounding_up_never_lowers(terms):
-    """And is as close as single precision allows."""
-    bounds = round_up(terms)
-    assert bounds.dtype == np.float32
-    assert np.all(bounds >= terms)
-    with np.errstate(over="ignore"):
-        assert np.all(np.nextafter(bounds, np.float32(-np.inf)) < terms)
-
-
-def test_columns_are_taken_in_their_order():
-    """The highest items first."""
-    codes, table = np.arange(12, dtype=np.int16).reshape(2, 6), np.empty((2, 2), dtype=np.int16)
-    take_columns(codes, np.array([4, 1], dtype=np.uint32), table)
-    assert_array_equal(table, [[4, 1], [10, 7]])
+@given(st.lists(st.integers(-(2**14), HIGHEST), min_size=1, max_size=50), st.integers(0, 50))
+def test_the_highest_sums_come_first(codes, n_places):
+    """But for a few parts; and no item twice."""
+    codes = np.array(codes, dtype=np.int16)
+    places = np.empty(min(n_places, codes.size), dtype=np.uint32)
+    order_highest(codes, places)
+    assert np.unique(places).size == places.size
+    taken = codes[places].astype(int)
+    assert np.all(np.diff(taken) < 8)
+    left = np.delete(codes, places)
+    if taken.size and left.size:
+        assert left.max() < taken.min() + 8
 
 
 def test_nothing_to_code_is_no_error():
     """No terms, or no common items."""
-    for shape in ((0, 5), (5, 0)):
-        assert code_terms(np.empty(shape)).codes.shape == shape
+    assert_array_equal([find_part(np.empty(shape)) for shape in ((0, 5), (5, 0))], 1.0)

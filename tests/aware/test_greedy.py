@@ -97,3 +97,11 @@ def test_without_room_nothing_is_detected():
     path = greedy_path(np.ones((2, 1)), np.zeros((2, 3)), 0, n_steps=5)
     assert_array_equal(path.chosen, [0, 1])
     assert_array_equal(path.detected, [0, 0])
+
+
+def test_there_may_be_no_items_of_a_kind():
+    """Without common items all that the flags hold is detected, without rare ones nothing is."""
+    path = greedy_path(np.array([[1.0, 2.0], [2.0, 1.0]]), np.empty((2, 0)), 1, n_steps=2)
+    assert_array_equal(path.detected, [1, 0])
+    path = greedy_path(np.empty((2, 0)), np.ones((2, 3)), 1, n_steps=2)
+    assert_array_equal(path.detected, [0, 0])

@@ -2,18 +2,9 @@
 
 A score is a sum of terms, and each step adds the term that detects the most: the number of rare
 items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, and looks at little:
-
-- A term detects r rare items just when at most `max_flags` items lie at or above its r-th highest
-  rare sum. It leads when it detects one more than the leader; as many, where it stands first.
-- Any level refutes a term that has fewer than r rare sums above it, and more than
-  `max_flags` - r common sums at or above it. A level near one that refuted a term in the last step
-  most often does so again, and that takes two short counts; else a better one is looked for.
-- Rare sums are counted by upper bounds in single precision, and common ones by codes of sixteen
-  bits, whose count is never too large (`_coded_terms`): first among the items that ranked high some
-  steps ago, the highest first, where most counts end, and then among all. Only a term that all
-  of this fails to refute is computed.
-
-Levels and tables are guesses; what they refute is refuted. Bad ones only cost time.
+a term leads when it detects one rare item more than the leader, or as many, where it stands first,
+and nearly all are refuted by a few codes of eight bits (`_refutation`). Only what this fails to
+refute is computed. All terms are read once, in the first step, which codes them.
 """
 
 from __future__ import annotations
@@ -24,7 +15,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ._coded_terms import code_level, code_sums, code_terms, count_codes, round_up, take_columns
+from ._coded_terms import (
+    code_level,
+    code_rare_sums,
+    code_rare_term,
+    code_sums,
+    code_term,
+    count_sure,
+    find_part,
+    order_highest,
+)
+from ._refutation import Sums, Terms, is_refuted, next_open, sums_by_order
 
 __all__ = ["GreedyPath", "greedy_path"]
 
@@ -33,9 +34,8 @@ Places = NDArray[np.intp]
 
 _BLOCK = 128  # items counted before looking whether they are enough
 _WIDTH = 3  # columns of the table of high items, for each flag
-_REFILL = 1.2  # counts among all, for each term, that are borne before the table is filled anew
+_UNORDERED = 2  # first steps, whose sums say too little about later ones to order items by them
 _DRIFT = 0.05  # how soon the levels of later terms follow what earlier ones have shown
-_TRIES = 12  # levels looked at in search of a better one
 
 
 class GreedyPath(NamedTuple):
@@ -71,161 +71,147 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
     """
     limits = np.atleast_1d(np.asarray(max_flags, dtype=np.intp))
     n_terms, n_common = common.shape
-    rare_sums, common_sums, cut = np.zeros(rare.shape[1]), np.zeros(n_common), 0.0
-    coded, rounded_up = code_terms(common), round_up(rare)
-    levels = np.full(n_terms, np.inf)
-    table = np.empty((n_terms, min(_WIDTH * int(limits[0]), n_common)), dtype=np.int16)
-    high_items, n_full = np.empty(0, dtype=np.intp), 0
-    candidates, path = np.arange(n_terms), []
-    for _ in range(min(n_steps, n_terms)):
-        codes = code_sums(common_sums, cut, coded.unit)
-        best, found, leaders, n_more = _best_term(
-            candidates,
-            (rare, rounded_up, common, coded.codes, table),
-            (rare_sums, common_sums, codes, codes[high_items]),
-            limits,
-            levels,
-            (cut, coded.lows, coded.unit),
-        )
-        path.append((best, found))
-        rare_sums += rare[best]
-        common_sums += common[best]
-        candidates = _leaders_first(candidates, leaders[::-1], best)
-        some = common_sums[high_items] if high_items.size else common_sums
-        former, cut = cut, _cut_of(some, int(limits[0]))
-        levels += cut - former  # the whole ranking has moved about as far as its cut
-        n_full += n_more
-        if n_full > _REFILL * n_terms:
-            high_items, n_full = _highest(common_sums, table.shape[1]), 0
-            take_columns(coded.codes, high_items.astype(np.uint32), table)
-    chosen, detected = np.array(path, dtype=np.intp).reshape(-1, 2).T
-    return GreedyPath(chosen, detected)
-
-
-def _cut_of(sums: Floats, k: int) -> float:
-    place = max(sums.size - 1 - k, 0)
-    return float(np.partition(sums, place)[place]) if sums.size else 0.0
-
-
-def _highest(sums: Floats, n: int) -> Places:
-    """Return the places of the `n` highest sums, the highest first."""
-    places = np.argpartition(-sums, n - 1)[:n] if n else np.empty(0, dtype=np.intp)
-    return places[np.argsort(-sums[places])]
-
-
-def _leaders_first(candidates: Places, leaders: Places, best: int) -> Places:
-    """Leave out the chosen term, and put first those that did well: the rest fail against them."""
-    is_leader = np.zeros(candidates.max() + 1, dtype=bool)
-    is_leader[leaders] = True
-    return np.concatenate([leaders[leaders != best], candidates[~is_leader[candidates]]])
+    terms = Terms(
+        rare=rare,
+        common=common,
+        rare_codes=np.empty(rare.shape, dtype=np.uint8),
+        codes=np.empty(common.shape, dtype=np.uint8),
+        lows=np.empty(n_terms),
+        units=np.empty(n_terms, dtype=np.int16),
+        table=np.empty((n_terms, min(_WIDTH * int(limits[0]), n_common)), dtype=np.uint8),
+        orders=np.full(n_terms, -1),
+        levels=np.zeros(n_terms, dtype=np.int16),
+    )
+    path = _choose_all(terms, limits, min(n_steps, n_terms), find_part(common))
+    return GreedyPath(*path)
 
 
 @njit(cache=True)
-def _best_term(candidates, terms, sums, limits, levels, scale):
-    """Return the best term, what it detects, all that led for a while, and counts among all."""
-    rare_terms, rounded_up, common_terms, codes, table = terms
-    rare_sums, common_sums, sum_codes, table_sums = sums
-    base, lows, unit = scale
-    best, n_leaders, n_full = -1, 0, np.zeros(1, np.intp)
+def _choose_all(terms, limits, n_steps, part):
+    """Return the chosen terms, and what is detected after each."""
+    chosen, detected = np.empty(n_steps, np.intp), np.empty(n_steps, np.intp)
+    rare_sums, common_sums = np.zeros(terms.rare.shape[1]), np.zeros(terms.common.shape[1])
+    orders = np.empty((n_steps, terms.table.shape[1]), np.uint32)
+    candidates, base, n_orders = np.arange(len(terms.rare)), 0.0, 0
+    found = np.intp(0)  # of this type from the start, or what it is passed to is compiled twice
+    for step in range(n_steps):
+        codes = code_sums(common_sums, base, part)
+        if step >= _UNORDERED:
+            order_highest(codes, orders[n_orders])
+            n_orders += 1
+        sums = Sums(
+            rare_sums,
+            common_sums,
+            code_rare_sums(rare_sums, base, part),
+            codes,
+            sums_by_order(codes, orders[:n_orders], terms.orders),
+            orders,
+            base,
+            part,
+        )
+        best, found, leaders = _best_term(candidates, terms, sums, limits, found, step == 0)
+        chosen[step], detected[step] = best, found
+        rare_sums += terms.rare[best]
+        common_sums += terms.common[best]
+        candidates = _leaders_first(candidates, leaders, best)
+        # Measured from there, levels stay about the same while all sums rise or fall.
+        some = common_sums[orders[n_orders - 1]] if n_orders else common_sums.copy()
+        base = _nth_largest(some, min(limits[0], some.size - 1)) if some.size else 0.0
+    return chosen, detected
+
+
+@njit(cache=True)
+def _leaders_first(candidates, leaders, best):
+    """Leave out the chosen term, and put first those that did well: the rest fail against them."""
+    is_placed = np.zeros(candidates.max() + 1, np.bool_)
+    is_placed[best] = True
+    ordered, n_placed = np.empty(candidates.size - 1, candidates.dtype), 0
+    for term in np.concatenate((leaders[::-1], candidates)):
+        if not is_placed[term]:
+            is_placed[term] = True
+            ordered[n_placed] = term
+            n_placed += 1
+    return ordered
+
+
+@njit(cache=True)
+def _best_term(candidates, terms, sums, limits, likely, is_first):
+    """Return the best term, what it detects, and all that led for a while."""
+    best, n_leaders = candidates.max() + 1, 0
     leaders = np.empty_like(candidates)
     found = np.zeros(limits.size, np.intp)
-    scores = np.empty(rare_sums.size)
-    drift = 0.0
-    for term in candidates:
-        wins_ties = best == -1 or term < best
-        needed = found[0] + (limits.size == 1 and not wins_ties)
-        room = limits[0] - needed
-        level, rare_bounds = levels[term] + drift, rounded_up[term]
-        if _count_above(rare_sums, rare_bounds, level) < needed:
-            coded = code_level(level, base, lows[term], unit)
-            if count_codes(table_sums, table[term], coded, room) > room:
-                levels[term] = level
-                continue
-        coded_term = (table_sums, table[term], sum_codes, codes[term], base, lows[term], unit)
-        if needed > 0:
-            fresh = _lowest_level(rare_sums, rare_bounds, needed, level)
-            if np.isfinite(level):
-                drift += _DRIFT * (fresh - level)
-            levels[term] = fresh
-            if _surely_more(coded_term, fresh, room, n_full):
+    scores, scratch = np.empty(sums.rare.size), np.empty(sums.rare.size, np.int16)
+    place, drift = -1, 0.0
+    while True:
+        # With several limits, a term that ties at the first one may win at the next.
+        needed = (found[0], best, found[0] + (limits.size == 1))
+        place = next_open(candidates, place + 1, terms, sums, needed, limits[0], int(drift))
+        if place == candidates.size:
+            break
+        term = candidates[place]
+        if is_first:
+            _code(term, terms, sums.part)
+        n_needed = needed[0] if term < best else needed[2]
+        if n_needed > 0:
+            former = terms.levels[term]
+            refuted = is_refuted(term, terms, sums, n_needed, limits[0], scratch)
+            drift += _DRIFT * (terms.levels[term] - former - drift)
+            if refuted:
                 continue
         for item in range(scores.size):
-            scores[item] = rare_sums[item] + rare_terms[term, item]
-        common = (common_sums, common_terms[term], coded_term, n_full)
-        place = _first_better_limit(scores, common, limits, found, wins_ties)
-        if place == limits.size:
+            scores[item] = sums.rare[item] + terms.rare[term, item]
+        first = _first_better_limit(scores, term, terms, sums, limits, found, term < best)
+        if first == limits.size:
             continue
         best = leaders[n_leaders] = term
         n_leaders += 1
-        for later in range(place, limits.size):
-            at_least = found[later] if later == place else 0
-            found[later] = _count_detected(scores, common, limits[later], at_least)
-    return best, found[0], leaders[:n_leaders], n_full[0]
+        for later in range(first, limits.size):
+            at_least = found[later] if later == first else 0
+            guess = likely if later == 0 else 0
+            found[later] = _count_detected(
+                scores, term, terms, sums, limits[later], at_least, guess
+            )
+    return best, found[0], leaders[:n_leaders]
 
 
 @njit(cache=True)
-def _lowest_level(sums, term, needed, guess):
-    """Look for a low level with fewer than `needed` rare sums above it, from a guess on."""
-    lowest, highest = np.inf, -np.inf
-    for item in range(sums.size):
-        score = sums[item] + term[item]
-        lowest, highest = min(lowest, score), max(highest, score)
-    low, high = lowest, highest
-    level = guess if low < guess < high else (low + high) / 2
-    step = (highest - lowest) / 64
-    for _ in range(_TRIES):
-        count = _count_above(sums, term, level)
-        if count < needed:
-            high = level
-            if count == needed - 1:
-                break
-            level = max(level - step, (low + high) / 2) if low == lowest else (low + high) / 2
-        else:
-            low = level
-            level = min(level + step, (low + high) / 2) if high == highest else (low + high) / 2
-        step *= 2
-    return high
+def _code(term, terms, part):
+    low, n_parts = code_term(terms.common[term], part, terms.codes[term])
+    code_rare_term(terms.rare[term], low, n_parts * part, terms.rare_codes[term])
+    terms.lows[term], terms.units[term] = low, n_parts
 
 
 @njit(cache=True)
-def _surely_more(coded_term, level, room, n_full):
-    """Tell whether codes show more than `room` common sums at or above a level."""
-    table_sums, table_term, sums, term, base, low, unit = coded_term
-    coded = code_level(level, base, low, unit)
-    if count_codes(table_sums, table_term, coded, room) > room:
-        return True
-    n_full[0] += 1
-    return count_codes(sums, term, coded, room) > room
-
-
-@njit(cache=True)
-def _first_better_limit(scores, common, limits, found, wins_ties):
+def _first_better_limit(scores, term, terms, sums, limits, found, wins_ties):
     """Return the place of the first limit under which a term is better; their number if none."""
     last = limits.size - 1
     for place in range(last):
-        if not _detects(scores, common, limits[place], found[place]):
+        if not _detects(scores, term, terms, sums, limits[place], found[place]):
             return limits.size
-        if _detects(scores, common, limits[place], found[place] + 1):
+        if _detects(scores, term, terms, sums, limits[place], found[place] + 1):
             return place
     needed = found[last] if wins_ties else found[last] + 1
-    return last if _detects(scores, common, limits[last], needed) else limits.size
+    return last if _detects(scores, term, terms, sums, limits[last], needed) else limits.size
 
 
 @njit(cache=True)
-def _count_detected(scores, common, max_flags, at_least):
-    """Find by bisection how many rare items a term detects."""
-    low, high = at_least, scores.size
+def _count_detected(scores, term, terms, sums, max_flags, known, guess):
+    """Find how many rare items a term detects, at least those known, by steps from a guess."""
+    low, high = known, scores.size
+    n_tried, step = max(low + 1, guess), 1
     while low < high:
-        middle = (low + high + 1) // 2
-        if _detects(scores, common, max_flags, middle):
-            low = middle
+        if _detects(scores, term, terms, sums, max_flags, n_tried):
+            low = n_tried
+            n_tried = min(low + step, (low + high + 1) // 2)
         else:
-            high = middle - 1
+            high = n_tried - 1
+            n_tried = max(high - step, (low + high + 1) // 2)
+        step *= 2
     return low
 
 
 @njit(cache=True)
-def _detects(scores, common, max_flags, needed):
+def _detects(scores, term, terms, sums, max_flags, needed):
     """Tell whether at least `needed` rare items are detected."""
     if needed == 0:
         return True
@@ -235,18 +221,12 @@ def _detects(scores, common, max_flags, needed):
     room = max_flags
     for item in range(scores.size):
         room -= scores[item] >= value
-    sums, term, coded_term, n_full = common
-    if room < 0 or _surely_more(coded_term, value, room, n_full):
+    if room < 0:
         return False
-    return room >= _count_from(sums, term, value, room)
-
-
-@njit(cache=True)
-def _count_above(sums, term, value):
-    count = 0
-    for item in range(sums.size):
-        count += sums[item] + term[item] > value
-    return count
+    level = code_level(value, sums.base, terms.lows[term], sums.part)
+    if count_sure(sums.codes, terms.codes[term], terms.units[term], level, room) > room:
+        return False
+    return room >= _count_from(sums.common, terms.common[term], value, room)
 
 
 @njit(cache=True)
