@@ -23,6 +23,9 @@ __all__ = ["CapacityAwareForestClassifier"]
 _PER_STEP = 100  # trees with large leaves that are grown between two reports of progress
 # In every second tree with large leaves: of few items, one in a hundred makes no large leaf.
 _FEWEST_IN_LEAF = 20
+# What small leaves count where they are used. They leave most items tied at 0, more of them out of
+# bag than in use, so that a threshold there flags too many; large leaves put these in an order.
+_SHARE_OF_SMALL = 0.8
 
 
 class CapacityAwareForestClassifier(OutOfSampleBase):
@@ -38,8 +41,8 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     capacity : Capacity
         How much can be followed up; the size of the leaves is chosen for it.
     n_estimators : int, default=300
-        Number of trees in use, half random and half extremely randomised. With `fall_back` as many
-        again are grown, and the worse ones dropped.
+        Number of trees with large leaves, half random and half extremely randomised. With
+        `fall_back` as many again are grown with small ones, and dropped if they are not used.
     min_samples_leaf : float or int, default=0.01
         Least number of items in a large leaf; a float is a share of all items. In half of the trees
         it is at least 20.
@@ -48,9 +51,9 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         small ones it is the square root of their number. Extremely randomised trees choose
         among all, with one cut drawn for each.
     fall_back : bool, default=True
-        Whether trees with leaves of any size, as in an ordinary forest, may be used instead. They
-        are if they detect more out of bag by more than one standard error, on average within 1, 2,
-        4 and 8 times the capacity.
+        Whether trees with leaves of any size, as in an ordinary forest, may count four fifths of
+        the score. They do if the score then detects more out of bag by more than one standard
+        error, on average within 1, 2, 4 and 8 times the capacity.
     hold_out : float or None, default=None
         Share of the items kept for the threshold, which every guarantee needs. `None` keeps none:
         each item is scored by the trees that have not seen it, and the threshold is plug-in.
@@ -65,12 +68,13 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     ----------
     forests_ : list
         The fitted forests in use, by turns :class:`~sklearn.ensemble.RandomForestClassifier` and
-        :class:`~sklearn.ensemble.ExtraTreesClassifier`: four with large leaves, or two with small.
+        :class:`~sklearn.ensemble.ExtraTreesClassifier`: four with large leaves, then perhaps two
+        with small ones.
     weights_ : ndarray of shape (n_forests,)
-        What each of them counts, the same for all.
+        What each of them counts; they add up to 1.
     detection_ : dict
-        What `fall_back` compared: the share of rare items found out of bag with "large" and with
-        "small" leaves.
+        What `fall_back` compared: the share of rare items found out of bag with "large" leaves
+        alone, and mostly with "small" ones.
     falls_back_ : bool
         Whether small leaves are in use.
     classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
@@ -89,9 +93,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     the choice and the threshold. Such a score comes from about a third of the trees, so that the
     threshold is approximate. For a guarantee use `hold_out`, or `recalibrate` on fresh items.
 
-    Gaps (NaN) are taken as they are. `with_capacity` moves the threshold; the trees stay. Small
-    leaves leave many items without suspicion, tied at 0, so that much more capacity than they were
-    chosen for may find nobody else to flag.
+    Gaps (NaN) are taken as they are. `with_capacity` moves the threshold; the trees stay.
 
     Examples
     --------
@@ -154,26 +156,33 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
             )
 
     def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Floats]:
-        sorts = [self._large(len(X), rng)]
-        if self.fall_back:
-            sorts.append(self._small(rng))
+        large = self._large(len(X), rng)
+        small = self._small(rng) if self.fall_back else []
         n_steps = self._n_steps()
         for step in self._steps(n_steps):
-            for forests in sorts:
-                _grow_up_to((step + 1) / n_steps, self._shares(len(forests)), forests, X, is_rare)
-        scores = np.array([_mean_out_of_bag(forests) for forests in sorts])
-        unseen = np.flatnonzero(~np.isnan(scores).any(axis=0))
-        chosen = self._choose(scores[:, unseen], is_rare[unseen])
-        self.forests_ = sorts[chosen]
-        self.weights_ = np.full(len(self.forests_), 1 / len(self.forests_))
-        return unseen, scores[chosen, unseen]
+            for forests in (large, small):
+                _grow_up_to((step + 1) / n_steps, self._shares(forests), forests, X, is_rare)
+        return self._weigh(large, small, is_rare)
+
+    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> tuple[Places, Floats]:
+        """Keep the forests to use, and return rows with their out-of-bag scores."""
+        self.falls_back_, self.forests_ = False, large
+        scores = _mean_out_of_bag(large)
+        if small:
+            mixed = (1 - _SHARE_OF_SMALL) * scores + _SHARE_OF_SMALL * _mean_out_of_bag(small)
+            known = ~np.isnan(mixed)
+            if self._compare(scores[known], mixed[known], is_rare[known]):
+                self.falls_back_, self.forests_, scores = True, large + small, mixed
+        self.weights_ = _weights(len(large), len(self.forests_) - len(large))
+        unseen = np.flatnonzero(~np.isnan(scores))
+        return unseen, scores[unseen]
 
     def _n_steps(self) -> int:
         return -(-self.n_estimators // _PER_STEP)
 
-    def _shares(self, n_forests: int) -> list[int]:
+    def _shares(self, forests: list[Any]) -> list[int]:
         """Return how many trees each of some forests gets."""
-        return [len(range(k, self.n_estimators, n_forests)) for k in range(n_forests)]
+        return [len(range(k, self.n_estimators, len(forests))) for k in range(len(forests))]
 
     def _large(self, n_items: int, rng: np.random.Generator) -> list[Any]:
         """Return four forests with large leaves, not yet grown."""
@@ -206,18 +215,13 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
             ExtraTreesClassifier(max_features=None, **extra),
         ]
 
-    def _choose(self, scores: Floats, is_rare: Mask) -> int:
-        """Return which scores to use, 0 for those of large leaves and 1 for those of small ones."""
-        self.falls_back_ = False
-        if len(scores) == 1:
-            return 0
+    def _compare(self, large: Floats, small: Floats, is_rare: Mask) -> bool:
+        """Tell whether scores mostly by small leaves detect clearly more than by large ones."""
         max_flags = self.capacity.max_flags(is_rare.size, self._reference_prevalence())
         limits = wider_limits(max_flags, is_rare.size)
-        large, small = (detected_within(these, is_rare, limits) for these in scores)
-        self.detection_ = {"large": float(large.mean()), "small": float(small.mean())}
-        chosen = preferred([large, small], n_errors=1)
-        self.falls_back_ = chosen == 1
-        return chosen
+        found = [detected_within(scores, is_rare, limits) for scores in (large, small)]
+        self.detection_ = {"large": float(found[0].mean()), "small": float(found[1].mean())}
+        return preferred(found, n_errors=1) == 1
 
     def _sum_up(self, X: Floats) -> Floats:
         return self.weights_ @ [forest.predict_proba(X)[:, 1] for forest in self.forests_]
@@ -242,3 +246,11 @@ def _mean_out_of_bag(forests: list[Any]) -> Floats:
     known = ~np.isnan(scores)
     with np.errstate(invalid="ignore"):
         return np.where(known, scores, 0).sum(axis=0) / known.sum(axis=0)
+
+
+def _weights(n_large: int, n_small: int) -> Floats:
+    """Return what each forest counts."""
+    if not n_small:
+        return np.full(n_large, 1 / n_large)
+    shares = [(1 - _SHARE_OF_SMALL) / n_large, _SHARE_OF_SMALL / n_small]
+    return np.repeat(shares, [n_large, n_small])
