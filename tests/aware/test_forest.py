@@ -1,5 +1,7 @@
 """A forest with large leaves, or with small ones where they find more."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -99,6 +101,15 @@ def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
     flagged = model.with_capacity(Capacity.fraction(0.5)).flag(X)
     # Four standard errors: two samples, of 1,500 and 2,000 items, differ by 0.017 at most.
     assert abs(flagged.mean() - 0.5) < 4 * 0.017
+
+
+def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
+    """Items held out set the threshold, and a copy decides alike."""
+    model = fit(blocks, hold_out=0.25, guarantee="expected")
+    assert model.falls_back_
+    assert model.calibration_.n_calibration == 376  # a quarter of each class, rounded
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.flag(blocks[0]), model.flag(blocks[0]))
 
 
 def test_without_falling_back_nothing_is_compared(few_rare, forest, others):

@@ -93,6 +93,13 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     the choice and the threshold. Such a score comes from about a third of the trees, so that the
     threshold is approximate. For a guarantee use `hold_out`, or `recalibrate` on fresh items.
 
+    On credit-default data it detected clearly more than the recommended forest of
+    :func:`~shortlist.learners.make_learner` in seven of twelve settings, and clearly less in none.
+    On 19 sets of KEEL it detected more on twelve and less on one; at the top of the test batch,
+    more on fifteen and less on none. With 40 rare items to learn from, chance speaks for small
+    leaves now and then; where noise is known to be large, use ``fall_back=False``. See
+    `docs/aware.md`.
+
     Gaps (NaN) are taken as they are. `with_capacity` moves the threshold; the trees stay.
 
     Examples
