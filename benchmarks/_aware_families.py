@@ -118,15 +118,16 @@ def network() -> Family:
 def forest() -> Family:
     """Return the recommended forest with a threshold from out-of-bag scores, and the aware one.
 
-    Both are fitted once: the capacity decides about the weights of the aware one, not its trees.
+    All are fitted once, for the narrowest capacity, which decides about the leaves in use.
     """
     return Family(
         post_hoc={
             "forest": post_hoc(make_learner("forest"), cv="oob"),
+            "aware, large leaves": aware(CapacityAwareForestClassifier, fall_back=False),
             "aware": aware(CapacityAwareForestClassifier),
         },
         aware={},
-        comparisons=[("aware", "forest")],
+        comparisons=[("aware, large leaves", "forest"), ("aware", "forest")],
     )
 
 

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shortlist.aware._evidence import detected, preferred, stratified_folds
+from shortlist.aware._evidence import (
+    detected,
+    detected_within,
+    preferred,
+    stratified_folds,
+    wider_limits,
+)
 
 
 @given(
@@ -24,6 +30,24 @@ def test_items_that_tie_for_the_last_place_share_it():
     """One place is left for two."""
     scores = np.array([3.0, 2.0, 2.0, 1.0])
     assert_array_equal(detected(scores, np.ones(4, dtype=bool), 2), [1, 0.5, 0.5, 0])
+
+
+def test_wider_capacities_end_at_everything():
+    """Eight times three are more than ten items."""
+    assert wider_limits(3, n_items=10) == [3, 6, 10, 10]
+    assert wider_limits(0, n_items=10) == [0, 0, 0, 0]
+
+
+@given(
+    hnp.arrays(np.float64, 12, elements=st.sampled_from([0.0, 0.5, 1.0])),
+    st.lists(st.integers(0, 12), min_size=1, max_size=4),
+)
+def test_several_capacities_are_averaged(scores, limits):
+    """The mean lies between what the narrowest and the widest of them find."""
+    is_rare = np.arange(12) < 5
+    found = detected_within(scores, is_rare, limits)
+    assert np.all(found >= detected(scores, is_rare, min(limits)) - 1e-12)
+    assert np.all(found <= detected(scores, is_rare, max(limits)) + 1e-12)
 
 
 def test_a_lucky_difference_changes_nothing():

@@ -1,8 +1,11 @@
-"""A forest with large leaves, of two kinds of trees."""
+"""A forest with large leaves, or with small ones where they find more."""
+
+import pickle
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareForestClassifier
@@ -22,49 +25,135 @@ def forest(few_rare):
     return fit(few_rare)
 
 
-def test_the_score_is_the_weighted_mean_of_both_kinds(forest, others):
-    """Half and half, where neither alone is clearly better."""
+def draw_blocks(n_items, rng):
+    """Draw items that are rare in two of sixty-four blocks of the plane, and nowhere else."""
+    X = rng.uniform(size=(n_items, 4))
+    across, down = (X[:, :2] * 8).astype(int).T
+    return X, ((across == 2) & (down == 5)) | ((across == 6) & (down == 1))
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """Return 1,500 items to learn from, told apart without doubt, but by small leaves only."""
+    return draw_blocks(1500, np.random.default_rng(0))
+
+
+def leaf_sizes(kind):
+    """Return the number of different items in each leaf of a forest's first tree."""
+    tree = kind.estimators_[0].tree_
+    return tree.n_node_samples[tree.children_left == -1]
+
+
+def test_the_score_is_the_weighted_mean_of_the_forests_in_use(forest, others):
+    """Large leaves alone count the same in each."""
     X = others[0][:200]
-    assert_array_equal(forest.weights_, [0.5, 0.5])
-    both = [kind.predict_proba(X)[:, 1] for kind in forest.forests_]
-    assert_allclose(forest.score_samples(X), np.mean(both, axis=0))
+    assert_array_equal(forest.weights_, [0.25] * 4)
+    each = [kind.predict_proba(X)[:, 1] for kind in forest.forests_]
+    assert_allclose(forest.score_samples(X), np.mean(each, axis=0))
 
 
-def test_there_are_as_many_trees_as_asked_for(few_rare):
-    """Half of each kind; of an odd number, one more random tree."""
-    assert [len(kind.estimators_) for kind in fit(few_rare, n_estimators=61).forests_] == [31, 30]
+@pytest.mark.parametrize(
+    ("name", "n_trees"), [("few_rare", [16, 15, 15, 15]), ("blocks", [16, 15, 15, 15, 31, 30])]
+)
+def test_there_are_as_many_trees_as_asked_for(name, n_trees, request):
+    """With large leaves, and as many again with small ones where these are used."""
+    forests = fit(request.getfixturevalue(name), n_estimators=61).forests_
+    assert [len(kind.estimators_) for kind in forests] == n_trees
 
 
-def test_growing_in_parts_changes_nothing(forest, few_rare):
+def test_growing_in_parts_changes_nothing(few_rare):
     """The trees are those that one call would have grown."""
-    random_trees = forest.forests_[0]
+    random_trees = fit(few_rare, n_estimators=300, fall_back=False).forests_[0]
     params = random_trees.get_params() | {"warm_start": False}
     again = type(random_trees)(**params).fit(*few_rare)
     assert_array_equal(again.oob_decision_function_, random_trees.oob_decision_function_)
 
 
-def test_leaves_are_large(forest, few_rare):
-    """One item in a hundred, counted among those that a tree has drawn."""
-    for kind in forest.forests_:
-        tree = kind.estimators_[0].tree_
-        assert tree.n_node_samples[tree.children_left == -1].min() >= 0.01 * len(few_rare[1])
+def test_noise_is_left_to_large_leaves(forest, few_rare):
+    """One item in a hundred, counted among those that a tree has drawn; and at least 20 in half."""
+    assert not forest.falls_back_
+    assert forest.detection_["large"] > forest.detection_["small"]
+    assert all(leaf_sizes(kind).min() >= 0.01 * len(few_rare[1]) for kind in forest.forests_)
+    few = fit((few_rare[0][:600], few_rare[1][:600]), fall_back=False)
+    least = [kind.min_samples_leaf for kind in few.forests_]
+    assert least == [6, 6, 20, 20]
 
 
-def test_one_kind_alone_is_taken_where_it_clearly_detects_more(few_rare, monkeypatch):
-    """Scores of the other kind that point the wrong way."""
-    model = CapacityAwareForestClassifier(CAPACITY)
-    _, is_rare = few_rare
-    model._n_rare, model._n_labelled = int(is_rare.sum()), is_rare.size
-    scores = np.array([is_rare * 1.0, -100.0 * is_rare])
-    assert_array_equal(model._weigh(scores, is_rare), scores[0])
-    assert_array_equal(model.weights_, [1, 0])
-    assert model.detection_ == {"blend": 0.0, "random": 1.0, "extra": 0.0}
+def test_small_leaves_are_used_where_they_tell_classes_apart(blocks):
+    """They find clearly more of new items, too, than large ones would have."""
+    noticed, large = fit(blocks), fit(blocks, fall_back=False)
+    assert noticed.falls_back_
+    assert not large.falls_back_
+    assert noticed.detection_["small"] > noticed.detection_["large"]
+    assert_allclose(noticed.weights_, [0.05, 0.05, 0.05, 0.05, 0.4, 0.4])
+    assert [leaf_sizes(kind).min() < 10 for kind in noticed.forests_] == [False] * 4 + [True] * 2
+    X, is_rare = draw_blocks(20_000, np.random.default_rng(1))
+    found = [np.mean(model.select(X)[is_rare]) for model in (noticed, large)]
+    assert found[0] > found[1] + 0.05
+
+
+def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
+    """Small leaves leave most items at 0; large ones put them in an order."""
+    X, _ = draw_blocks(2000, np.random.default_rng(2))
+    model = fit(blocks)
+    small = np.mean([kind.predict_proba(X)[:, 1] for kind in model.forests_[4:]], axis=0)
+    assert np.mean(small == 0) > 0.6
+    flagged = model.with_capacity(Capacity.fraction(0.5)).flag(X)
+    # Four standard errors: two samples, of 1,500 and 2,000 items, differ by 0.017 at most.
+    assert abs(flagged.mean() - 0.5) < 4 * 0.017
+
+
+def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
+    """Items held out set the threshold, and a copy decides alike."""
+    model = fit(blocks, hold_out=0.25, guarantee="expected")
+    assert model.falls_back_
+    assert model.calibration_.n_calibration == 376  # a quarter of each class, rounded
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.flag(blocks[0]), model.flag(blocks[0]))
+
+
+def test_without_falling_back_nothing_is_compared(few_rare, forest, others):
+    """And the large leaves are those that the comparison would have seen."""
+    alone = fit(few_rare, fall_back=False)
+    assert not hasattr(alone, "detection_")
+    assert_array_equal(alone.score_samples(others[0][:200]), forest.score_samples(others[0][:200]))
+
+
+@pytest.mark.parametrize(("lead", "falls_back"), [(0, False), (2, False), (40, True)])
+def test_small_leaves_have_to_be_clearly_ahead(lead, falls_back):
+    """Each finds five items of its own: two more are less than a standard error, forty are not."""
+    is_rare = np.repeat([True, False], [80, 4000])
+    large = np.where(is_rare, 0.0, 0.5)
+    large[:10] = 1
+    small = large.copy()
+    small[:5], small[10:15] = 0, 1
+    small[20 : 20 + lead] = 1
+    model = CapacityAwareForestClassifier(Capacity.count(80, per=4080))
+    model._n_rare, model._n_labelled = 80, 4080
+    assert model._compare(large, small, is_rare) == falls_back
+    # What stands above the common items is found; they take the other places at any capacity.
+    assert_allclose(model.detection_["large"], 10 / 80)
+
+
+def test_few_trees_leave_enough_items_for_the_threshold(few_rare):
+    """An item is scored by the forests that can, even if others have seen it in every tree."""
+    model = fit(few_rare, n_estimators=4)
+    # Four trees have all seen an item with probability 0.63 ** 4, with large leaves and with small
+    # ones: 0.84 ** 2, or 0.71, are left.
+    assert model.calibration_.n_calibration > 0.6 * len(few_rare[1])
+
+
+def test_a_clone_is_unfitted_and_falls_back_as_told(forest):
+    """All settings are kept."""
+    copy = clone(CapacityAwareForestClassifier(CAPACITY, fall_back=False))
+    assert copy.fall_back is False
+    assert not hasattr(clone(forest), "forests_")
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"n_estimators": 1}, "n_estimators must be a whole number of at least 2"),
+        ({"n_estimators": 3}, "n_estimators must be a whole number of at least 4"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1"),
         ({"min_samples_leaf": 1.5}, "a share of all items"),
         ({"max_features": 0}, "max_features=0 is the share"),

@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from .._ranking import cut_after
 
-__all__ = ["detected", "preferred", "stratified_folds"]
+__all__ = ["WIDER", "detected", "detected_within", "preferred", "stratified_folds", "wider_limits"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
+
+#: Times the capacity that evidence is taken from: by one alone, few items decide.
+WIDER = (1, 2, 4, 8)
 
 _CLEAR = 2.0  # standard errors
 
@@ -41,6 +44,23 @@ def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
     share = (max_flags - n_above) / n_tied if n_tied else 0.0
     rare = scores[is_rare]
     return (rare > cut) + share * (rare == cut)
+
+
+def wider_limits(max_flags: int, n_items: int, factors: Sequence[int] = WIDER) -> list[int]:
+    """Return the capacity and wider ones, up to everything."""
+    return [min(factor * max_flags, n_items) for factor in factors]
+
+
+def detected_within(scores: Floats, is_rare: Mask, limits: Sequence[int]) -> Floats:
+    """Return for each rare item the chance to be found, on average over several capacities.
+
+    Examples
+    --------
+    >>> scores, is_rare = np.array([0.9, 0.5, 0.4, 0.1]), np.array([True, False, True, False])
+    >>> detected_within(scores, is_rare, wider_limits(1, n_items=4))
+    array([1. , 0.5])
+    """
+    return np.mean([detected(scores, is_rare, limit) for limit in limits], axis=0)
 
 
 def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:

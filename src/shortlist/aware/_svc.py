@@ -12,7 +12,7 @@ from .._validation import check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._checks import check_count
-from ._evidence import detected, preferred
+from ._evidence import WIDER, detected_within, preferred, wider_limits
 from ._expansion import Expansion, Kernel, find_gamma, mean_of
 from ._greedy import GreedyPath, greedy_path
 from ._swaps import Swap, draw_swaps
@@ -270,8 +270,8 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     def _limits(self, n_items: int) -> list[int]:
         max_flags = self.capacity.max_flags(n_items, self._reference_prevalence())
-        factors = (1, 2, 4, 8) if self.tie_break == "wider" else (1,)
-        return [min(factor * max_flags, n_items) for factor in factors]
+        factors = WIDER if self.tie_break == "wider" else (1,)
+        return wider_limits(max_flags, n_items, factors)
 
     def _n_used(self, path: GreedyPath) -> int:
         if self.variant == "best-prefix":
@@ -293,8 +293,7 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _found(self, X: Floats, is_rare: Mask, score: Expansion, items: Places) -> Floats:
         """Return the chance of each rare item to be found, on average over the capacities."""
         sums = self._kernel().sums(X[items], X[score.rows], score.coefficients)
-        limits = self._limits(items.size)
-        return np.mean([detected(sums, is_rare[items], limit) for limit in limits], axis=0)
+        return detected_within(sums, is_rare[items], self._limits(items.size))
 
     def _sum_up(self, X: Floats) -> Floats:
         return self._kernel().sums(X, self.support_vectors_, self.dual_coef_)
