@@ -55,8 +55,13 @@ $(VENV)/.chromium: | $(BIN)/python
 	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
 	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
 
+# Compiled functions are cached by their own file, and do not notice when one that they call changes.
+$(VENV)/.compiled-anew: $(shell grep -rl --include='*.py' njit src) | $(BIN)/python
+	@find src -name '*.nb[ic]' -delete
+	@touch $@
+
 # One thread for each worker: two workers with two threads each would wait for one another.
-test: lint $(VENV)/.chromium  ## lint, doctests, README and all tests
+test: lint $(VENV)/.chromium $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
@@ -68,7 +73,7 @@ format: $(VENV)/.installed-dev  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-bench  ## speed, memory and peers
+bench: $(VENV)/.installed-bench $(VENV)/.compiled-anew  ## speed, memory and peers
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and reference

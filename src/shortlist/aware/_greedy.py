@@ -160,17 +160,15 @@ def _best_term(candidates, terms, sums, limits, likely, is_first):
                 continue
         for item in range(scores.size):
             scores[item] = sums.rare[item] + terms.rare[term, item]
-        first = _first_better_limit(scores, term, terms, sums, limits, found, term < best)
+        first, known = _first_better_limit(scores, term, terms, sums, limits, found, term < best)
         if first == limits.size:
             continue
         best = leaders[n_leaders] = term
         n_leaders += 1
         for later in range(first, limits.size):
-            at_least = found[later] if later == first else 0
-            guess = likely if later == 0 else 0
-            found[later] = _count_detected(
-                scores, term, terms, sums, limits[later], at_least, guess
-            )
+            guess = likely if later == 0 else known
+            found[later] = _count_detected(scores, term, terms, sums, limits[later], known, guess)
+            known = 0
     return best, found[0], leaders[:n_leaders]
 
 
@@ -183,15 +181,20 @@ def _code(term, terms, part):
 
 @njit(cache=True)
 def _first_better_limit(scores, term, terms, sums, limits, found, wins_ties):
-    """Return the place of the first limit under which a term is better; their number if none."""
+    """Return the place of the first limit under which a term is better, and what it detects there.
+
+    It may detect more. If there is no such limit, the place is their number.
+    """
     last = limits.size - 1
     for place in range(last):
         if not _detects(scores, term, terms, sums, limits[place], found[place]):
-            return limits.size
+            return limits.size, 0
         if _detects(scores, term, terms, sums, limits[place], found[place] + 1):
-            return place
+            return place, found[place] + 1
     needed = found[last] if wins_ties else found[last] + 1
-    return last if _detects(scores, term, terms, sums, limits[last], needed) else limits.size
+    if _detects(scores, term, terms, sums, limits[last], needed):
+        return last, needed
+    return limits.size, 0
 
 
 @njit(cache=True)
