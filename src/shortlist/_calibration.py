@@ -16,7 +16,7 @@ from ._hashing import check_keyed_alike, hash_rows, keys_by_id
 from ._ranking import TieKeys, tied_positions
 from ._sklearn import n_rows, take_rows
 from ._steady import lift
-from ._validation import check_ids, check_scores
+from ._validation import check_ids, check_scores, warn_user
 from .capacity import Capacity
 from .thresholds import CalibratedThreshold
 from .thresholds._calibrate import calibrate_scores
@@ -26,6 +26,8 @@ __all__ = ["CalibratedMixin", "CalibrationSample"]
 Floats = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
+_MANY_TIED = 0.05  # share of the items that tie with a threshold
+
 
 @dataclass(frozen=True)
 class CalibrationSample:
@@ -33,7 +35,8 @@ class CalibrationSample:
 
     `tie_keys` are there when ties are hashed; `keyed_by_ids` says whether they come from ids or
     from the rows, since the keys in use must come from the same source. `is_rare` are labels, and
-    `segments` the numbers of the items' segments.
+    `segments` the numbers of the items' segments. `out_of_bag` says that each item was scored by
+    some of the trees only.
     """
 
     scores: Floats
@@ -41,6 +44,7 @@ class CalibrationSample:
     keyed_by_ids: bool = False
     is_rare: Mask | None = None
     segments: NDArray[np.intp] | None = None
+    out_of_bag: bool = False
 
 
 class CalibratedMixin:
@@ -148,6 +152,14 @@ class CalibratedMixin:
     def _threshold_for(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
+        calibration = self._calibrated(sample, capacity, confidence)
+        if sample.out_of_bag:
+            _warn_at_the_bottom(sample.scores, calibration.value)
+        return calibration
+
+    def _calibrated(
+        self, sample: CalibrationSample, capacity: Capacity, confidence: float
+    ) -> CalibratedThreshold:
         keys = sample.tie_keys
         options: dict[str, Any] = {
             "prevalence": self._reference_prevalence(),
@@ -168,3 +180,15 @@ class CalibratedMixin:
         options |= {"prevalence": float(lowest), "confidence": 1 - error}
         calibration = calibrate_scores(sample.scores, capacity, **options)
         return replace(calibration, confidence=confidence)
+
+
+def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:
+    """Warn of a threshold at the lowest score, which fewer items will have with all trees."""
+    tied = float(np.mean(scores == threshold))
+    if threshold == scores.min() and tied > _MANY_TIED:
+        warn_user(
+            f"The threshold is the lowest out-of-bag score, which {tied:.0%} of the items have. "
+            "Scored by all trees, fewer will have it, and more items than the capacity may be "
+            "flagged. Use larger leaves (min_samples_leaf), or hold items out (cv=0.5).",
+            UserWarning,
+        )

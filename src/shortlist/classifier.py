@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -312,19 +313,18 @@ class CapacityClassifier(
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
         keys = self._keys(X, ids)
-        self._calibrate_on(
-            [
-                self._sample(
-                    scores,
-                    keys_within(keys, rows),
-                    ids is not None,
-                    None if is_rare is None else is_rare[rows],
-                    rows,
-                    None if codes is None else codes[rows],
-                )
-                for rows, scores in unseen
-            ]
-        )
+        samples = [
+            self._sample(
+                scores,
+                keys_within(keys, rows),
+                ids is not None,
+                None if is_rare is None else is_rare[rows],
+                rows,
+                None if codes is None else codes[rows],
+            )
+            for rows, scores in unseen
+        ]
+        self._calibrate_on([replace(s, out_of_bag=self._is_out_of_bag) for s in samples])
 
     def _check_params(self) -> None:
         self._check_segments()

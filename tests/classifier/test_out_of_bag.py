@@ -51,7 +51,7 @@ def test_new_items_stay_near_the_capacity(fraud):
 def test_rows_that_every_tree_has_seen_are_left_out(fraud):
     """With three trees some rows have no score; they do not count as calibration items."""
     X, y = fraud
-    forest = RandomForestClassifier(3, random_state=0)
+    forest = RandomForestClassifier(3, min_samples_leaf=50, random_state=0)
     with pytest.warns(UserWarning, match="OOB"):
         model = out_of_bag(forest).fit(X, y)
     assert 0.5 * len(X) < model.calibration_.n_calibration < len(X)
@@ -59,6 +59,26 @@ def test_rows_that_every_tree_has_seen_are_left_out(fraud):
     with pytest.warns(UserWarning, match="OOB"):
         with_ids.fit(X, y, ids=np.arange(len(X)))
     assert with_ids.flag(X[:10], ids=np.arange(10)).shape == (10,)
+
+
+def test_a_threshold_at_the_bottom_is_warned_of(fraud):
+    """Small leaves leave most items at 0 out of bag, and fewer of them when all trees score."""
+    X, y = fraud
+    small = RandomForestClassifier(60, random_state=0)
+    wide = Capacity.fraction(0.4)
+    with pytest.warns(UserWarning, match=r"lowest out-of-bag score, which \d\d% of the items"):
+        model = out_of_bag(small, capacity=wide).fit(X, y)
+    assert model.flag(X).mean() > model.calibration_.flagged_fraction
+    model = out_of_bag(small).fit(X, y)
+    with pytest.warns(UserWarning, match="lowest out-of-bag score"):
+        model.with_capacity(wide)
+    with pytest.warns(UserWarning, match="lowest out-of-bag score"):
+        out_of_bag(small, capacity=None, segment_capacities={"here": wide}).fit(
+            X, y, segments=np.full(len(X), "here")
+        )
+    # Scores of the model in use say what they will be, and larger leaves tell items apart.
+    assert model.recalibrate(X).with_capacity(wide).threshold_ < 1e-9
+    assert out_of_bag(FOREST, capacity=wide).fit(X, y).threshold_ > 1e-9
 
 
 def test_a_model_without_a_bag_is_refused(fraud):
