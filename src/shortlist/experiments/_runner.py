@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -71,12 +74,16 @@ def _run(
     n_jobs: int | None,
 ) -> Iterable[tuple[int, Table]]:
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    return parallel(delayed(_run_one)(work, index, configs[index], store) for index in indices)
+    caller = os.getpid()
+    return parallel(
+        delayed(_run_one)(work, index, configs[index], store, caller) for index in indices
+    )
 
 
 def _run_one(
-    work: Callable[[Any], Table], index: int, config: Any, store: Path | None
+    work: Callable[[Any], Table], index: int, config: Any, store: Path | None, caller: int
 ) -> tuple[int, Table]:
+    _leave_interrupts_to(caller)
     # With more threads, sums would be taken in another order and differ in their last digits.
     with threadpool_limits(1):
         rows = work(config)
@@ -87,6 +94,15 @@ def _run_one(
         with write_whole(_path(store, work, config)) as file:
             file.write(text.encode())
     return index, json.loads(text)
+
+
+def _leave_interrupts_to(caller: int) -> None:
+    """Ignore Ctrl-C in a process of its own, where it could only show a traceback.
+
+    A terminal interrupts all processes; the caller stops the others.
+    """
+    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _load(store: Path | None, work: Callable[..., Any], config: Any) -> Table | None:
