@@ -189,6 +189,7 @@ def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:
         warn_user(
             f"The threshold is the lowest out-of-bag score, which {tied:.0%} of the items have. "
             "Scored by all trees, fewer will have it, and more items than the capacity may be "
-            "flagged. Use larger leaves (min_samples_leaf), or hold items out (cv=0.5).",
+            "flagged. Use larger leaves (min_samples_leaf), or hold items out (cv=0.5 of "
+            "CapacityClassifier, hold_out=0.25 of an aware forest).",
             UserWarning,
         )

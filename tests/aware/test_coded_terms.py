@@ -42,7 +42,7 @@ class Coded:
         self.low, self.unit = code_term(term, self.part, self.codes)
         self.sum_codes = code_sums(sums, base, self.part)
         self.rare_codes = np.empty(len(rare_term), dtype=np.uint8)
-        code_rare_term(np.array(rare_term), self.low, self.unit * self.part, self.rare_codes)
+        code_rare_term(np.array(rare_term), self.low, self.unit, self.part, self.rare_codes)
         self.rare_sum_codes = code_rare_sums(np.array(rare_sums), base, self.part)
 
     def n_sure(self, level):
@@ -124,6 +124,24 @@ def test_nearly_all_sums_above_a_level_are_counted_and_computed_ones_all():
     truth = np.count_nonzero(sums + term >= value_of(level, 1.0, coded.low, coded.part))
     assert 0.95 * truth < coded.n_sure(level) < truth
     assert coded.n_sure(level) + coded.n_doubtful(level) > 0.995 * truth
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=20), st.floats(-10, 10))
+def test_sums_are_rounded_down_where_common_and_up_where_rare(sums, base):
+    """No more than two parts apart; what lies outside of the range is clipped."""
+    sums, part = np.array(sums), 0.01
+    inside = np.abs(sums - base) < 100
+    low, high = code_sums(sums, base, part), code_rare_sums(sums, base, part)
+    parts = (sums - base) / part
+    tiny = 1e-9 * (1 + np.abs(parts))
+    assert np.all((low <= parts + tiny)[inside] & (high >= parts - tiny)[inside])
+    assert np.all((high - low.astype(int) <= 2)[inside])
+
+
+def test_a_level_has_no_value_where_a_base_is_too_coarse():
+    """Then rounding could reach half a part, and no computed sum counts."""
+    assert value_of(np.int16(5), 1.0, 2.0, 0.5) == 5.5
+    assert value_of(np.int16(5), 1e15, 2.0, 0.5) == np.inf
 
 
 def test_narrow_terms_have_finer_units():

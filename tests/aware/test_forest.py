@@ -15,8 +15,8 @@ CAPACITY = Capacity.multiple(2)
 
 def fit(data, **options):
     """Fit a small one with a seed."""
-    options = {"n_estimators": 60, "random_state": 0, **options}
-    return CapacityAwareForestClassifier(CAPACITY, **options).fit(*data)
+    options = {"capacity": CAPACITY, "n_estimators": 60, "random_state": 0, **options}
+    return CapacityAwareForestClassifier(**options).fit(*data)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,14 @@ def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
     flagged = model.with_capacity(Capacity.fraction(0.5)).flag(X)
     # Four standard errors: two samples, of 1,500 and 2,000 items, differ by 0.017 at most.
     assert abs(flagged.mean() - 0.5) < 4 * 0.017
+
+
+def test_a_threshold_among_items_tied_at_the_bottom_is_warned_of(blocks):
+    """Where leaves are made small, and all items not held out."""
+    wide = {"min_samples_leaf": 1, "fall_back": False, "capacity": Capacity.fraction(0.9)}
+    with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*hold_out=0\.25"):
+        fit(blocks, **wide)
+    fit(blocks, hold_out=0.25, **wide)
 
 
 def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):

@@ -49,6 +49,20 @@ def test_joblib_says_where_runs_take_place(backend):
     assert elsewhere == run_all(work, configs)
 
 
+def is_deaf(config):
+    """Tell whether Ctrl-C is ignored where this runs."""
+    return [{"deaf": signal.getsignal(signal.SIGINT) is signal.SIG_IGN}]
+
+
+def test_processes_leave_ctrl_c_to_their_caller():
+    """Where they ended by it, they would show a traceback each; the caller still hears it."""
+    configs = [Repetition(seed) for seed in range(4)]
+    assert run_all(is_deaf, configs, n_jobs=2) == [{"deaf": True}] * 4
+    assert run_all(is_deaf, configs, n_jobs=1) == [{"deaf": False}] * 4
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert run_all(is_deaf, configs) == [{"deaf": False}] * 4
+
+
 def test_what_is_stored_is_not_run_again(tmp_path):
     """A second call reads; a new config is run; another setting is another result."""
     marks = tmp_path / "marks"

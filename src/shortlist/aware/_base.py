@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -83,8 +84,13 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
         sample = self._sample(
             scores, lambda tied: keys(unseen[tied]), ids is not None, is_rare[unseen], unseen
         )
-        self._calibrate_on([sample])
+        self._calibrate_on([replace(sample, out_of_bag=self._is_out_of_bag)])
         progress.call_on_fit_task_end(estimator=self)
+
+    @property
+    def _is_out_of_bag(self) -> bool:
+        """Whether the scores for the threshold come from the trees that have not seen an item."""
+        return False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -63,17 +63,16 @@ def code_term(term, part, codes):
 
     The low value is -inf where a term cannot be coded.
     """
-    low, high, n_parts = np.inf, -np.inf, 1
+    low, high, unit = np.inf, -np.inf, 1
     for item in range(0, term.size, max(term.size // _SAMPLE, 1)):
         low, high = min(low, term[item]), max(high, term[item])
-    while n_parts < _LARGEST_UNIT and high - low > _SPAN * n_parts * part:
-        n_parts *= 2
-    unit = n_parts * part
-    low -= unit  # code 0 is what lies below the first unit, however far
+    while unit < _LARGEST_UNIT and high - low > _SPAN * unit * part:
+        unit *= 2
+    low -= unit * part  # code 0 is what lies below the first unit, however far
     if not abs(low) <= _COARSEST * part:
         codes[:] = 0
-        return -np.inf, np.int16(n_parts)
-    scale = 1 / unit
+        return -np.inf, np.int16(unit)
+    scale = 1 / (unit * part)
     whole = np.empty(_BLOCK, np.int32)
     for start in range(0, term.size, _BLOCK):
         row, out = term[start : start + _BLOCK], codes[start : start + _BLOCK]
@@ -83,13 +82,13 @@ def code_term(term, part, codes):
             whole[item] = np.int32(units if units < _FULL else _FULL)
         for item in range(row.size):  # on its own, so that the compiler uses vectors
             out[item] = np.uint8(whole[item])
-    return low, np.int16(n_parts)
+    return low, np.int16(unit)
 
 
 @njit(cache=True)
-def code_rare_term(term, low, unit, codes):
-    """Code what a term adds to rare items, rounded up."""
-    scale = 1 / unit
+def code_rare_term(term, low, unit, part, codes):
+    """Code what a term adds to rare items, rounded up, with the low value and unit of the term."""
+    scale = 1 / (unit * part)
     for item in range(term.size):
         units = (term[item] - low) * scale + 1.0
         units = units if units > 0.0 else 0.0

@@ -162,6 +162,10 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
                 "and must be greater than 0, and at most 1."
             )
 
+    @property
+    def _is_out_of_bag(self) -> bool:
+        return self.hold_out is None
+
     def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Floats]:
         large = self._large(len(X), rng)
         small = self._small(rng) if self.fall_back else []

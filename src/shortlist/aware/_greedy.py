@@ -174,9 +174,9 @@ def _best_term(candidates, terms, sums, limits, likely, is_first):
 
 @njit(cache=True)
 def _code(term, terms, part):
-    low, n_parts = code_term(terms.common[term], part, terms.codes[term])
-    code_rare_term(terms.rare[term], low, n_parts * part, terms.rare_codes[term])
-    terms.lows[term], terms.units[term] = low, n_parts
+    low, unit = code_term(terms.common[term], part, terms.codes[term])
+    code_rare_term(terms.rare[term], low, unit, part, terms.rare_codes[term])
+    terms.lows[term], terms.units[term] = low, unit
 
 
 @njit(cache=True)

@@ -101,6 +101,7 @@ def is_refuted(term, terms, sums, n_needed, max_flags, scratch):
     level = low_level(sums.rare_codes, rare_codes, unit, n_needed, guess, scratch)
     terms.levels[term] = level
     room, order = max_flags - n_needed, terms.orders[term]
+    # What mostly decides stands here, inlined: to look closer takes a call, as long as a count.
     if not len(sums.by_order):
         return count_sure(sums.codes, terms.codes[term], unit, level, room) > room
     if order >= 0 and count_sure(sums.by_order[order], terms.table[term], unit, level, room) > room:
