@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from _measure import table as markdown
 from shortlist import adjusted_detection_score, calibrate_threshold
-from shortlist._fitting import hold_out
+from shortlist._wrapping.fitting import hold_out
 from shortlist.aware import CapacityAwareSVC
 from shortlist.experiments._credit_protocol import capacity_of, draw_split
 from shortlist.experiments._runner import run_all

@@ -15,19 +15,9 @@ PACKAGE = ROOT / "src" / "shortlist"
 # From the ground up: a module imports only from rows above its own in this list.
 ROWS = [
     {"exceptions"},
-    {
-        "_atomic",
-        "_binomial",
-        "_hashing",
-        "_labels",
-        "_ranking",
-        "_sklearn",
-        "_smote",
-        "_steady",
-        "_validation",
-    },
-    {"_fitting", "capacity"},
-    {"_segments", "assignment", "metrics", "thresholds", "theory"},
+    {"_core"},
+    {"capacity"},
+    {"_wrapping", "assignment", "metrics", "thresholds", "theory"},
     {"_calibration", "online"},
     {"_decisions"},
     {"_bayes_rule", "_segmented"},

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ._binomial import clopper_pearson_lower
-from ._hashing import check_keyed_alike, hash_rows, keys_by_id
-from ._ranking import TieKeys, tied_positions
-from ._sklearn import n_rows, take_rows
-from ._steady import lift
-from ._validation import check_ids, check_scores, warn_user
+from ._core.binomial import clopper_pearson_lower
+from ._core.hashing import check_keyed_alike, hash_rows, keys_by_id
+from ._core.ranking import TieKeys, tied_positions
+from ._core.scoring import n_rows, take_rows
+from ._core.steady import lift
+from ._core.validation import check_ids, check_scores, warn_user
 from .capacity import Capacity
 from .thresholds import CalibratedThreshold
 from .thresholds._calibrate import calibrate_scores

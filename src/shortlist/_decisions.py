@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._calibration import CalibratedMixin, CalibrationSample, Floats, Mask
-from ._fitting import restored_on_error
-from ._labels import find_rare, two_labels
-from ._ranking import TieKeys, flag_exactly
-from ._sklearn import Scores
-from ._steady import as_calibrated, lift
-from ._validation import check_scores
+from ._core.labels import find_rare, two_labels
+from ._core.ranking import TieKeys, flag_exactly
+from ._core.scoring import Scores
+from ._core.steady import as_calibrated, lift
+from ._core.validation import check_scores
+from ._wrapping.fitting import restored_on_error
 from .capacity import Capacity, check_capacity
 from .online import BudgetController, Controller, QuantileTracker
 from .thresholds import CalibratedThreshold

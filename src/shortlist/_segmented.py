@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._calibration import CalibrationSample
+from ._core.ranking import flag_exactly, keys_within
+from ._core.scoring import n_rows
+from ._core.steady import lift
+from ._core.validation import check_scores, warn_user
 from ._decisions import CapacityDecisionMixin, Decisions, Mask
-from ._ranking import flag_exactly, keys_within
-from ._segments import SegmentCapacities, check_segment_capacities, segment_codes
-from ._sklearn import n_rows
-from ._steady import lift
-from ._validation import check_scores, warn_user
+from ._wrapping.segments import SegmentCapacities, check_segment_capacities, segment_codes
 from .capacity import Capacity, check_capacity
 from .exceptions import CapacityError, InsufficientCalibrationWarning
 from .thresholds import CalibratedThreshold

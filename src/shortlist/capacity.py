@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._validation import check_number
+from ._core.validation import check_number
 from .exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Capacity", "check_capacity", "check_prevalence", "exact"]
@@ -197,6 +197,50 @@ class Capacity:
         if self.kind == "count" and self.per is None:
             return min(int(self.value), n)
         return math.floor(self.as_ratio(prevalence) * n)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the capacity as a plain dict, in the form that every file and state uses.
+
+        Returns
+        -------
+        dict
+            With "kind", "value" and "per". A value that no decimal number equals, such as
+            ``Fraction(1, 3)``, is a text.
+
+        Examples
+        --------
+        >>> Capacity.count(50, per=1_000).to_json()
+        {'kind': 'count', 'value': 50, 'per': 1000}
+        """
+        value = str(self.value) if isinstance(self.value, Fraction) else self.value
+        return {"kind": self.kind, "value": value, "per": self.per}
+
+    @classmethod
+    def from_json(cls, form: Any) -> Capacity:
+        """Read a capacity that :meth:`to_json` has written; anything else is a CapacityError.
+
+        Parameters
+        ----------
+        form : dict
+            With "kind", "value" and "per".
+
+        Examples
+        --------
+        >>> Capacity.from_json({"kind": "fraction", "value": "1/3", "per": None})
+        Capacity.fraction(1/3)
+        """
+        if not isinstance(form, dict) or form.keys() != {"kind", "value", "per"}:
+            raise CapacityError(
+                "A capacity in JSON has the form {'kind': 'count', 'value': 50, 'per': 1000}; got "
+                f"{form!r}."
+            )
+        value = form["value"]
+        try:
+            return cls(
+                form["kind"], Fraction(value) if isinstance(value, str) else value, form["per"]
+            )
+        except (ValueError, ZeroDivisionError) as error:
+            raise CapacityError(f"{form!r} is no capacity: {error}") from error
 
     def __repr__(self) -> str:
         per = "" if self.per is None else f", per={self.per}"

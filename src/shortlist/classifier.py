@@ -15,8 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._bayes_rule import BayesRuleMixin
 from ._calibration import CalibrationSample
+from ._core.labels import count_labels, find_rare
+from ._core.ranking import TieKeys, keys_within
+from ._core.scoring import (
+    RESPONSE_METHODS,
+    Scores,
+    mean_scores,
+    n_rows,
+    probabilities,
+    response_method_of,
+    score_classes,
+    take_rows,
+)
+from ._core.validation import check_confidence, check_ids, check_option, check_seed
 from ._decisions import Decisions, Floats, Mask
-from ._fitting import (
+from ._segmented import SegmentedDecisionMixin
+from ._wrapping.fitting import (
     Fitted,
     Unseen,
     WrapperMixin,
@@ -35,20 +49,6 @@ from ._fitting import (
     route,
     unseen_once,
 )
-from ._labels import count_labels, find_rare
-from ._ranking import TieKeys, keys_within
-from ._segmented import SegmentedDecisionMixin
-from ._sklearn import (
-    RESPONSE_METHODS,
-    Scores,
-    mean_scores,
-    n_rows,
-    probabilities,
-    response_method_of,
-    score_classes,
-    take_rows,
-)
-from ._validation import check_confidence, check_ids, check_option, check_seed
 from .capacity import Capacity
 from .thresholds import TIES
 from .thresholds._calibrate import check_guarantee

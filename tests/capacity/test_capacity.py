@@ -1,6 +1,7 @@
 """A capacity is a number with a unit, and its arithmetic is exact."""
 
 import copy
+import json
 import pickle
 from decimal import Decimal
 from fractions import Fraction
@@ -116,3 +117,36 @@ def test_flags_never_exceed_the_capacity(b, prevalence, n):
     capacity = Capacity.multiple(b)
     limit = Fraction(str(b)) * Fraction(str(prevalence)) * n
     assert 0 <= capacity.max_flags(n, prevalence) <= limit < capacity.max_flags(n, prevalence) + 1
+
+
+@pytest.mark.parametrize(
+    "capacity",
+    [
+        Capacity.count(50),
+        Capacity.count(50, per=1_000),
+        Capacity.fraction(0.29),
+        Capacity.multiple(Fraction(1, 3)),
+    ],
+)
+def test_a_capacity_survives_json(capacity):
+    """What is written to a file is read as the same capacity."""
+    assert Capacity.from_json(json.loads(json.dumps(capacity.to_json()))) == capacity
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        None,
+        ["count", 50, None],
+        {"kind": "count", "value": 50},
+        {"kind": "count", "value": -1, "per": None},
+        {"kind": "share", "value": 1, "per": None},
+        {"kind": "fraction", "value": "1/0", "per": None},
+        {"kind": "fraction", "value": "a third", "per": None},
+        {"kind": "fraction", "value": None, "per": None},
+    ],
+)
+def test_what_is_no_capacity_is_refused(form):
+    """A damaged file gives an error that shows what was read."""
+    with pytest.raises(CapacityError):
+        Capacity.from_json(form)

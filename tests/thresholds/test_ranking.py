@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shortlist import _ranking
-from shortlist._ranking import Cut, cut_after, flag_above, nth_largest
+from shortlist._core import ranking as _ranking
+from shortlist._core.ranking import Cut, cut_after, flag_above, nth_largest
 
 
 @pytest.fixture

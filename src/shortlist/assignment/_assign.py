@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._hashing import keys_by_id
-from .._validation import check_ids, check_seed
+from .._core.hashing import keys_by_id
+from .._core.validation import check_ids, check_seed
 from ._fixed_point import to_fixed_point
 from ._highs import solve_with_highs
 from ._problem import Problem, Segmentation, check_problem

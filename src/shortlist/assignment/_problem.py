@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import name_rows
+from .._core.validation import name_rows
 from ..exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Problem", "Segmentation", "check_limit", "check_problem"]

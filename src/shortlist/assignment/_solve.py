@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ranking import TieKeys
+from .._core.ranking import TieKeys
 from ._flow import best_flow
 from ._prices import lowest_prices
 

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from .._core.labels import find_rare
+from .._core.scoring import Scores, n_rows
+from .._core.validation import check_confidence, check_ids, check_option, check_seed
 from .._decisions import CapacityDecisionMixin
-from .._fitting import forget
-from .._labels import find_rare
-from .._sklearn import Scores, n_rows
-from .._validation import check_confidence, check_ids, check_option, check_seed
+from .._wrapping.fitting import forget
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
 from ._progress import ProgressMixin, with_callbacks

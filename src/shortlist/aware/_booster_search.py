@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._ranking import nth_largest
+from .._core.ranking import nth_largest
 from ._boosters import Floats, Mask, Trainer, faded, fading_scores, round_numbers
 from ._evidence import Places, detected, preferred
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
 from ..capacity import Capacity
 from ._base import Floats, Mask, Places
 from ._booster_search import LOSSES, BoosterSearch, trained_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-from .._validation import check_number
+from .._core.validation import check_number
 
 __all__ = ["check_count", "check_positive", "check_share"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ranking import cut_after
+from .._core.ranking import cut_after
 
 __all__ = ["WIDER", "detected", "detected_within", "preferred", "stratified_folds", "wider_limits"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
 
 __all__ = ["Expansion", "Kernel", "find_gamma", "mean_of"]
 

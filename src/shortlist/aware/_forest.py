@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from .._sklearn import out_of_bag_scores
-from .._validation import check_number
+from .._core.scoring import out_of_bag_scores
+from .._core.validation import check_number
 from ..capacity import Capacity
 from ._base import Floats, Mask, Places
 from ._checks import check_count

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from .._fitting import hold_out
-from .._validation import check_option
+from .._core.validation import check_option
+from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._checks import check_positive, check_share

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._fitting import hold_out
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
+from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._checks import check_count, check_positive, check_share

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._fitting import hold_out
+from .._wrapping.fitting import hold_out
 from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._checks import check_share
 

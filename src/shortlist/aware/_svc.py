@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
-from .._fitting import hold_out
-from .._validation import check_option
+from .._core.validation import check_option
+from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, Floats, Mask, Places
 from ._checks import check_count

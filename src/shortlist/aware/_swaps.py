@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._fitting import hold_out
+from .._wrapping.fitting import hold_out
 from ._base import Mask, Places
 from ._evidence import stratified_folds
 

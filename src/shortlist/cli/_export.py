@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._atomic import check_writable
+from .._core.atomic import check_writable
 from ._answer import answering, print_json
 from ._options import AsJson, Model
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from .._atomic import check_writable
+from .._core.atomic import check_writable
 from ..thresholds import GUARANTEES
 from ._answer import answering, interval, percent, print_json, progress_bar
 from ._options import AsJson, Data, capacity_from

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._atomic import check_writable, write_whole
+from .._core.atomic import check_writable, write_whole
 from ._answer import answering, percent, print_json
 from ._options import AsJson, Data, Model
 

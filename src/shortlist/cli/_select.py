@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .._atomic import check_writable, write_whole
+from .._core.atomic import check_writable, write_whole
 from ._answer import answering, percent, print_json
 from ._options import AsJson, Data, Model, Out
 

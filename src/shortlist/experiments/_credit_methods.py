@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._sklearn import out_of_bag_scores, rare_scores, with_out_of_bag
+from .._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
 from ..aware import CapacityAwareSVC
 from ..capacity import Capacity
 from ..learners import make_learner

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from .._sklearn import rare_scores
+from .._core.scoring import rare_scores
 from ..capacity import Capacity, exact
 from ..thresholds import calibrate_threshold, select
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .._atomic import write_whole
+from .._core.atomic import write_whole
 from ._table import Table
 
 __all__ = ["markdown_table", "versions", "write_page"]

@@ -15,7 +15,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from .._atomic import write_whole
+from .._core.atomic import write_whole
 from ._table import Table
 
 __all__ = ["OnProgress", "run_all"]

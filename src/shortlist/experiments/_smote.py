@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._smote import oversample as _oversample
+from .._core.smote import oversample as _oversample
 
 __all__ = ["PAPER_FACTOR", "appendix_factor", "oversample", "share_after"]
 

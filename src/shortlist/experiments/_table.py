@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._atomic import write_whole
+from .._core.atomic import write_whole
 
 __all__ = ["Table", "mean_and_error", "read_table", "summarise", "write_table"]
 

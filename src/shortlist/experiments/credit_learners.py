@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._sklearn import out_of_bag_scores, rare_scores, with_out_of_bag
+from .._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
 from ..datasets import load_credit_default
 from ..learners import make_learner
 from ._credit_protocol import (

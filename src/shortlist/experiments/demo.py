@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from .._atomic import write_whole
-from .._sklearn import rare_scores
+from .._core.atomic import write_whole
+from .._core.scoring import rare_scores
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..datasets import make_fraud

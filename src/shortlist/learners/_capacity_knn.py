@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core.labels import find_rare
+from .._core.ranking import TieKeys
+from .._core.scoring import Scores
+from .._core.validation import check_confidence, check_ids, check_option, check_seed
 from .._decisions import CapacityDecisionMixin, Decisions, Mask
-from .._fitting import hold_out
-from .._labels import find_rare
-from .._ranking import TieKeys
-from .._sklearn import Scores
-from .._validation import check_confidence, check_ids, check_option, check_seed
+from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee

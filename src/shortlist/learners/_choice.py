@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ranking import cut_after, flag_above
+from .._core.ranking import cut_after, flag_above
 from ..capacity import Capacity
 from ..metrics._scorer import detection_at_capacity
 from ._neighbors import check_n_neighbors

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
 from ._log_density import DENSITY_KERNELS, LogDensity
 
 __all__ = ["KernelDensityClassifier"]

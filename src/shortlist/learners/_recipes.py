@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from .._validation import check_option
+from .._core.validation import check_option
 from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
 from ._lightgbm import load_lightgbm

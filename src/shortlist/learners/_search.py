@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from .._sklearn import n_threads
+from .._core.scoring import n_threads
 
 __all__ = ["ALGORITHMS", "NeighborSearch"]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_option
+from .._core.validation import check_option
 from ..capacity import Capacity, check_capacity
 from ._choice import TIE_BREAKS, best_column
 

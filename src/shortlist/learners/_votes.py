@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import check_option
+from .._core.validation import check_option
 from ._neighbors import ScaledNeighbors
 from ._search import ALGORITHMS
 from ._weights import KERNELS

@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._validation import check_confidence
+from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.validation import check_confidence
 from ..capacity import Capacity, check_capacity, check_prevalence
 from ._counts import Counts, count_flags
 

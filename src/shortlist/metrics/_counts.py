@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import rarest_label
-from .._validation import check_same_length, check_sample_weight
+from .._core.labels import rarest_label
+from .._core.validation import check_same_length, check_sample_weight
 
 __all__ = ["Counts", "count_flags"]
 

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._binomial import clopper_pearson_lower, clopper_pearson_upper
-from .._labels import find_rare
-from .._ranking import rank
-from .._validation import check_confidence, check_number, check_same_length, check_scores
+from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
+from .._core.labels import find_rare
+from .._core.ranking import rank
+from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
 
 __all__ = ["CapacityCurve", "capacity_curve"]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import find_rare, rare_share
-from .._ranking import rank
-from .._sklearn import MetadataRequester, rare_label_of, rare_scores
-from .._validation import check_same_length, check_sample_weight, check_scores
+from .._core.labels import find_rare, rare_share
+from .._core.ranking import rank
+from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
+from .._core.validation import check_same_length, check_sample_weight, check_scores
 from ..capacity import Capacity, check_capacity
 from ._adjusted import capacity_room, has_rare_items
 from ._counts import Counts

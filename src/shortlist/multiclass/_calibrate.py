@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ranking import cut_after
-from .._validation import warn_user
+from .._core.ranking import cut_after
+from .._core.validation import warn_user
 from ..assignment._fixed_point import to_fixed_point
 from ..assignment._solve import solve
 from ..exceptions import InsufficientCalibrationWarning

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._segments import SegmentCapacities, check_segment_capacities
+from .._wrapping.segments import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import indexable
 
-from .._fitting import (
+from .._core.scoring import n_rows, probabilities
+from .._core.validation import check_confidence, check_ids, check_number, check_option, check_seed
+from .._wrapping.fitting import (
     WrapperMixin,
     check_classes,
     check_cv_option,
@@ -26,9 +28,7 @@ from .._fitting import (
     route,
     unseen_once,
 )
-from .._segments import segment_codes
-from .._sklearn import n_rows, probabilities
-from .._validation import check_confidence, check_ids, check_number, check_option, check_seed
+from .._wrapping.segments import segment_codes
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ..thresholds import TIES

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from .._binomial import clopper_pearson_lower
-from .._hashing import check_keyed_alike, hash_ids, hash_rows
-from .._segments import segment_codes
-from .._sklearn import n_rows, probabilities
-from .._steady import as_calibrated
-from .._validation import check_ids
+from .._core.binomial import clopper_pearson_lower
+from .._core.hashing import check_keyed_alike, hash_ids, hash_rows
+from .._core.scoring import n_rows, probabilities
+from .._core.steady import as_calibrated
+from .._core.validation import check_ids
+from .._wrapping.segments import segment_codes
 from ..assignment import assign
 from ..capacity import Capacity
 from ..exceptions import CapacityError

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._hashing import hash_ids
+from .._core.hashing import hash_ids
 from ..assignment._fixed_point import FixedPoint
 
 __all__ = ["NEVER", "JointRule", "Margins", "to_units"]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._steady import lift
-from .._validation import name_rows
+from .._core.steady import lift
+from .._core.validation import name_rows
 
 __all__ = ["Valuation", "Values"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
 from ..capacity import Capacity, check_capacity
 from ._state import VERSION, check_state, pack, pack_capacity, read_numbers, unpack_capacity
 

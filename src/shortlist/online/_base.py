@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_ids
+from .._core.validation import check_ids
 from ..capacity import Capacity, check_capacity
 from ._decision import ABOVE, DUPLICATE, REASONS, Decision, DecisionBatch
 from ._input import check_calibration, check_id, check_score, check_score_array

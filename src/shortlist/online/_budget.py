@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number, check_option
+from .._core.validation import check_number, check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._base import Controller

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from .._ranking import cut_after
+from .._core.ranking import cut_after
 from ..capacity import Capacity
 from ._base import Controller
 from ._decision import ABOVE, BELOW

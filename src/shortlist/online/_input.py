@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number, check_scores
+from .._core.validation import check_number, check_scores
 from ..capacity import Capacity, check_prevalence
 from ..exceptions import CapacityError
 from ._tail import FARTHEST_SCORE

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import find_rare
-from .._ranking import flag_exactly
-from .._validation import check_same_length, check_scores
+from .._core.labels import find_rare
+from .._core.ranking import flag_exactly
+from .._core.validation import check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
 from ._base import Controller
 from ._input import check_period

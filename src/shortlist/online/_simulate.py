@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_option
+from .._core.validation import check_option
 
 __all__ = ["SCENARIOS", "Stream", "simulate_stream"]
 

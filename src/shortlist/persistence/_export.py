@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .. import __version__
-from .._atomic import write_whole
-from .._validation import check_option
+from .._core.atomic import write_whole
+from .._core.validation import check_option
 from ..exceptions import ModelFileError
 from ..tables import TableModel
 from ._manifest import make_manifest

@@ -13,7 +13,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from .._atomic import write_whole
+from .._core.atomic import write_whole
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
 from ..tables import TableModel
@@ -28,9 +28,9 @@ TRUSTED = (
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "numpy.dtype",
-    "shortlist._binomial.Interval",
+    "shortlist._core.binomial.Interval",
     "shortlist._calibration.CalibrationSample",
-    "shortlist._segments.SegmentCapacities",
+    "shortlist._wrapping.segments.SegmentCapacities",
     "shortlist.aware._boosting.CapacityAwareBoostingClassifier",
     "shortlist.aware._forest.CapacityAwareForestClassifier",
     "shortlist.aware._linear.CapacityAwareLinearClassifier",

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._labels import find_rare
-from .._sklearn import rare_label_of, rare_scores, take_rows
-from .._validation import check_option
+from .._core.labels import find_rare
+from .._core.scoring import rare_label_of, rare_scores, take_rows
+from .._core.validation import check_option
 from ..capacity import Capacity, check_capacity
 from ..metrics import CapacityCurve, capacity_curve
 

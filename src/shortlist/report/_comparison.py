@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._labels import rare_share
-from .._sklearn import rare_scores
+from .._core.labels import rare_share
+from .._core.scoring import rare_scores
 from ..tables import RuleResult, TableModel
 from ..tables._measure import measure_random, measure_rule
 from ..tables._select import rank_rows

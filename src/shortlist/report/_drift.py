@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
-from .._steady import lift
+from .._core.steady import lift
 from ..tables import ColumnProfile, Feature, TableModel, TableSchema
 from ..tables._measure import proportion
 from ..tables._profile import column_profiles

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .._steady import lift
+from .._core.steady import lift
 from ..online import REASONS, DecisionBatch
 from ..online._decision import DUPLICATE
 from ..tables import TableModel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_option
+from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ..online import (

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .._atomic import check_writable, write_whole
+from .._core.atomic import check_writable, write_whole
 from ..exceptions import StateFileError
 
 __all__ = ["StateFile", "locked"]

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .. import aware
-from .._validation import check_option
+from .._core.validation import check_option
 from ..capacity import Capacity
 from ..learners import LEARNERS as FAMILIES
 from ..learners import make_learner

@@ -12,7 +12,7 @@ import scipy
 import sklearn
 
 from .. import __version__
-from .._binomial import Interval
+from .._core.binomial import Interval
 from ._measure import RuleResult
 from ._profile import ColumnProfile
 

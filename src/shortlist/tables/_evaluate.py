@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._binomial import Interval
-from .._labels import rare_share
+from .._core.binomial import Interval
+from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from .._labels import rare_share
+from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError

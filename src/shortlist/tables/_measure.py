@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._labels import rare_share
+from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..metrics import adjusted_detection_interval, adjusted_detection_score
 from ._candidates import AWARE

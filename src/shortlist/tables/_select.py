@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._hashing import hash_ids, hash_rows
-from .._ranking import rank
-from .._steady import lift
-from .._validation import check_seed
+from .._core.hashing import hash_ids, hash_rows
+from .._core.ranking import rank
+from .._core.steady import lift
+from .._core.validation import check_seed
 from ..capacity import Capacity
 from ._columns import MISSING_CATEGORY
 from ._model import TableModel

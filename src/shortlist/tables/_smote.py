@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._smote import oversample
+from .._core.smote import oversample
 
 __all__ = ["FACTOR", "knows_capacity", "smote_twin"]
 

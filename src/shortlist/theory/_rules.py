@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from .._validation import check_number
+from .._core.validation import check_number
 from ..capacity import Capacity, check_capacity
 from ._regions import Interval1D, LikelihoodRatio, probability
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from .._binomial import Interval, clopper_pearson_lower
-from .._hashing import keys_by_id
-from .._labels import find_rare, rare_share
-from .._ranking import Cut, TieKeys, count_above, cut_after, flag_above, rank
-from .._validation import (
+from .._core.binomial import Interval, clopper_pearson_lower
+from .._core.hashing import keys_by_id
+from .._core.labels import find_rare, rare_share
+from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above, rank
+from .._core.validation import (
     check_confidence,
     check_ids,
     check_option,

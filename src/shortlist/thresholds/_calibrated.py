@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._binomial import Interval
-from .._hashing import keys_by_id
-from .._ranking import Cut, TieKeys, flag_above
-from .._validation import check_ids, check_scores
+from .._core.binomial import Interval
+from .._core.hashing import keys_by_id
+from .._core.ranking import Cut, TieKeys, flag_above
+from .._core.validation import check_ids, check_scores
 
 __all__ = ["CalibratedThreshold"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._hashing import keys_by_id
-from .._ranking import flag_exactly
-from .._validation import check_ids, check_scores, check_seed
+from .._core.hashing import keys_by_id
+from .._core.ranking import flag_exactly
+from .._core.validation import check_ids, check_scores, check_seed
 from ..capacity import Capacity, check_capacity
 
 __all__ = ["select"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from .._binomial import clopper_pearson_upper
+from .._core.binomial import clopper_pearson_upper
 
 __all__ = ["confident_k_by_walking", "rare_items_needed"]
 

@@ -162,7 +162,7 @@ def check_seed(random_state: Any) -> int:
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that called this package, however deep we are in it."""
-    package = f"{Path(__file__).parent}{os.sep}"
+    package = f"{Path(__file__).parents[1]}{os.sep}"
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._hashing import is_missing
-from ._validation import name_rows
-from .capacity import Capacity, check_capacity
-from .exceptions import CapacityError, CapacityTypeError
+from .._core.hashing import is_missing
+from .._core.validation import name_rows
+from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["SegmentCapacities", "check_segment_capacities", "segment_codes"]
 

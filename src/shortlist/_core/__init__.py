@@ -1,0 +1,1 @@
+"""The ground floor: what every package stands on, and nobody outside needs."""

@@ -1,0 +1,1 @@
+"""What all classifiers share before they decide: splits, folds, routing and segments."""
