@@ -1,0 +1,13 @@
+"""Names for the kinds of arrays that functions take and return."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "Mask", "Rows"]
+
+Floats = NDArray[np.floating]
+Mask = NDArray[np.bool_]
+#: Positions of items, as whole numbers.
+Rows = NDArray[np.intp]
