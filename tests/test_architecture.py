@@ -25,7 +25,7 @@ ROWS = [
     {"learners"},
     {"aware"},
     {"datasets", "plots", "tables"},
-    {"experiments", "persistence", "report", "streaming"},
+    {"persistence", "report", "reproduce", "streaming"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

@@ -21,7 +21,7 @@ NOT_LISTED = {
     "shortlist.capacity",
     "shortlist.classifier",
     "shortlist.cli",
-    "shortlist.experiments",
+    "shortlist.reproduce",
 }
 
 

@@ -14,9 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import tables
-from shortlist.cli import app
+from shortlist.cli import _demo, app
 from shortlist.cli._answer import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
-from shortlist.experiments import demo
 from shortlist.tables import _flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
@@ -188,8 +187,8 @@ def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    small = demo.DemoConfig(n_samples=6_000, n_trees=5)
-    monkeypatch.setattr(demo.run, "__defaults__", (small,))
+    small = _demo.DemoConfig(n_samples=6_000, n_trees=5)
+    monkeypatch.setattr(_demo.run_demo, "__defaults__", (small,))
     arguments = {
         "fit": (cases, "--target", "fraud", *CAPACITY),
         "select": (model_file, new_cases, "--count", "9"),

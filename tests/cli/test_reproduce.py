@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.experiments import FIGURES, normal_cauchy
+from shortlist.reproduce import FIGURES, normal_cauchy
 
 WIDE = {"COLUMNS": "300"}
 ELLIPSES = ["reproduce", "ellipses", "--quick", "--reps", "1"]
@@ -44,7 +44,7 @@ def test_whatever_ends_a_run_the_next_one_makes_the_same_table(tmp_path):
     out = tmp_path / "stopped"
     code, errors = start_and_stop(signal.SIGINT, out, jobs=2)
     assert code == 130
-    assert "the same command goes on from there" in " ".join(errors.split())
+    assert "the same command resumes from there" in " ".join(errors.split())
     assert "Traceback" not in errors
     code, _ = start_and_stop(signal.SIGKILL, out, jobs=1)
     assert code == -signal.SIGKILL
@@ -92,6 +92,28 @@ def test_a_wrong_option_is_refused_at_once(arguments, complaint, tmp_path):
     assert run.exit_code == 2
     assert complaint in run.output
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    """The error names the folder, comes before any work, and shows no traceback."""
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    for out in (file, file / "below"):
+        run = invoke("reproduce", "smote-scheme", "--quick", "--out", out)
+        assert run.exit_code == 3
+        (line,) = run.stderr.splitlines()
+        assert line.startswith(f"Error: The folder {out} cannot be created: ")
+        assert run.stdout == ""
+        assert isinstance(run.exception, SystemExit)
+
+
+def test_a_folder_without_permission_is_one_line(tmp_path, monkeypatch):
+    """As above, for a folder that exists."""
+    monkeypatch.setattr("os.access", lambda path, mode, **_: mode != os.W_OK)
+    run = invoke("reproduce", "smote-scheme", "--quick", "--out", tmp_path)
+    assert run.exit_code == 3
+    (line,) = run.stderr.splitlines()
+    assert line == f"Error: The folder {tmp_path} cannot be written to. Choose another place."
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -1,6 +1,7 @@
 """The loader of the credit data."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from shortlist.datasets import CREDIT_FEATURES, _credit, load_credit_default
 
 @pytest.fixture
 def credit():
-    """Return the data, or skip where they are not at hand."""
-    if _credit._find(None) is None:
-        pytest.skip("the credit data are not here; set SHORTLIST_DATA to their folder")
+    """Return the data, or skip the test where they are missing."""
+    if "SHORTLIST_DATA" not in os.environ:
+        pytest.skip("the credit data are missing; set SHORTLIST_DATA to their folder")
     return load_credit_default()
 
 
@@ -88,12 +89,19 @@ def test_rows_must_be_there(rows):
 
 
 def test_without_a_network_the_message_says_what_to_do(monkeypatch):
-    """Offline, and nothing at hand."""
+    """Offline and without a file, it says how to get the data and where to put them."""
 
     def offline(**_):
         raise OSError("no route")
 
-    monkeypatch.setattr(_credit, "_find", lambda path: None)
+    monkeypatch.delenv("SHORTLIST_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
-    with pytest.raises(OSError, match="name the file: path="):
+    with pytest.raises(OSError, match="name the file: path=.*SHORTLIST_DATA") as caught:
         load_credit_default()
+    assert "data set 42477 from openml.org" in str(caught.value)
+
+
+def test_only_named_places_are_read(monkeypatch):
+    """Without an argument and the variable, no folder near the package is searched."""
+    monkeypatch.delenv("SHORTLIST_DATA", raising=False)
+    assert _credit._find(None) is None

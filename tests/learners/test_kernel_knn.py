@@ -1,6 +1,5 @@
 """Weighted nearest neighbours."""
 
-import os
 import pickle
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist.learners import KERNELS, KernelKNeighborsClassifier
 from shortlist.learners._search import NeighborSearch
 
-DATA = Path(os.environ.get("SHORTLIST_DATA", Path(__file__).parents[3] / "shared" / "data"))
-REFERENCE = DATA.parent / "reference"
+REFERENCE = Path(__file__).with_name("kknn")
 
 
 def kknn(X, y, Q, k, kernel):
@@ -40,16 +38,15 @@ def kknn(X, y, Q, k, kernel):
     return (weights * y[order[:, :k]]).sum(axis=1) / weights.sum(axis=1)
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference cases of R's kknn are not here")
 def test_scores_equal_those_of_kknn():
     """All 300 reference cases agree to 1e-12, copies of training rows among them."""
     train = np.genfromtxt(
-        REFERENCE / "kknn_train.csv", delimiter=",", skip_header=1, dtype=None, encoding=None
+        REFERENCE / "train.csv", delimiter=",", skip_header=1, dtype=None, encoding=None
     )
     X = np.array([list(row)[:5] for row in train], dtype=float)
     y = np.array([row[5].strip('"') for row in train])
-    Q = np.loadtxt(REFERENCE / "kknn_query.csv", delimiter=",", skiprows=1)
-    expected = np.loadtxt(REFERENCE / "kknn_expected.csv", delimiter=",", skiprows=1)
+    Q = np.loadtxt(REFERENCE / "query.csv", delimiter=",", skiprows=1)
+    expected = np.loadtxt(REFERENCE / "expected.csv", delimiter=",", skiprows=1)
     for algorithm in ("brute", "tree"):
         for k in (1, 2, 5, 15, 50):
             model = KernelKNeighborsClassifier(k, algorithm=algorithm).fit(X, y)

@@ -1,4 +1,4 @@
-"""`shortlist reproduce`: figures of the paper, as tables, pictures and one page."""
+"""`shortlist reproduce`: the figures of the paper as tables, pictures and one page."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ..experiments import FIGURES, with_settings, write_page, write_table
-from ._answer import print_json
+from .._core.atomic import check_writable
+from ..reproduce import FIGURES, with_settings, write_page, write_table
+from ._answer import INTERRUPTED, answering, print_json
 from ._options import AsJson
 
 _ROWS = (25_000, 30_000)
 
 
+@answering
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURES)}. All when absent.")
+        list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURES)}. Default: all.")
     ] = None,
     reps: Annotated[
         int | None, typer.Option(min=1, help="Repetitions, instead of those of each study.")
@@ -38,10 +40,10 @@ def reproduce(
         int | None, typer.Option(help="Clients of the credit data: the paper's 25000, or 30000.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Coarser studies, for a look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Coarser studies.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce figures of the paper; what a stopped run has finished is not done again."""
+    """Reproduce figures of the paper; a stopped run resumes where it ended."""
     names = figures or list(FIGURES)
     unknown = sorted(set(names) - set(FIGURES))
     if unknown:
@@ -53,16 +55,16 @@ def reproduce(
         raise typer.BadParameter(f"choose 25000 or 30000; got {rows}", param_hint="--rows")
     settings = {"repetitions": reps, "rows": rows}
     settings = {name: value for name, value in settings.items() if value is not None}
-    out.mkdir(parents=True, exist_ok=True)
+    _make_folder(out)
     try:
         parts = {name: _reproduce_one(name, out, jobs, quick, settings) for name in names}
     except KeyboardInterrupt:
         Console(stderr=True).print(
-            f"Stopped. What is finished is kept in {out / 'finished'}; the same command goes on "
+            f"Stopped. Finished results are kept in {out / 'finished'}; the same command resumes "
             "from there.",
             soft_wrap=True,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     page = write_page(out / "index.md", parts, command=_command(), title="The paper, reproduced")
     if as_json:
         print_json({"page": str(page.resolve()), "figures": _files(out, names)})
@@ -72,10 +74,21 @@ def reproduce(
     Console().print(f"All in one page: {page.resolve()}", soft_wrap=True, highlight=False)
 
 
+def _make_folder(out: Path) -> None:
+    """Make the folder for the results, or raise an error before anything is run."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"The folder {out} cannot be created: {error.strerror}. Choose another --out."
+        ) from error
+    check_writable(out / "index.md")
+
+
 def _reproduce_one(
     name: str, out: Path, jobs: int, quick: bool, settings: dict[str, Any]
 ) -> tuple[str, Any]:
-    """Run a study, save its table and picture, and return what the page says of it."""
+    """Run a study, save its table and picture, and return its title and short table."""
     figure = FIGURES[name]
     config = with_settings(figure.QUICK if quick else figure.Config(), **settings)
     with _progress_bar() as progress:
@@ -92,7 +105,7 @@ def _reproduce_one(
 
 
 def _files(out: Path, names: list[str]) -> dict[str, dict[str, str]]:
-    """Say where the table and the picture of each figure are."""
+    """Return the paths of the table and the picture of each figure."""
     return {
         name: {
             "table": str((out / f"{name}.csv").resolve()),

@@ -1,4 +1,4 @@
-"""Loaders and simulators; each returns `X, y` and says where the data come from."""
+"""Loaders and simulators of data; each returns `X, y` and documents the source of the data."""
 
 from ._credit import CREDIT_FEATURES, load_credit_default
 from ._fraud import FRAUD_FEATURES, make_fraud

@@ -29,7 +29,7 @@ VARIABLE = "SHORTLIST_DATA"
 OPENML_ID = 42477
 
 _SHAPE = (30_000, 24)
-# Of the table itself as 64-bit integers, row by row, so that it does not depend on the source.
+# Of the table as 64-bit integers, row by row: it is the same for every source.
 _CHECKSUM = "9dc981540a6e93a868c943fd1b08dea87a123132108396c6bc5c7b0590f125a4"
 
 
@@ -38,9 +38,9 @@ def load_credit_default(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Load 30,000 credit card clients of a Taiwanese bank; 22 % did not pay the next month.
 
-    The table is looked for in `path`; else in the folder named by the environment variable
-    `SHORTLIST_DATA`; else in ``../shared/data`` beside the project; else it is fetched from OpenML
-    and kept in scikit-learn's cache. Its shape and checksum are verified wherever it comes from.
+    The table is read from `path`. Without `path` it is read from the file or folder that the
+    environment variable `SHORTLIST_DATA` names. Without either it is downloaded from OpenML and
+    kept in scikit-learn's cache. Shape and checksum are verified for every source.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def load_credit_default(
         A CSV file with a header, plain or compressed by gzip, or the folder that holds
         ``taiwan_credit_default.csv.gz``.
     rows : int, default=30_000
-        Keep the last `rows` clients. The paper's 25,000 are the last 25,000.
+        Keep the last `rows` clients. The paper uses the last 25,000.
 
     Returns
     -------
@@ -79,21 +79,21 @@ def load_credit_default(
 
 
 def _find(path: Any) -> Path | None:
-    """Return the file to read, or None if nothing was named and nothing lies at hand."""
+    """Return the file to read, or None if neither the path nor the variable names one."""
     if path is not None:
         return _existing(Path(path), f"path={str(path)!r}")
     if folder := os.environ.get(VARIABLE):
         return _existing(Path(folder), f"The environment variable {VARIABLE}={folder!r}")
-    beside = Path(__file__).parents[4] / "shared" / "data" / FILE_NAME
-    return beside if beside.exists() else None
+    return None
 
 
 def _existing(place: Path, named_by: str) -> Path:
     file = place / FILE_NAME if place.is_dir() else place
     if not file.is_file():
         raise FileNotFoundError(
-            f"{named_by} leads to {file}, which does not exist. Name the file or the folder that "
-            f"holds {FILE_NAME}, or neither, to fetch the table from OpenML."
+            f"{named_by} leads to {file}, which does not exist. Name the file, or the folder that "
+            f"holds {FILE_NAME}. Without path and {VARIABLE} the table is downloaded from OpenML "
+            f"(data set {OPENML_ID})."
         )
     return file
 
@@ -118,8 +118,10 @@ def _fetch() -> NDArray[np.int64]:
         data = fetch_openml(data_id=OPENML_ID, as_frame=False, parser="liac-arff")
     except OSError as error:
         raise OSError(
-            f"The credit data were not found here, and OpenML could not be reached ({error}). "
-            f"Download data set {OPENML_ID} elsewhere, and name the file: path=... or {VARIABLE}."
+            f"The credit data cannot be downloaded: OpenML could not be reached ({error}). "
+            f"Download data set {OPENML_ID} from openml.org as a CSV file on another machine, put "
+            f"it into a folder as {FILE_NAME} (or as plain CSV under any name), and "
+            f"name the file: path=..., or the environment variable {VARIABLE}."
         ) from error
     X = np.asarray(data.data, dtype=np.float64)[:, -(_SHAPE[1] - 1) :]
     return np.column_stack([X, np.asarray(data.target, dtype=np.float64)]).astype(np.int64)
@@ -132,7 +134,7 @@ def _verify(table: NDArray[np.int64], source: str) -> None:
         )
     if _checksum(table) != _CHECKSUM:
         raise ValueError(
-            f"The credit data from {source} have the right shape and other numbers than published: "
+            f"The credit data from {source} have the right shape but not the published numbers: "
             "the checksum differs. Use an unchanged copy."
         )
 

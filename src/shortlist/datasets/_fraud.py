@@ -28,8 +28,8 @@ def make_fraud(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Simulate card payments of which a small share is fraudulent.
 
-    Some frauds are loud (large, at night, far away, from a new device), others look almost
-    like ordinary payments, and all shades between occur. No real data stand behind it.
+    Some frauds are obvious (large, at night, far away, from a new device), others look almost like
+    ordinary payments, and most lie in between. The simulation is not based on real data.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def make_fraud(
     prevalence : float, default=0.01
         Share of frauds, rounded to whole payments.
     random_state : int, RandomState instance or None, default=0
-        Same number, same data.
+        The same number gives the same data.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def make_fraud(
     y = np.zeros(n_samples, dtype=np.int64)
     y[: round(prevalence * n_samples)] = 1
     rng.shuffle(y)
-    # How far a payment departs from ordinary ones: not at all, or anything up to blatantly.
+    # How far a payment departs from ordinary ones: from 0, not at all, to 1, blatantly.
     oddity = np.where(y == 1, rng.beta(1.3, 1.0, size=n_samples), 0.0)
     X = np.column_stack(
         [

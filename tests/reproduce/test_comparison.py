@@ -1,0 +1,67 @@
+"""Orderings over many settings, and errors of ratios."""
+
+import numpy as np
+import pytest
+
+from shortlist.reproduce.statements import Ordering, jackknife, ordering
+from shortlist.reproduce.statements import about
+
+
+def rows(method, values, setting=0):
+    """Make a row for each repetition."""
+    return [
+        {"method": method, "setting": setting, "repetition": r, "adjusted_detection": v}
+        for r, v in enumerate(values)
+    ]
+
+
+def test_settings_are_counted_by_direction():
+    """One clearly above, one clearly below, one alike."""
+    table = [
+        *rows("a", [1.0, 1.1, 0.9, 1.0], 0),
+        *rows("b", [2.0, 2.2, 1.9, 2.1], 0),
+        *rows("a", [1.0, 1.1, 0.9, 1.0], 1),
+        *rows("b", [0.5, 0.7, 0.4, 0.6], 1),
+        *rows("a", [1.0, 2.0, 3.0, 4.0], 2),
+        *rows("b", [2.0, 1.0, 4.0, 3.0], 2),
+    ]
+    found = ordering(table, {"method": "a"}, {"method": "b"}, by=["setting"])
+    assert found == Ordering(clear=1, open=1, against=1)
+    assert str(found) == "clear in 1 of 3, open in 1, against in 1"
+
+
+def test_repetitions_are_paired():
+    """A small steady difference shows through a large common noise."""
+    noise = np.array([0.0, 10.0, 20.0, 5.0])
+    table = rows("a", noise) + rows("b", noise + np.array([0.1, 0.11, 0.09, 0.1]))
+    assert ordering(table, {"method": "a"}, {"method": "b"}, by=["setting"]).clear == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [((3, 1, 0), "yes"), ((3, 1, 1), "partly"), ((1, 1, 1), "no"), ((0, 4, 0), "open")],
+)
+def test_verdicts(counts, verdict):
+    """One clear contradiction is enough to lose a plain yes."""
+    assert Ordering(*counts).holds == verdict
+
+
+def test_one_repetition_decides_nothing():
+    """Neither an ordering nor a number."""
+    table = rows("a", [1.0]) + rows("b", [9.0])
+    assert ordering(table, {"method": "a"}, {"method": "b"}, by=["setting"]).open == 1
+    assert about("3.7", "M", 0.3, 0.1, np.nan, repetitions=1).agrees == "open"
+
+
+def test_a_number_agrees_within_three_standard_errors():
+    """The paper's own error counts too."""
+    assert about("3.7", "M", 0.30, 0.28, 0.006, repetitions=30).agrees == "yes"
+    assert about("3.7", "M", 0.30, 0.26, 0.006, repetitions=30).agrees == "no"
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error(rng):
+    """The textbook case."""
+    sample = rng.normal(size=30)
+    value, error = jackknife(np.mean, sample)
+    assert value == pytest.approx(sample.mean())
+    assert error == pytest.approx(sample.std(ddof=1) / np.sqrt(30))
