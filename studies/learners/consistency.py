@@ -1,30 +1,35 @@
-r"""With more data, every family of learners comes to the optimal rule (section 3 of the paper).
+r"""With more data, every family of learners approaches the optimal rule (section 3 of the paper).
+
+    python -m studies.learners.consistency --jobs 2
 
 The problem is that of `KnownProblem`, on a line and in the plane. Half of n items train a score,
-the other half sets the plug-in threshold. Measured are the disagreement
+the other half sets the plug-in threshold. The study measures the disagreement
 :math:`P(\hat g_b \neq g_b)` and the gap in M to the optimal rule, both as integrals over the known
-distributions. M makes up for flags beyond the capacity, so that no rule has more of it than the
-optimal one: the gap is zero at the optimum alone.
+distributions. M corrects for flags beyond the capacity: no rule has a larger M than the optimal
+one, and the gap is zero only at the optimum.
 
 How complexity grows with the number m of training items was fixed beforehand by theory, in d
 dimensions; constants are 1, or the usual ones.
 
-- Densities: Scott's bandwidths, :math:`h \sim m^{-1/(d+4)}`, so that :math:`h \to 0` and
+- Densities: Scott's bandwidths, :math:`h \sim m^{-1/(d+4)}`; then :math:`h \to 0` and
   :math:`m h^d \to \infty`.
-- Neighbours: :math:`k = m^{4/(4+d)}`, the best rate for smooth densities, so that
+- Neighbours: :math:`k = m^{4/(4+d)}`, the best rate for smooth densities; then
   :math:`k \to \infty` and :math:`k/m \to 0`.
 - Support vectors: squared hinge loss, Gaussian kernel with :math:`\gamma = 1`, and
-  :math:`C = m^{0.45}` against the *mean* loss, so that :math:`C \to \infty` and
+  :math:`C = m^{0.45}` against the *mean* loss; then :math:`C \to \infty` and
   :math:`C / \sqrt m \to 0`.
 - Forest: 100 trees with leaves of at least :math:`m^{2/(2+d)}` items, the balance of bias and
   variance for a histogram with as many bins.
-- Network: one layer of :math:`k = m^{1/3}` units, so that :math:`k \log m / m \to 0`.
+- Network: one layer of :math:`k = m^{1/3}` units; then :math:`k \log m / m \to 0`.
 
-Support vectors take the squared hinge loss, since the hinge loss itself does not rank: its minimum
+Support vectors use the squared hinge loss because the hinge loss itself does not rank: its minimum
 is the sign of :math:`\eta - 1/2`, which says nothing about other levels of :math:`\eta`, while that
 of the squared hinge is :math:`2 \eta - 1` (Bartlett, Jordan and McAuliffe, 2006). The kernel is
 approximated by Nyström's method on :math:`\sqrt m` landmarks (at least 50), without which 32,000
 training items would take hours.
+
+`consistency.csv` has the means for each dimension, family and n; `consistency_trends.csv` tests
+whether they fall.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
@@ -44,20 +50,19 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from ..classifier import CapacityClassifier
-from ..learners import KernelDensityClassifier, KernelKNeighborsClassifier
-from ._known_problem import Grid, KnownProblem
-from ._runner import run_all
-from ._table import Table, summarise
+from shortlist import CapacityClassifier
+from shortlist.learners import KernelDensityClassifier, KernelKNeighborsClassifier
+from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
+from studies.harness import run_stored, study_parser
+from studies.learners.known_problem import Grid, KnownProblem
 
-__all__ = ["FAMILIES", "ConsistencyConfig", "draw", "run", "run_repetition", "trends"]
-
-#: What is measured, with its name in the picture.
+HERE = Path(__file__).parent
+#: The measured values, with their names in the picture.
 VALUES = {
     "disagreement": "disagreement with the optimal rule",
     "gap": "M below that of the optimal rule",
 }
-#: Error of the integrals: means below it, also negative ones, are shown as if they were there.
+#: Error of the integrals: smaller means, also negative ones, are drawn at this height.
 RESOLUTION = 1e-3
 
 
@@ -85,29 +90,19 @@ class Repetition:
     seed: int
 
 
-def run(
-    config: ConsistencyConfig = ConsistencyConfig(),  # noqa: B008 - frozen
-    *,
-    store: Path | None = None,
-    n_jobs: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Table:
-    """Return disagreement and gap for each dimension, size, repetition and family.
-
-    The keywords are those of `run_all`: with a `store`, a run is resumed where it ended.
-    """
-    repetitions = [
+def repetitions_of(config: ConsistencyConfig) -> list[Repetition]:
+    """List the repetitions of each size, dimension and family."""
+    return [
         Repetition(dimension, n, number, family, config.n_grid, config.seed)
         for n, count in zip(config.sizes, config.repetitions, strict=True)
         for number in range(count)
         for dimension in config.dimensions
         for family in config.families
     ]
-    return run_all(run_repetition, repetitions, store=store, n_jobs=n_jobs, on_progress=on_progress)
 
 
 def run_repetition(config: Repetition) -> Table:
-    """Draw a sample, and compare a family with the optimal rule."""
+    """Draw a sample and compare a family with the optimal rule."""
     rng = np.random.default_rng([config.seed, config.dimension, config.n, config.repetition])
     problem, grid, optimal = _problem(config.dimension, config.n_grid)
     X, y = problem.sample(config.n, rng)
@@ -133,12 +128,24 @@ def run_repetition(config: Repetition) -> Table:
     ]
 
 
+def summary(table: Table) -> Table:
+    """Return the means of both values for each dimension, family and n."""
+    by = ["dimension", "family", "n"]
+    return [
+        {"value": value, **row}
+        for value in VALUES
+        for row in sorted(
+            summarise(table, by, value), key=lambda row: (row["dimension"], row["family"])
+        )
+    ]
+
+
 def trends(table: Table) -> Table:
     """Return, for each dimension, family and value, how it falls with n, and a test that it does.
 
-    The p-value is that of Kendall's rank correlation between n and the single repetitions,
-    one-sided: it assumes nothing about their distribution. The slope is that of the logarithm of
-    the mean against log n; -0.5 is the best that a threshold from n / 2 items allows.
+    The p-value is that of Kendall's one-sided rank correlation between n and the single
+    repetitions, which assumes nothing about their distribution. The slope is that of the logarithm
+    of the mean against log n; -0.5 is the best possible with a threshold from n / 2 items.
     """
     rows = []
     for value in VALUES:
@@ -162,31 +169,28 @@ def trends(table: Table) -> Table:
 
 
 def draw(table: Table, path: Path) -> Path:
-    """Save a picture: one row for each dimension, disagreement and gap against n."""
-    from matplotlib.figure import Figure
-
+    """Save a picture of the summary: a row for each dimension, disagreement and gap against n."""
     dimensions = list(dict.fromkeys(row["dimension"] for row in table))
     figure = Figure(figsize=(10, 4 * len(dimensions)), layout="constrained")
     panels = figure.subplots(len(dimensions), len(VALUES), squeeze=False)
     for axes_row, dimension in zip(panels, dimensions, strict=True):
-        chosen = [row for row in table if row["dimension"] == dimension]
         for axes, (value, label) in zip(axes_row, VALUES.items(), strict=True):
-            _draw_panel(axes, chosen, value)
+            _draw_panel(axes, select_rows(table, dimension=dimension, value=value))
             axes.set(xlabel="items n", ylabel=label, title=f"{dimension}-dimensional")
     panels[0, 0].legend()
     figure.savefig(path, dpi=110)
     return path
 
 
-def _draw_panel(axes: Any, table: Table, value: str) -> None:
-    for family in dict.fromkeys(row["family"] for row in table):
-        means = summarise([row for row in table if row["family"] == family], ["n"], value)
+def _draw_panel(axes: Any, table: Table) -> None:
+    for family in FAMILIES:
+        means = select_rows(table, family=family)
         heights = np.array([max(row["mean"], RESOLUTION) for row in means])
         errors = 2 * np.array([row["error"] for row in means])
         axes.errorbar(
             [row["n"] for row in means],
             heights,
-            # On a logarithmic axis, bars stop above zero.
+            # Bars must stop above zero on a logarithmic axis.
             yerr=[np.minimum(errors, 0.9 * heights), errors],
             marker="o",
             markersize=4,
@@ -243,3 +247,25 @@ FAMILIES = {
     "forest": "random forest",
     "network": "neural network",
 }
+
+
+def main() -> None:
+    """Run, save and draw."""
+    parser = study_parser(__doc__, HERE, reps=20)
+    usual = ConsistencyConfig()
+    sizes = list(usual.sizes)
+    parser.add_argument("--sizes", type=int, nargs="+", default=sizes, choices=sizes)
+    options = parser.parse_args()
+    if not options.table:
+        most = dict(zip(usual.sizes, usual.repetitions, strict=True))  # few of the slow sizes
+        repetitions = tuple(min(options.reps, most[size]) for size in options.sizes)
+        config = ConsistencyConfig(sizes=tuple(options.sizes), repetitions=repetitions)
+        trials = repetitions_of(config)
+        rows = run_stored("consistency", run_repetition, trials, n_jobs=options.jobs)
+        write_table(summary(rows), options.out / "consistency.csv")
+        write_table(trends(rows), options.out / "consistency_trends.csv")
+    draw(read_table(options.out / "consistency.csv"), options.out / "consistency.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,46 +1,46 @@
-"""Learners on the credit data: the paper's settings, recommended ones, and the ceiling.
+"""Learners on the credit data: the paper's settings, the recommended ones, and the ceiling.
 
-A method is written as *family, preset, where the threshold comes from*:
+    python -m studies.learners.credit --jobs 2
+
+A method is written as *family, preset, source of the threshold*:
 
 - "halves": fitted on one half of the training sample, calibrated on the other, as in the paper;
 - "out-of-bag", for forests: fitted on all of it, calibrated on out-of-bag scores;
 - "cross-fitted": fitted on all of it, calibrated on the scores of five folds;
 - "classical": fitted on all of it, with the model's own threshold.
 
-The ceiling is boosting on all clients outside of the test sample, cut at the top of that.
+The ceiling is boosting on all clients outside the test sample, cut at the top of the test sample.
+`credit.csv` has the mean of M with its standard error for every method and capacity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from .._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
-from ..datasets import load_credit_default
-from ..learners import make_learner
-from ._credit_protocol import (
+from shortlist.learners import make_learner
+from shortlist.reproduce.credit_protocol import (
     CreditSplit,
     Outcome,
     capacity_of,
-    cross_fitted_scores,
     draw_split,
     fit_scores,
     judge,
     judge_threshold,
-    judge_top,
 )
-from ._runner import run_all
-from ._table import Table, summarise
+from shortlist.reproduce.tables import Table, read_table, summarise, write_table
+from studies.harness import clients, judge_top, run_stored, single_threaded, study_parser
 
-__all__ = ["METHODS", "CreditLearnersConfig", "draw", "run"]
-
+HERE = Path(__file__).parent
 #: Everything that is compared. Out-of-bag and cross-fitted methods also report the top of the test
-#: sample, and the paper's forest the classical rule, from the same fit.
+#: sample, and the paper's forest also the classical rule, from the same fit.
 METHODS = (
     *(f"{family}, paper, classical" for family in ("svm", "knn")),
     *(f"{family}, paper, halves" for family in ("forest", "svm", "knn")),
@@ -76,23 +76,18 @@ class Trial:
     seed: int
 
 
-def run(config: CreditLearnersConfig = CreditLearnersConfig(), **how: Any) -> Table:  # noqa: B008
-    """Return one row for each method, repetition and capacity.
-
-    Keywords are those of `run_all`: `store`, `n_jobs` and `on_progress`. Methods are compared on
-    the same splits, and runs of different length agree.
-    """
-    trials = [
+def trials_of(config: CreditLearnersConfig) -> list[Trial]:
+    """List the runs; all methods see the same splits."""
+    return [
         Trial(method, repetition, config.prevalence, config.multiples, config.rows, config.seed)
         for repetition in range(config.repetitions)
         for method in config.methods
     ]
-    return run_all(run_trial, trials, **how)
 
 
 def run_trial(trial: Trial) -> Table:
-    """Draw the split, and judge the method on it."""
-    X, y = _credit(trial.rows)
+    """Draw the split and judge the method on it."""
+    X, y = clients(trial.rows)
     rng = np.random.default_rng([trial.seed, trial.repetition])
     split = draw_split(X, y, prevalence=trial.prevalence, rng=rng)
     seed = int(rng.integers(2**31))
@@ -100,7 +95,7 @@ def run_trial(trial: Trial) -> Table:
         judged = _ceiling(split, seed, trial)
     else:
         family, preset, scheme = trial.method.split(", ")
-        model = _single_threaded(make_learner(family, preset, random_state=seed))
+        model = single_threaded(make_learner(family, preset, random_state=seed))
         judged = (
             (f"{family}, {preset}, {name}", b, outcome)
             for name, b, outcome in _SCHEMES[scheme](model, split, seed, trial)
@@ -111,16 +106,19 @@ def run_trial(trial: Trial) -> Table:
     ]
 
 
-def draw(table: Table, path: Path) -> Path:
-    """Save a picture of M for every method and capacity, with two standard errors."""
-    from matplotlib.figure import Figure
+def summary(table: Table) -> Table:
+    """Return the mean of M with its standard error and count for each method and capacity."""
+    return summarise(table, ["method", "multiple"], "adjusted_detection")
 
+
+def draw(table: Table, path: Path) -> Path:
+    """Save a picture of the summary, with two standard errors."""
     methods = list(dict.fromkeys(row["method"] for row in table))
     figure = Figure(figsize=(8, 1 + 0.35 * len(methods)), layout="constrained")
     axes = figure.subplots()
     multiples = sorted({row["multiple"] for row in table})
     for b, colour in zip(multiples, ("tab:blue", "tab:orange", "black"), strict=False):
-        rows = summarise([r for r in table if r["multiple"] == b], ["method"], "adjusted_detection")
+        rows = [row for row in table if row["multiple"] == b]
         axes.errorbar(
             [row["mean"] for row in rows],
             [methods.index(row["method"]) for row in rows],
@@ -142,11 +140,6 @@ def draw(table: Table, path: Path) -> Path:
 Judged = Iterator[tuple[str, float, Outcome]]
 
 
-@cache
-def _credit(rows: int) -> Any:
-    return load_credit_default(rows=rows)
-
-
 def _capacities(trial: Trial) -> list[tuple[float, Any]]:
     return [(b, capacity_of(b, trial.prevalence)) for b in trial.multiples]
 
@@ -166,9 +159,8 @@ def _halves(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
 
 
 def _out_of_bag(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
-    forest = with_out_of_bag(model).fit(split.X_train, split.y_train)
-    unseen = out_of_bag_scores(forest, rare_label=1)
-    test = rare_scores(forest, split.X_test, rare_label=1)
+    forest = clone(model).set_params(oob_score=True).fit(split.X_train, split.y_train)
+    unseen, test = forest.oob_decision_function_[:, 1], forest.predict_proba(split.X_test)[:, 1]
     for b, capacity in _capacities(trial):
         yield "out-of-bag", b, judge_threshold(unseen, test, split.y_test, capacity)
         yield "top", b, judge_top(test, split.y_test, capacity)
@@ -177,23 +169,26 @@ def _out_of_bag(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judg
 
 
 def _cross_fitted(model: Any, split: CreditSplit, seed: int, trial: Trial) -> Judged:
-    unseen = cross_fitted_scores(model, split.X_train, split.y_train, seed=seed)
+    unseen = _unseen_scores(model, split, seed)
     test = fit_scores(model, split.X_train, split.y_train)(split.X_test)
     for b, capacity in _capacities(trial):
         yield "cross-fitted", b, judge_threshold(unseen, test, split.y_test, capacity)
         yield "top", b, judge_top(test, split.y_test, capacity)
 
 
+def _unseen_scores(model: Any, split: CreditSplit, seed: int) -> Any:
+    """Return the score of each item by a model that was fitted on four fifths without it."""
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+    output = cross_val_predict(model, split.X_train, split.y_train, cv=folds, method=method)
+    return output[:, 1] if output.ndim == 2 else output
+
+
 def _ceiling(split: CreditSplit, seed: int, trial: Trial) -> Judged:
-    model = _single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
+    model = single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
     test = fit_scores(model, split.X_others, split.y_others)(split.X_test)
     for b, capacity in _capacities(trial):
         yield "ceiling", b, judge_top(test, split.y_test, capacity)
-
-
-def _single_threaded(model: Any) -> Any:
-    """Keep LightGBM from using every core: on a busy machine its threads wait for each other."""
-    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
 
 
 _SCHEMES: dict[str, Callable[[Any, CreditSplit, int, Trial], Judged]] = {
@@ -202,3 +197,19 @@ _SCHEMES: dict[str, Callable[[Any, CreditSplit, int, Trial], Judged]] = {
     "out-of-bag": _out_of_bag,
     "cross-fitted": _cross_fitted,
 }
+
+
+def main() -> None:
+    """Run, save, draw and print."""
+    parser = study_parser(__doc__, HERE, reps=20)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    options = parser.parse_args()
+    if not options.table:
+        config = CreditLearnersConfig(methods=tuple(options.methods), repetitions=options.reps)
+        rows = run_stored("learners_credit", run_trial, trials_of(config), n_jobs=options.jobs)
+        write_table(summary(rows), options.out / "credit.csv")
+    draw(read_table(options.out / "credit.csv"), options.out / "credit.png")
+
+
+if __name__ == "__main__":
+    main()

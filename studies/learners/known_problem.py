@@ -2,9 +2,9 @@
 
 Common items are standard normal in d dimensions; rare ones are normal with a smaller deviation s
 around a point at distance m from the origin. The likelihood ratio falls with the distance from the
-point m / (1 - s^2), so that the optimal rule flags an interval on a line, a disc in the plane. In
-the plane, the square of that distance has a (scaled, noncentral) chi-squared distribution in both
-classes, and carries the likelihood ratio: `OptimalRule` needs nothing else.
+point m / (1 - s^2): the optimal rule flags an interval on a line and a disc in the plane. In the
+plane, the square of that distance has a (scaled, noncentral) chi-squared distribution in both
+classes and determines the likelihood ratio, which is all that `OptimalRule` needs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ..capacity import Capacity
-from ..theory import OptimalRule
-
-__all__ = ["Grid", "KnownProblem"]
+from shortlist import Capacity
+from shortlist.theory import OptimalRule
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,7 +41,7 @@ class KnownProblem:
 
     @cached_property
     def optimal(self) -> OptimalRule:
-        """The optimal rule, in terms of the number that carries the likelihood ratio."""
+        """The optimal rule, in terms of the number that determines the likelihood ratio."""
         m, s, d = self.distance, self.deviation, self.dimension
         rare, common = stats.norm(m, s), stats.norm()
         if d > 1:
@@ -86,7 +84,7 @@ class KnownProblem:
 
 @dataclass(frozen=True)
 class Grid:
-    """Points with weights: sums over them stand for expectations, with far less noise."""
+    """Weighted points: sums over them approximate expectations with little noise."""
 
     X: Floats
     is_rare: Mask

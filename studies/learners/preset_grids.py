@@ -11,8 +11,6 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer, StandardScaler
 
-__all__ = ["GRIDS", "TOO_LARGE"]
-
 
 def _by_adam(activation: str, units: int, *, alpha: float, max_iter: int) -> MLPClassifier:
     """Return a network that learns from a few items at a time."""
@@ -25,7 +23,7 @@ def _by_lbfgs(activation: str, units: int, *, alpha: float) -> MLPClassifier:
 
 
 def _ten(network: MLPClassifier, **sampling: Any) -> BaggingClassifier:
-    """Average ten networks, on the same data unless told otherwise."""
+    """Average ten networks, on the same data unless `sampling` says otherwise."""
     return BaggingClassifier(network, 10, **{"bootstrap": False, **sampling})
 
 
@@ -71,5 +69,5 @@ GRIDS: dict[str, Any] = {
 }
 
 
-#: Settings that a table of a few hundred rows could not use; they are tried, and not taken.
+#: Settings that a table of a few hundred rows could not use; they are compared but not chosen.
 TOO_LARGE = ("n_neighbors=400", "min_samples_leaf=40")

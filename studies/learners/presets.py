@@ -1,11 +1,15 @@
-"""How the recommended presets were chosen, and what they gain over the paper's.
+"""How the recommended presets were chosen, and how much they gain over the paper's.
 
-Some clients of the credit data are set aside for the choice: training samples of the paper's size
-and prevalence, which share their common clients and have rare clients of their own. Every setting
-of a small grid is judged by cross-validation on these samples, by the detection of
-`capacity_scorer` averaged over b = 1, 2, 3. The best one that also serves small tables became the
-preset. The comparison with the paper's presets takes the other clients only, who had no part in
-the choice.
+    python -m studies.learners.presets --jobs 2
+
+Some clients of the credit data are reserved for the choice: training samples of the paper's size
+and prevalence, which share their common clients and have different rare clients. Every setting
+of a small grid is cross-validated on these samples by the detection of `capacity_scorer`, averaged
+over b = 1, 2, 3. The best setting that also suits small tables became the preset. The comparison
+with the paper's presets uses only the other clients, which played no part in the choice.
+
+`preset_choice.csv` has the mean detection of every setting, `preset_gain.csv` the mean M of both
+presets and their paired difference.
 """
 
 from __future__ import annotations
@@ -16,30 +20,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
-from ..datasets import load_credit_default
-from ..learners import LEARNERS, make_learner
-from ..metrics._scorer import detection_at_capacity
-from ._credit_protocol import Floats, capacity_of, draw_split, fit_scores, judge_threshold
-from ._preset_grids import GRIDS, TOO_LARGE
-from ._runner import run_all
-from ._table import Table, mean_and_error, summarise
+from shortlist import capacity_scorer
+from shortlist.learners import LEARNERS, make_learner
+from shortlist.reproduce.credit_protocol import (
+    capacity_of,
+    draw_split,
+    fit_scores,
+    judge_threshold,
+)
+from shortlist.reproduce.tables import Table, mean_and_error, read_table, summarise, write_table
+from studies.harness import clients, run_stored, single_threaded, study_parser
+from studies.learners.preset_grids import GRIDS, TOO_LARGE
 
-__all__ = [
-    "CHOICES",
-    "GRIDS",
-    "PresetsConfig",
-    "best_settings",
-    "choose",
-    "compare",
-    "draw",
-    "gains",
-]
-
-Rows = NDArray[np.intp]
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ class PresetsConfig:
     seed: int = 1
 
 
-#: Two choices. Networks lie closer together than the settings of other families, and closer to the
-#: paper's: all reserved samples choose among them, on halves as in the comparison.
+#: Two choices. Settings of networks differ less from each other, and from the paper's, than those
+#: of other families: all reserved samples choose among them, on halves as in the comparison.
 CHOICES = (
     PresetsConfig(families=tuple(family for family in LEARNERS if family != "network")),
     PresetsConfig(families=("network",), samples=10, folds=2),
@@ -75,51 +72,45 @@ class Trial:
     config: PresetsConfig
 
 
-def choose(config: PresetsConfig, **how: Any) -> Table:
-    """Return the cross-validated detection of every setting on every sample.
-
-    The config is one of `CHOICES`. Keywords are those of `run_all`: `store`, `n_jobs` and
-    `on_progress`.
-    """
-    trials = [
-        Trial(family, _in_words(setting), sample, config)
+def choice_trials(config: PresetsConfig) -> list[Trial]:
+    """List every setting on every sample; the config is one of `CHOICES`."""
+    return [
+        Trial(family, in_words(setting), sample, config)
         for family in config.families
         for setting in ParameterGrid(GRIDS[family])
         for sample in range(config.samples)
     ]
-    return run_all(validate, trials, **how)
 
 
-def compare(config: PresetsConfig = PresetsConfig(), **how: Any) -> Table:  # noqa: B008 - frozen
-    """Return M of every preset on paired splits of clients that had no part in the choice."""
-    trials = [
+def gain_trials(config: PresetsConfig) -> list[Trial]:
+    """List paired splits of clients that played no part in the choice."""
+    return [
         Trial(family, "presets", repetition, config)
         for repetition in range(config.repetitions)
         for family in config.families
     ]
-    return run_all(judge_presets, trials, **how)
 
 
 def validate(trial: Trial) -> Table:
     """Cross-validate one setting on one sample."""
-    X, y, samples, _ = _clients(trial.config)
+    X, y, samples, _ = shared_out(trial.config)
     rows = samples[trial.repetition]
-    settings = {_in_words(setting): setting for setting in ParameterGrid(GRIDS[trial.family])}
-    model = _single_threaded(make_learner(trial.family)).set_params(**settings[trial.setting])
+    settings = {in_words(setting): setting for setting in ParameterGrid(GRIDS[trial.family])}
+    model = single_threaded(make_learner(trial.family)).set_params(**settings[trial.setting])
+    scorers = [capacity_scorer(capacity, rare_label=1) for capacity in _capacities(trial.config)]
     folds = StratifiedKFold(trial.config.folds, shuffle=True, random_state=trial.repetition)
     found = []
     for number, (train, held_out) in enumerate(folds.split(rows, y[rows])):
-        # Another seed for each fold, so that no setting wins by a lucky one.
-        score = fit_scores(_seeded(model, number), X[rows[train]], y[rows[train]])
-        scores, is_rare = score(X[rows[held_out]]), y[rows[held_out]] == 1
-        found += [detection_at_capacity(is_rare, scores, c) for c in _capacities(trial.config)]
+        # Another seed for each fold: no setting wins by a lucky seed.
+        fitted = _seeded(model, number).fit(X[rows[train]], y[rows[train]])
+        found += [scorer(fitted, X[rows[held_out]], y[rows[held_out]]) for scorer in scorers]
     names = {"family": trial.family, "setting": trial.setting, "sample": trial.repetition}
     return [{**names, "detection": float(np.mean(found))}]
 
 
 def judge_presets(trial: Trial) -> Table:
     """Fit both presets on one half of a training sample, calibrate on the other, and judge."""
-    X, y, _, others = _clients(trial.config)
+    X, y, _, others = shared_out(trial.config)
     config, rng = trial.config, np.random.default_rng([trial.config.seed, trial.repetition])
     n_test = config.n_test
     split = draw_split(X[others], y[others], prevalence=config.prevalence, rng=rng, n_test=n_test)
@@ -128,7 +119,7 @@ def judge_presets(trial: Trial) -> Table:
     for preset in ("paper", "recommended"):
         if preset == "paper" and trial.family in ("boosting", "logistic"):
             continue
-        model = _single_threaded(make_learner(trial.family, preset, random_state=trial.repetition))
+        model = single_threaded(make_learner(trial.family, preset, random_state=trial.repetition))
         score = fit_scores(model, split.X_train[fit], split.y_train[fit])
         unseen, test = score(split.X_train[calibration]), score(split.X_test)
         for b, capacity in zip(config.multiples, _capacities(config), strict=True):
@@ -138,10 +129,15 @@ def judge_presets(trial: Trial) -> Table:
     return table
 
 
-def best_settings(table: Table) -> dict[str, str]:
-    """Return the setting of each family that detected most on average."""
+def choices(table: Table) -> Table:
+    """Return the mean detection of each setting."""
+    return summarise(table, ["family", "setting"], "detection")
+
+
+def best_settings(summary: Table) -> dict[str, str]:
+    """Return the setting of each family with the highest mean detection."""
     best: dict[str, Any] = {}
-    for row in summarise(table, ["family", "setting"], "detection"):
+    for row in summary:
         better = row["mean"] > best.get(row["family"], {"mean": -1.0})["mean"]
         if better and row["setting"] not in TOO_LARGE:
             best[row["family"]] = row
@@ -151,7 +147,7 @@ def best_settings(table: Table) -> dict[str, str]:
 def gains(table: Table) -> Table:
     """Return M of the paper's preset, of the recommended one, and their paired difference.
 
-    A family without a preset in the paper is compared with the paper's forest, its best.
+    A family without a preset in the paper is compared with the paper's forest, its best learner.
     """
     values = {
         (row["family"], row["preset"], row["multiple"], row["repetition"]): row[
@@ -180,13 +176,10 @@ def gains(table: Table) -> Table:
     return rows
 
 
-def draw(table: Table, path: Path) -> Path:
+def draw(rows: Table, path: Path) -> Path:
     """Save a picture of the paired differences, with two standard errors."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    rows = gains(table)
     families = list(dict.fromkeys(row["family"] for row in rows))
     for shift, b in enumerate(dict.fromkeys(row["multiple"] for row in rows)):
         chosen = [row for row in rows if row["multiple"] == b]
@@ -207,19 +200,20 @@ def draw(table: Table, path: Path) -> Path:
 
 
 def _seeded(model: Any, seed: int) -> Any:
-    """Return a copy in which everything that draws random numbers starts from the seed."""
+    """Return a copy in which every part that draws random numbers starts from the seed."""
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     return clone(model).set_params(**dict.fromkeys(names, seed))
 
 
-def _in_words(setting: dict[str, Any]) -> str:
+def in_words(setting: dict[str, Any]) -> str:
+    """Return the names and values of a setting as text."""
     return ", ".join(" ".join(f"{name}={value!r}".split()) for name, value in setting.items())
 
 
 @cache
-def _clients(config: PresetsConfig) -> tuple[Floats, NDArray[np.int64], list[Rows], Rows]:
-    """Return the data, the samples of the choice, and all clients outside of them."""
-    X, y = load_credit_default()
+def shared_out(config: PresetsConfig) -> tuple[Any, Any, list[Any], Any]:
+    """Return the data, the samples of the choice, and all clients outside these samples."""
+    X, y = clients()
     rng = np.random.default_rng(config.seed)
     rare, common = rng.permutation(np.flatnonzero(y == 1)), rng.permutation(np.flatnonzero(y == 0))
     n_rare = round(config.prevalence * 8_000)
@@ -236,6 +230,21 @@ def _capacities(config: PresetsConfig) -> list[Any]:
     return [capacity_of(b, config.prevalence) for b in config.multiples]
 
 
-def _single_threaded(model: Any) -> Any:
-    """Keep LightGBM from using every core: on a busy machine its threads wait for each other."""
-    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
+def main() -> None:
+    """Run, save, draw and print."""
+    parser = study_parser(__doc__, HERE, reps=30)
+    parser.add_argument("--family", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    options = parser.parse_args()
+    if not options.table:
+        how, wanted = {"n_jobs": options.jobs}, options.family
+        trials = [t for c in CHOICES for t in choice_trials(c) if t.family in wanted]
+        config = PresetsConfig(families=tuple(wanted), repetitions=options.reps)
+        chosen = run_stored("preset_choice", validate, trials, **how)
+        gained = run_stored("preset_gain", judge_presets, gain_trials(config), **how)
+        write_table(choices(chosen), options.out / "preset_choice.csv")
+        write_table(gains(gained), options.out / "preset_gain.csv")
+    draw(read_table(options.out / "preset_gain.csv"), options.out / "preset_gain.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -96,7 +96,7 @@ def test_without_a_network_the_message_says_what_to_do(monkeypatch):
 
     monkeypatch.delenv("SHORTLIST_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
-    with pytest.raises(OSError, match="name the file: path=.*SHORTLIST_DATA") as caught:
+    with pytest.raises(OSError, match=r"name the file: path=.*SHORTLIST_DATA") as caught:
         load_credit_default()
     assert "data set 42477 from openml.org" in str(caught.value)
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.reproduce.statements import Ordering, jackknife, ordering
-from shortlist.reproduce.statements import about
+from shortlist.reproduce.statements import Ordering, about, jackknife, ordering
 
 
 def rows(method, values, setting=0):

@@ -1,15 +1,16 @@
-"""Learners come to the optimal rule as data grow."""
+"""Learners approach the optimal rule as data grow."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from shortlist.experiments import consistency
-from shortlist.experiments._known_problem import KnownProblem
-from shortlist.experiments._table import read_table
+from shortlist.reproduce.runner import run_all
+from shortlist.reproduce.tables import read_table, select_rows
+from studies.learners import consistency
+from studies.learners.known_problem import KnownProblem
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[2] / "studies" / "learners"
 
 
 # On a line, leaves of m^(2/3) items are as wide as what is to be flagged until m is a few thousand.
@@ -32,24 +33,28 @@ def test_disagreement_and_gap_fall(dimension, families, largest):
         n_grid=1_024,
         seed=1,
     )
-    for row in consistency.trends(consistency.run(config)):
+    table = run_all(consistency.run_repetition, consistency.repetitions_of(config))
+    for row in consistency.trends(table):
         # The rank correlation of two groups of six is Mann and Whitney's test. Means fall to a
-        # third or less, by three to four standard deviations of a repetition, so that nearly all
-        # pairs are in order; p is 0.001 if all are, and 0.05 with 8 of 36 the other way round. A
-        # family that does not improve passes in one case of twenty.
+        # third or less, by three to four standard deviations of a repetition: nearly all pairs are
+        # in order. p is 0.001 if all are, and 0.05 with 8 of 36 the other way round. A family that
+        # does not improve passes in one case of twenty.
         assert row["p_value"] < 0.05, row
 
 
 def test_the_committed_study_shows_all_families_falling():
     """From 250 to 64,000 items, on a line and in the plane, beyond any doubt."""
-    table = read_table(RESULTS / "consistency.csv")
-    assert {row["n"] for row in table} == {250, 1_000, 4_000, 16_000, 64_000}
-    rows = consistency.trends(table)
+    means = read_table(RESULTS / "consistency.csv")
+    assert {row["n"] for row in means} == {250, 1_000, 4_000, 16_000, 64_000}
+    rows = read_table(RESULTS / "consistency_trends.csv")
     assert len(rows) == 2 * 2 * len(consistency.FAMILIES)
     for row in rows:
         # Twenty tests at once: 0.001 each leaves two per cent for a false alarm among them.
         assert row["p_value"] < 0.001, row
-        assert row["last"] < row["first"] / 4, row
+        cell = {name: row[name] for name in ("value", "dimension", "family")}
+        first, last = (select_rows(means, **cell, n=n)[0]["mean"] for n in (250, 64_000))
+        assert (row["first"], row["last"]) == (first, last)
+        assert last < first / 4, row
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -1,36 +1,37 @@
 """How the recommended presets were chosen, and what they gain."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.model_selection import ParameterGrid
 
-from shortlist.datasets import _credit
-from shortlist.experiments import presets
-from shortlist.experiments._table import read_table
 from shortlist.learners import LEARNERS, make_learner
+from shortlist.reproduce.runner import run_all
+from shortlist.reproduce.tables import read_table
+from studies.learners import presets
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[2] / "studies" / "learners"
 needs_credit = pytest.mark.skipif(
-    _credit._find(None) is None, reason="the credit data are not here; set SHORTLIST_DATA"
+    "SHORTLIST_DATA" not in os.environ, reason="the credit data are missing; set SHORTLIST_DATA"
 )
 
 
 @pytest.mark.parametrize("family", LEARNERS)
 def test_a_recommended_preset_is_the_best_setting_of_the_study(family):
-    """The recipe in the code says what the committed table says."""
+    """The recipe in the code is the best setting of the committed summary."""
     if family == "boosting":
         pytest.importorskip("lightgbm")
     chosen = presets.best_settings(read_table(RESULTS / "preset_choice.csv"))[family]
     params = make_learner(family).get_params()
     names = next(iter(ParameterGrid(presets.GRIDS[family])))
-    assert chosen == presets._in_words({name: params[name] for name in names})
+    assert chosen == presets.in_words({name: params[name] for name in names})
 
 
 def test_recommended_presets_beat_those_of_the_paper():
     """In every family and at every b; at b = 3 beyond three standard errors."""
-    gains = presets.gains(read_table(RESULTS / "preset_gain.csv"))
+    gains = read_table(RESULTS / "preset_gain.csv")
     assert {row["family"] for row in gains} == set(LEARNERS)
     for row in gains:
         assert row["difference"] > 0, row
@@ -63,13 +64,13 @@ def test_both_choices_together_cover_every_family_once():
 
 @needs_credit
 def test_the_choice_and_the_comparison_share_no_client(tmp_path):
-    """Who helped to choose a setting does not judge it."""
+    """A client that helped to choose a setting does not judge it."""
     config = presets.PresetsConfig(families=("logistic",), samples=1, folds=2, repetitions=1)
-    _, y, samples, others = presets._clients(config)
+    _, y, samples, others = presets.shared_out(config)
     rare = np.concatenate([sample[y[sample] == 1] for sample in samples])
     assert np.unique(rare).size == rare.size == 1_600
     assert not np.isin(np.concatenate(samples), others).any()
     assert y[samples[0]].mean() == 0.02
-    table = presets.choose(config)
-    assert set(presets.best_settings(table)) == {"logistic"}
-    assert len(presets.compare(config)) == 3
+    chosen = run_all(presets.validate, presets.choice_trials(config))
+    assert set(presets.best_settings(presets.choices(chosen))) == {"logistic"}
+    assert len(run_all(presets.judge_presets, presets.gain_trials(config))) == 3

@@ -1,25 +1,37 @@
 """The studies run, on small sizes, and draw what they computed."""
 
+import os
+
+import numpy as np
 import pytest
 
-from shortlist.datasets import _credit
-from shortlist.experiments import consistency, credit_learners
+from shortlist.reproduce.credit_protocol import capacity_of
+from shortlist.reproduce.runner import run_all
+from studies.harness import judge_top
+from studies.learners import consistency, credit
 
 needs_credit = pytest.mark.skipif(
-    _credit._find(None) is None, reason="the credit data are not here; set SHORTLIST_DATA"
+    "SHORTLIST_DATA" not in os.environ, reason="the credit data are missing; set SHORTLIST_DATA"
 )
+
+
+def test_the_top_of_a_batch_takes_exactly_what_is_allowed():
+    """Of four tied items, two are flagged."""
+    scores, y = np.repeat([3.0, 2.0, 1.0], [1, 4, 95]), np.arange(100) % 2
+    assert judge_top(scores, y, capacity_of(1, 0.03)).flagged == 3
 
 
 @needs_credit
 def test_the_credit_study_pairs_its_methods(tmp_path):
     """One row for each method, capacity and repetition; the same again for the same seed."""
-    config = credit_learners.CreditLearnersConfig(
+    config = credit.CreditLearnersConfig(
         repetitions=1, methods=("svm, paper, classical", "logistic, recommended, cross-fitted")
     )
-    table = credit_learners.run(config)
+    table = run_all(credit.run_trial, credit.trials_of(config))
     assert len(table) == 3 * 3
-    assert table == credit_learners.run(config)
-    assert credit_learners.draw(table, tmp_path / "credit.png").stat().st_size > 5_000
+    assert table == run_all(credit.run_trial, credit.trials_of(config))
+    picture = credit.draw(credit.summary(table), tmp_path / "credit.png")
+    assert picture.stat().st_size > 5_000
     top = [r for r in table if r["method"] == "logistic, recommended, top"]
     assert [row["flagged"] for row in top] == [200, 400, 600]
 
@@ -29,6 +41,7 @@ def test_consistency_draws_its_table(tmp_path):
     config = consistency.ConsistencyConfig(
         dimensions=(1,), sizes=(250, 1_000), families=("kde", "knn"), repetitions=(2, 2), n_grid=512
     )
-    table = consistency.run(config)
+    table = run_all(consistency.run_repetition, consistency.repetitions_of(config))
     assert len(table) == 8
-    assert consistency.draw(table, tmp_path / "consistency.png").stat().st_size > 10_000
+    picture = consistency.draw(consistency.summary(table), tmp_path / "consistency.png")
+    assert picture.stat().st_size > 10_000

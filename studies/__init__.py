@@ -1,0 +1,1 @@
+"""Studies behind the documentation; `studies/README.md` lists them. No part of the package."""

@@ -1,0 +1,76 @@
+"""What the studies share: folders, the credit data, stored runs, and tables in Markdown.
+
+A study writes its raw table and its finished runs to `studies/.raw`, which the repository ignores,
+and its summary and picture beside its script, or to `--out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from shortlist import Capacity, select
+from shortlist.datasets import load_credit_default
+from shortlist.reproduce.credit_protocol import Outcome, judge
+from shortlist.reproduce.runner import run_all
+from shortlist.reproduce.tables import Table, write_table
+
+RAW = Path(__file__).with_name(".raw")
+_BESIDE_THE_CHECKOUT = Path(__file__).parents[2] / "shared" / "data"
+
+
+def study_parser(description: str, folder: Path, *, reps: int) -> argparse.ArgumentParser:
+    """Return a parser with the options that all studies have; `folder` is that of the script."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--reps", type=int, default=reps, help=f"repetitions (default {reps})")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; -1 takes all cores")
+    parser.add_argument("--out", type=Path, default=folder, help="folder of summary and picture")
+    parser.add_argument("--table", action="store_true", help="only draw and print the summary")
+    return parser
+
+
+@cache
+def clients(rows: int = 30_000) -> tuple[Any, Any]:
+    """Load the credit data, which `SHORTLIST_DATA` names or which lie beside the checkout."""
+    if _BESIDE_THE_CHECKOUT.is_dir():
+        os.environ.setdefault("SHORTLIST_DATA", str(_BESIDE_THE_CHECKOUT))
+    return load_credit_default(rows=rows)
+
+
+def run_stored(
+    name: str,
+    work: Callable[[Any], Table],
+    configs: Sequence[Any],
+    *,
+    n_jobs: int | None = None,
+) -> Table:
+    """Run what is missing, print the progress, and save the raw table as `<name>.csv`."""
+    rows = run_all(
+        work,
+        configs,
+        store=RAW / "finished" / name,
+        n_jobs=n_jobs,
+        on_progress=lambda done, total: print(f"{name}: {done} of {total}", flush=True),
+    )
+    write_table(rows, RAW / f"{name}.csv")
+    return rows
+
+
+def judge_top(test_scores: Any, y: Any, capacity: Capacity) -> Outcome:
+    """Flag the top of the test sample, exactly as many items as allowed, and judge the flags."""
+    return judge(select(test_scores, capacity), y, capacity)
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a Markdown table."""
+    lines = ["| " + " | ".join(row) + " |" for row in [headings, ["---"] * len(headings), *rows]]
+    return "\n".join(lines)
+
+
+def single_threaded(model: Any) -> Any:
+    """Keep LightGBM from using every core: on a busy machine its threads wait for each other."""
+    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model

@@ -1,0 +1,1 @@
+"""Results of `shortlist reproduce`, summarised."""

@@ -1,0 +1,1 @@
+"""Studies of bias, ties and joint guarantees."""
