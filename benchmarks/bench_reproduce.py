@@ -1,13 +1,15 @@
 """Steps of the paper's study against R and scikit-learn, in seconds of one core.
 
-The seconds of R (randomForest, e1071, kknn) and of scikit-learn on the same core come from an
-independent rerun of the paper's protocol. Scikit-learn is timed again here, which says how fast
-this machine is; the last column is our time over R's, both in units of scikit-learn's.
+The times of R (randomForest, e1071, kknn) and of scikit-learn come from an independent rerun of the
+paper's protocol on one core of another machine. Scikit-learn is timed again here to compare the
+machines; the last column is our time over R's, both in units of scikit-learn's. We use
+scikit-learn's forest and support vector machine.
+
+    SHORTLIST_DATA=<folder of taiwan_credit_default.csv.gz> python benchmarks/bench_reproduce.py
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,12 +17,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
-from _measure import table
+from _measure import cpu_seconds, table
 from bench_aware import N_STEPS, plain_path, problem
 from shortlist.aware._greedy import greedy_path
-from shortlist.experiments._credit_runs import CreditConfig, draw_sample, run_method, runs_of
-from shortlist.experiments._rare_forest import RareForest
 from shortlist.learners import make_learner
+from shortlist.reproduce.credit_figures import run_method, runs_of
+from shortlist.reproduce.credit_protocol import CreditConfig, draw_sample
 
 Action = Callable[[], object]
 # Of the rerun: R, scikit-learn.
@@ -30,8 +32,8 @@ REFERENCE = {
     "neighbours, 8,000 to 10,000 rows": (2.6, 0.35),
     "greedy choice, 725 vectors, 30 steps": (2.9, 0.51),
 }
-# Forest, machine and neighbours on 8,000 rows, on 8,480 after SMOTE and on 4,000, with times taken
-# as proportional to rows; and three choices.
+# Forest, machine and neighbours on 8,000 rows, on 8,480 after SMOTE and on 4,000, assuming times
+# proportional to rows; and three choices.
 STEPS_OF_A_REPETITION = (2.56, 2.56, 2.56, 3)
 PAIRS = [
     *((name, m) for name in ("forest", "svm", "knn") for m in ("classical", "smote", "capacity")),
@@ -39,18 +41,8 @@ PAIRS = [
 ]
 
 
-def cpu_seconds(action: Action, repeats: int = 3) -> float:
-    """Return the shortest processor time: other programs on the machine do not count."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def steps(n_trees: int) -> dict[str, tuple[Action, Action]]:
-    """Return for each step how we do it, and how scikit-learn or NumPy does."""
+    """Return for each step our function, and that of scikit-learn or NumPy."""
     split, _ = draw_sample(30_000, 0.02, 0, 0)
     X, y = split.X_train, split.y_train
     scale = X.std(axis=0)
@@ -63,10 +55,7 @@ def steps(n_trees: int) -> dict[str, tuple[Action, Action]]:
         zip(
             REFERENCE,
             [
-                (
-                    lambda: RareForest(n_trees, **forest).fit(X, y),
-                    lambda: RandomForestClassifier(n_trees, **forest).fit(X, y),
-                ),
+                (lambda: RandomForestClassifier(n_trees, **forest).fit(X, y),) * 2,
                 (lambda: SVC(C=1, gamma=0.1).fit(Z, y),) * 2,
                 (lambda: knn.predict_proba(split.X_test), lambda: brute.kneighbors(Z_test)),
                 (
@@ -80,11 +69,11 @@ def steps(n_trees: int) -> dict[str, tuple[Action, Action]]:
 
 
 def main(n_trees: int = 503) -> str:
-    """Time every step, and a whole repetition."""
+    """Time every step and a whole repetition."""
     rows, speeds = [], []
     for name, (ours, theirs) in steps(n_trees).items():
         ours()  # compiles
-        own, usual = cpu_seconds(ours), cpu_seconds(theirs)
+        own, usual = cpu_seconds(ours, repeats=3), cpu_seconds(theirs, repeats=3)
         r, sklearn_there = REFERENCE[name]
         ratio = own / usual * sklearn_there / r
         speeds.append(usual / sklearn_there)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+from pathlib import Path
 
 import numpy
 import sklearn
@@ -18,11 +20,15 @@ import bench_peers
 import bench_reproduce
 import bench_thresholds
 import shortlist
-import study_statistics
+
+# The credit data, where they lie beside the checkout.
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def main(*, quick: bool) -> None:
     """Print one section per benchmark."""
+    if DATA.is_dir():
+        os.environ.setdefault("SHORTLIST_DATA", str(DATA))
     versions = f"Python {platform.python_version()}, NumPy {numpy.__version__}"
     print(f"shortlist {shortlist.__version__}, {versions}, scikit-learn {sklearn.__version__}\n")
     sections = {
@@ -36,7 +42,6 @@ def main(*, quick: bool) -> None:
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
-        study_statistics: study_statistics.main,
         bench_reproduce: lambda: bench_reproduce.main(*([50] if quick else [])),
     }
     for module, run in sections.items():

@@ -1,8 +1,10 @@
 """Regret against the clairvoyant top K as T grows: like log T, like its root, or like T?
 
-T items come, all alike, and K = T / 50 may be flagged. The regret is what the K highest scores are
-worth (the probability of being rare, summed) beyond what was flagged. Rows go to
-`results/online_regret.csv`, a row for each rule and T; the picture lies beside it.
+    python -m studies.online.regret
+
+T identically distributed items arrive, and K = T / 50 may be flagged. The value of an item is its
+probability of being rare. The regret is the value of the K highest scores minus that of the flagged
+items. `regret.csv` has the mean regret of each rule and T; finished T are not run again.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from _measure import table
-from _regret_rules import (
+from shortlist import Capacity
+from shortlist.online import BudgetController, QuantileTracker
+from studies.harness import markdown
+from studies.online.regret_rules import (
     SHARE,
     draw,
     learn_from_zero,
@@ -27,10 +31,8 @@ from _regret_rules import (
     static,
     worth,
 )
-from shortlist import Capacity
-from shortlist.online import BudgetController, QuantileTracker
 
-FILE = Path(__file__).parents[1] / "results" / "online_regret.csv"
+HERE = Path(__file__).parent
 COLUMNS = ["horizon", "rule", "repetitions", "regret", "standard_error"]
 REPETITIONS = {500: 2_000, 1_000: 1_000, 2_000: 800, 4_000: 500, 8_000: 400, 16_000: 250}
 REPETITIONS |= {32_000: 200}
@@ -38,7 +40,7 @@ Rule = Callable[[np.ndarray, int], np.ndarray]
 
 
 def _rules(horizon: int, k: int) -> dict[str, Rule]:
-    """Return the rules by name; those of ours start from scores they have not seen."""
+    """Return the rules by name; ours start from calibration scores of their own."""
     capacity, rng = Capacity.count(k, per=horizon), np.random.default_rng([1, horizon])
     known = draw(500_000, rng)
     budget = BudgetController(capacity, calibration_scores=known)
@@ -67,7 +69,7 @@ def _rules(horizon: int, k: int) -> dict[str, Rule]:
 
 
 def run(horizon: int, repetitions: int) -> list[list[str]]:
-    """Let all rules play the same streams of T items."""
+    """Apply all rules to the same streams of T items."""
     k = round(SHARE * horizon)
     rules = _rules(horizon, k)
     lost: dict[str, list[float]] = {name: [] for name in rules}
@@ -93,7 +95,7 @@ def _error(values: list[float]) -> float:
 
 
 def _check_optimum(gained: list[float], expected: float) -> None:
-    """What the optimal rule earns must be what dynamic programming says."""
+    """Check the value of the optimal rule against dynamic programming."""
     assert abs(np.mean(gained) - expected) < 5 * _error(gained), (np.mean(gained), expected)
 
 
@@ -136,16 +138,17 @@ def report(file: Path) -> str:
     headings = ["rule", "slope on log T", f"misfit (χ², {freedom})"]
     headings += ["1,000 × slope on √T", "misfit"]
     tables = [
-        table(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets),
-        table(headings, growths),
+        markdown(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets),
+        markdown(headings, growths),
     ]
     return "\n\n".join(tables)
 
 
 def draw_picture(file: Path) -> None:
-    """Draw regret over T, once as it is and once against log T without the fast growers."""
+    """Draw regret over T on two logarithmic axes, and without the fast growers against log T."""
     found = read(file)
-    figure, axes = plt.subplots(ncols=2, figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    axes = figure.subplots(ncols=2)
     for rule, (horizons, regret, error) in found.items():
         for ax in axes:
             ax.errorbar(horizons, regret, 2 * error, marker="o", markersize=3, label=rule)
@@ -173,8 +176,8 @@ def main(file: Path, horizons: list[int]) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--file", type=Path, default=FILE, help="where the rows are kept")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of summary and picture")
     parser.add_argument("--horizons", type=int, nargs="*", default=list(REPETITIONS))
-    arguments = parser.parse_args()
-    print(main(arguments.file, arguments.horizons))
+    options = parser.parse_args()
+    print(main(options.out / "regret.csv", options.horizons))

@@ -1,4 +1,4 @@
-"""Ways to spend K flags on T items, all alike: known and learned, for the study of regret."""
+"""Rules that spend K flags on T identically distributed items, for the study of regret."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _cuts() -> tuple[np.ndarray, np.ndarray]:
 
 
 def resolve(scores: np.ndarray, k: int) -> np.ndarray:
-    """Set the threshold anew for every item: what is left, over what is to come."""
+    """Reset the threshold for every item: flags left, over items to come."""
     return _spend(scores, k, *_cuts())
 
 
@@ -82,7 +82,7 @@ def _optimal_table(horizon, k, gain, low, step, log_odds, separation):
     cuts = np.full((horizon + 1, k + 1), np.inf, np.float32)
     value, last = np.zeros(k + 1), gain.size - 1
     for t in range(1, horizon + 1):
-        # From the back, so that value[j - 1] is still that of t - 1 items.
+        # From the back: value[j - 1] is still that of t - 1 items.
         for j in range(min(k, t), 0, -1):
             lost = value[j] - value[j - 1] if j < t else 0.0  # a flag that would be left over
             if lost <= 0.0:
@@ -116,7 +116,7 @@ def _follow(scores, k, cuts):
 
 
 def optimal(scores: np.ndarray, k: int) -> np.ndarray:
-    """Do the best that one can who knows the distribution and not the future."""
+    """Apply the best rule that knows the distribution but not the future."""
     return _follow(scores, k, optimal_table(scores.size, k)[0])
 
 
@@ -131,7 +131,7 @@ def _learn(scores, k):
     tree = np.zeros(n + 1, np.int64)  # counts of what has come, by place
     flags, left = np.zeros(n, np.bool_), k
     for i in range(n):
-        # Of these i + 1 items, so many may be flagged; this one if it is among the highest.
+        # How many of these i + 1 items may be flagged; this one if it is among the highest.
         rank = int((i + 1) * left / (n - i))
         higher, j = 0, places[i]
         while j > 0:
@@ -148,5 +148,5 @@ def _learn(scores, k):
 
 
 def learn_from_zero(scores: np.ndarray, k: int) -> np.ndarray:
-    """Set the threshold anew for every item, by the items that have come so far."""
+    """Reset the threshold for every item, by the items seen so far."""
     return _learn(scores, k)

@@ -1,4 +1,4 @@
-"""The rules that are compared on simulated streams: ours, known ones, and those of peers."""
+"""The rules compared on simulated streams: ours, known ones, and those of other libraries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from river import anomaly
-from river.base import Estimator
-from skactiveml.stream.budgetmanager import BalancedIncrementalQuantileFilter
 
 from shortlist import Capacity
 from shortlist.online import (
@@ -46,7 +43,7 @@ def first_cut(stream: Stream) -> float:
 
 
 def capped(flags: np.ndarray, stream: Stream) -> np.ndarray:
-    """Stop each day when its capacity is used up. The rule itself does not notice."""
+    """Stop each day when its capacity is used up; the rule itself is not informed."""
     days = days_of(stream)
     kept = np.zeros_like(flags)
     for day, capacity in enumerate(stream.capacities):
@@ -204,7 +201,7 @@ def _wound_up(scores, rates, knots, levels, step, burst):
 
 
 def wound_up_bucket(stream: Stream) -> np.ndarray:
-    """A tracker behind a bucket that takes a refusal for its own error."""
+    """A tracker behind a bucket that treats a refusal as its own error."""
     knots = np.unique(stream.calibration_scores)
     levels = -np.log((knots.size - np.arange(knots.size)) / (knots.size + 1))
     return _wound_up(stream.scores, rates_of(stream), knots, levels, 0.03, 10.0)
@@ -239,19 +236,21 @@ def pace_clock(stream: Stream) -> np.ndarray:
 # --- peers -------------------------------------------------------------------------------------
 
 
-class _Given(Estimator):
-    """A detector whose score is already in the item."""
-
-    def score_one(self, x):
-        return x["score"]
-
-    def learn_one(self, x):
-        return None
-
-
 def river_quantile_filter(rate: float, calibration: np.ndarray) -> Callable[[float], bool]:
     """Return a function that decides and learns as river's QuantileFilter does."""
-    rule = anomaly.QuantileFilter(_Given(), q=1 - rate)
+    from river import anomaly
+    from river.base import Estimator
+
+    class Given(Estimator):
+        """A detector whose score is already in the item."""
+
+        def score_one(self, x):
+            return x["score"]
+
+        def learn_one(self, x):
+            return None
+
+    rule = anomaly.QuantileFilter(Given(), q=1 - rate)
     for score in calibration.tolist():
         rule.learn_one({"score": score})
 
@@ -291,9 +290,11 @@ def _activeml_twin(scores, rates, history, tolerance):
 def activeml_filter(stream: Stream) -> np.ndarray:
     """scikit-activeml's BalancedIncrementalQuantileFilter, a window of 1,000 scores.
 
-    It cannot change its rate. It takes a tenth of a millisecond per item, so a compiled twin runs;
-    on the first items the two must agree.
+    It cannot change its rate. It takes a tenth of a millisecond per item; a compiled twin runs
+    instead, and must agree with it on the first items.
     """
+    from skactiveml.stream.budgetmanager import BalancedIncrementalQuantileFilter
+
     rates = np.full(stream.scores.size, rates_of(stream)[0])
     history = stream.calibration_scores[-1_000:]
     flags = _activeml_twin(stream.scores, rates, history, 50.0)
@@ -302,7 +303,7 @@ def activeml_filter(stream: Stream) -> np.ndarray:
     rule.query_by_utility(np.zeros(1))
     rule.history_sorted_.extend(history.tolist())
     chosen = rule.query_by_utility(first)
-    assert np.array_equal(np.flatnonzero(flags[: first.size]), chosen), "the twin has left"
+    assert np.array_equal(np.flatnonzero(flags[: first.size]), chosen), "the twin differs"
     return flags
 
 

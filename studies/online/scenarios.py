@@ -1,7 +1,10 @@
 """Detection relative to an oracle: every rule on the scenarios, and on variants held out.
 
-Each stream's result is a row of `results/online_scenarios.csv`, written at once: a run that was
-stopped goes on where it was. `python benchmarks/study_online.py` also prints the tables.
+    python -m studies.online.scenarios
+
+`scenarios.csv` has the means over streams for each rule and scenario, and over all scenarios;
+`leads.csv` has the paired lead of our defaults over the other rules. Each stream's result is saved
+immediately: a second call resumes.
 """
 
 from __future__ import annotations
@@ -13,15 +16,23 @@ from pathlib import Path
 
 import numpy as np
 
-from _measure import table
-from _online_rules import BUCKET_RULES, COUNT_RULES, RATE_RULES, capped, days_of
 from shortlist.online import SCENARIOS, Stream, simulate_stream
+from shortlist.reproduce.tables import (
+    Table,
+    mean_and_error,
+    read_table,
+    select_rows,
+    summarise,
+    write_table,
+)
+from studies.harness import RAW, markdown
+from studies.online.rules import BUCKET_RULES, COUNT_RULES, RATE_RULES, capped, days_of
 
-FILE = Path(__file__).parents[1] / "results" / "online_scenarios.csv"
+HERE = Path(__file__).parent
 COLUMNS = ["set", "scenario", "seed", "rule", "found", "days_over", "worst_day"]
 RULES = RATE_RULES | BUCKET_RULES | COUNT_RULES
 # Nothing was chosen on these seeds, nor on the variants: other volumes, capacities and prevalences,
-# and two worlds that are no scenario.
+# and two kinds of streams that are not among the scenarios.
 SEEDS, HELD_OUT_SEEDS = range(700, 704), range(800, 804)
 VARIANTS = {
     "few items": {"arrivals": 1_500, "max_flags": 30, "prevalence": 0.01, "n_calibration": 6_000},
@@ -33,7 +44,8 @@ VARIANTS = {
         "days": 20,
     },
 }
-# On the variants, only the defaults and what came close to them elsewhere.
+SETS = ["scenarios", *VARIANTS, "other worlds"]
+# On the variants, only the defaults and the rules that came close to them elsewhere.
 CONTENDERS = (
     "QuantileTracker",
     "QuantileTracker, step 0.1",
@@ -101,14 +113,22 @@ def _all_at_once(seed: int, options: dict) -> Stream:
 # --- results -----------------------------------------------------------------------------------
 
 
+ALL = "all"  # the mean over scenarios
+OURS = {"QuantileTracker": [*RATE_RULES, *BUCKET_RULES]}
+OURS |= {"BudgetController": [*COUNT_RULES, *(f"{rule}, then stop" for rule in RATE_RULES)]}
+
+
 def run(file: Path, days: int | None = None) -> None:
     """Add the rows that are missing."""
-    done = {tuple(row[:4]) for row in _rows(file)}
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(",".join(COLUMNS) + "\n")
+    done = {tuple(row[name] for name in COLUMNS[:4]) for row in read_table(file)}
     for name, scenario, seed, stream in streams(days):
         with file.open("a", newline="") as out:
             writer = csv.writer(out, lineterminator="\n")
             for rule, decide in RULES.items():
-                if (name, scenario, str(seed), rule) in done:
+                if (name, scenario, seed, rule) in done:
                     continue
                 if name != "scenarios" and rule not in CONTENDERS:
                     continue
@@ -121,74 +141,104 @@ def run(file: Path, days: int | None = None) -> None:
                 out.flush()
 
 
-def _rows(file: Path) -> list[list[str]]:
-    if not file.exists():
-        file.write_text(",".join(COLUMNS) + "\n")
-    with file.open(newline="") as lines:
-        return list(csv.reader(lines))[1:]
+def summary(table: Table) -> Table:
+    """Return the means over streams for each set, scenario and rule, and over all scenarios.
+
+    `error` is the standard error of `found` over seeds; `worst_day` is the largest.
+    """
+    cells = dict.fromkeys((row["set"], row["rule"]) for row in table)
+    rows = []
+    for name, rule in cells:
+        here = select_rows(table, set=name, rule=rule)
+        for scenario in [*dict.fromkeys(row["scenario"] for row in here), ALL]:
+            some = here if scenario == ALL else select_rows(here, scenario=scenario)
+            found = mean_and_error(_by_seed(some))
+            rows.append(
+                {
+                    "set": name,
+                    "rule": rule,
+                    "scenario": scenario,
+                    "found": found["mean"],
+                    "error": found["error"],
+                    "days_over": float(np.mean([row["days_over"] for row in some])),
+                    "worst_day": max(row["worst_day"] for row in some),
+                    "seeds": found["count"],
+                }
+            )
+    return rows
 
 
-def report(file: Path) -> str:
-    """Return all tables."""
-    found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
-    for name, scenario, seed, rule, *numbers in _rows(file):
-        by_rule = found.setdefault((name, rule), {})
-        by_rule.setdefault(scenario, {})[int(seed)] = [float(number) for number in numbers]
-    rates = [*RATE_RULES, *BUCKET_RULES]
-    counts = [*COUNT_RULES, *(f"{rule}, then stop" for rule in RATE_RULES)]
-    parts = [
-        _scenario_table("Rules that keep a rate", rates, found),
-        _scenario_table("Rules that keep the day's number", counts, found),
-        _lead_table("QuantileTracker", rates, found),
-        _lead_table("BudgetController", counts, found),
-    ]
-    return "\n\n".join(parts)
+def leads(table: Table) -> Table:
+    """Return the paired lead of our defaults over each rule, on the same streams."""
+    rows = []
+    for ours, rules in OURS.items():
+        for rule in rules:
+            for name in SETS:
+                mine, theirs = (
+                    _by_seed(select_rows(table, set=name, rule=r)) for r in (ours, rule)
+                )
+                if rule != ours and theirs:
+                    lead = mean_and_error(np.subtract(mine, theirs))
+                    rows.append({"set": name, "ours": ours, "rule": rule, **lead})
+    return rows
 
 
-def _scenario_table(title: str, rules: list[str], found: dict) -> str:
-    rows = {}
-    for rule in rules:
-        cells = np.array([list(found["scenarios", rule][each].values()) for each in SCENARIOS])
-        means = cells.mean(axis=1)
-        mean, spread = _mean_and_error(cells[:, :, 0].mean(axis=0))
-        over = [f"{cells[:, :, 1].mean():.0%}", f"{cells[:, :, 2].max():.1f}"]
-        shares = [f"{each:.3f}" for each in means[:, 0]]
-        rows[rule] = (mean, [rule, *shares, f"**{mean:.3f}** ± {spread:.3f}", *over])
-    lines = [line for _, line in sorted(rows.values(), key=lambda row: -row[0])]
-    return table([title, *SCENARIOS, "mean", "days over", "worst day"], lines)
+def _by_seed(rows: Table) -> list[float]:
+    """Return the mean of `found` over scenarios for each seed, in the order of the seeds."""
+    means = {row["seed"]: row["mean"] for row in summarise(rows, ["seed"], "found")}
+    return [means[seed] for seed in sorted(means)]
 
 
-def _lead_table(ours: str, rules: list[str], found: dict) -> str:
-    """Say by how much our default is ahead of each rule, on the same streams."""
-    names = ["scenarios", *VARIANTS, "other worlds"]
+def report(means: Table, compared: Table) -> str:
+    """Return all tables in Markdown."""
+    rates, counts = OURS.values()
+    return "\n\n".join(
+        [
+            _scenario_table("Rules that keep a rate", rates, means),
+            _scenario_table("Rules that keep the day's number", counts, means),
+            *(_lead_table(ours, select_rows(compared, ours=ours)) for ours in OURS),
+        ]
+    )
+
+
+def _scenario_table(title: str, rules: list[str], means: Table) -> str:
     lines = []
     for rule in rules:
-        if rule == ours or (next(iter(VARIANTS)), rule) not in found:
-            continue
-        cells = []
-        for name in names:
-            mine, theirs = (_by_seed(found[name, who]) for who in (ours, rule))
-            lead, error = _mean_and_error(mine - theirs)
-            cells.append(f"{lead:+.3f} ± {error:.3f}")
-        lines.append([rule, *cells])
-    return table([f"lead of {ours} over", *names], lines)
+        here = {row["scenario"]: row for row in select_rows(means, set="scenarios", rule=rule)}
+        whole = here[ALL]
+        shares = [f"{here[each]['found']:.3f}" for each in SCENARIOS]
+        mean = f"**{whole['found']:.3f}** ± {whole['error']:.3f}"
+        over = [f"{whole['days_over']:.0%}", f"{whole['worst_day']:.1f}"]
+        lines.append((whole["found"], [rule, *shares, mean, *over]))
+    ordered = [line for _, line in sorted(lines, key=lambda pair: -pair[0])]
+    return markdown([title, *SCENARIOS, "mean", "days over", "worst day"], ordered)
 
 
-def _by_seed(found: dict[str, dict[int, list[float]]]) -> np.ndarray:
-    """Average over scenarios, for each seed."""
-    return np.mean([[numbers[0] for numbers in each.values()] for each in found.values()], axis=0)
+def _lead_table(ours: str, compared: Table) -> str:
+    lines = []
+    for rule in dict.fromkeys(row["rule"] for row in compared):
+        cells = {row["set"]: row for row in select_rows(compared, rule=rule)}
+        if len(cells) == len(SETS):  # the others were run on the scenarios only
+            leads = [f"{cells[name]['mean']:+.3f} ± {cells[name]['error']:.3f}" for name in SETS]
+            lines.append([rule, *leads])
+    return markdown([f"lead of {ours} over", *SETS], lines)
 
 
-def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    if values.size < 2:
-        return float(values.mean()), float("nan")
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+def main() -> None:
+    """Run what is missing, save and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--days", type=int, default=None, help="shorter streams, for a try")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the summaries")
+    parser.add_argument("--table", action="store_true", help="only print the summaries")
+    options = parser.parse_args()
+    files = options.out / "scenarios.csv", options.out / "leads.csv"
+    if not options.table:
+        raw = RAW / ("online_scenarios.csv" if options.days is None else "online_try.csv")
+        run(raw, options.days)
+        for part, file in zip((summary, leads), files, strict=True):
+            write_table(part(read_table(raw)), file)
+    print(report(*(read_table(file) for file in files)))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--file", type=Path, default=FILE, help="where the rows are kept")
-    parser.add_argument("--days", type=int, default=None, help="shorter streams, for a try")
-    arguments = parser.parse_args()
-    run(arguments.file, arguments.days)
-    print(report(arguments.file))
+    main()

@@ -1,25 +1,30 @@
-"""How often joint capacities are exceeded out of sample, and what it costs to prevent that.
+"""How often joint capacities are exceeded on future items, and what it costs to prevent that.
 
-Calibration items are drawn with replacement from a large population whose posteriors are known, so
-that the true flag rates of a rule are its rates in the population: nothing is estimated.
+    python -m studies.statistics.joint_guarantee
+
+Calibration items are drawn with replacement from a large population with known posteriors. The true
+flag rates of a rule are its rates in the population: nothing is estimated. `joint_guarantee.csv`
+has a row for each guarantee and number of calibration items.
 """
 
 from __future__ import annotations
 
+import argparse
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..exceptions import InsufficientCalibrationWarning
-from ..multiclass._calibrate import JointSample, confident_rule, plug_in_rule
-from ..multiclass._capacities import Ratios
-from ..multiclass._rule import JointRule, to_units
+from shortlist import Capacity
+from shortlist.exceptions import InsufficientCalibrationWarning
+from shortlist.multiclass import MulticlassCapacityClassifier
+from shortlist.reproduce.tables import markdown_table, write_table
 
-__all__ = ["JointGuaranteeConfig", "JointGuaranteeRow", "run"]
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,15 @@ class JointGuaranteeConfig:
     random_state: int = 0
 
     @property
-    def ratios(self) -> Ratios:
-        """The capacities of the classes as exact fractions; no total, no segments."""
-        classes: list[Fraction | None] = [
-            self.multiple * Fraction(str(share)) for share in self.prevalences
-        ]
-        return Ratios(classes, None, [None])
+    def shares(self) -> np.ndarray:
+        """The prevalence of each class, the common one first."""
+        return np.array([1 - sum(self.prevalences), *self.prevalences])
+
+    @property
+    def capacities(self) -> dict[int, Capacity]:
+        """The capacity of each rare class, as an exact fraction of all items."""
+        ratios = [self.multiple * Fraction(str(share)) for share in self.prevalences]
+        return {label: Capacity.fraction(ratio) for label, ratio in enumerate(ratios, 1)}
 
 
 @dataclass(frozen=True)
@@ -54,62 +62,109 @@ class JointGuaranteeRow:
     objective_over_optimum: float
 
 
+class KnownPosteriors(ClassifierMixin, BaseEstimator):
+    """A classifier whose items are their own posteriors."""
+
+    def fit(self, X: Any, y: Any) -> KnownPosteriors:
+        """Learn the labels."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the posteriors."""
+        return np.asarray(X)
+
+
+class Rates(NamedTuple):
+    """The true flag rate of each rare class, and the true objective."""
+
+    flagged: np.ndarray
+    objective: float
+
+
 def run(config: JointGuaranteeConfig) -> list[JointGuaranteeRow]:
-    """Calibrate many times at each size, and look up the true rates."""
+    """Calibrate many times at each size and look up the true rates."""
     rng = np.random.default_rng(config.random_state)
     population = _population(config, rng)
-    _, optimum = _rates(plug_in_rule(population, config.ratios), population)
+    optimum = _rates("plug-in", population, population, config, 0).objective
     rows = []
     for n in config.sizes:
         drawn = [rng.integers(len(population), size=n) for _ in range(config.n_trials)]
         for guarantee in ("plug-in", "confident"):
             results = [
-                _rates(_rule(guarantee, population.take(items), config, rng), population)
-                for items in drawn
+                _rates(guarantee, population[items], population, config, seed)
+                for seed, items in enumerate(drawn)
             ]
             rows.append(_row(guarantee, n, results, optimum, config))
     return rows
 
 
-def _population(config: JointGuaranteeConfig, rng: np.random.Generator) -> JointSample:
-    shares = np.array([1 - sum(config.prevalences), *config.prevalences])
-    centres = np.vstack([np.zeros(4), 2 * rng.normal(size=(len(config.prevalences), 4))])
+def _population(config: JointGuaranteeConfig, rng: np.random.Generator) -> np.ndarray:
+    """Draw items and return their posteriors."""
+    shares, n_rare = config.shares, len(config.prevalences)
+    centres = np.vstack([np.zeros(4), 2 * rng.normal(size=(n_rare, 4))])
     labels = rng.choice(shares.size, p=shares, size=config.n_population)
     x = centres[labels] + rng.normal(size=(config.n_population, 4))
-    densities = np.exp(-0.5 * ((x[:, np.newaxis] - centres) ** 2).sum(axis=2))
-    # The posterior over the prevalence is the density over the density of all.
-    values = densities / (densities @ shares)[:, np.newaxis]
-    nowhere = np.zeros(len(values), dtype=np.intp)
-    return JointSample(values[:, 1:] - values[:, :1], values[:, 0], nowhere, None, False)
+    densities = shares * np.exp(-0.5 * ((x[:, np.newaxis] - centres) ** 2).sum(axis=2))
+    return densities / densities.sum(axis=1, keepdims=True)
 
 
-def _rule(
-    guarantee: str, sample: JointSample, config: JointGuaranteeConfig, rng: np.random.Generator
-) -> JointRule:
-    if guarantee == "plug-in":
-        return plug_in_rule(sample, config.ratios)
-    names = {"classes": [f"class {j}" for j in range(len(config.prevalences))], "segments": [""]}
+def _rates(
+    guarantee: str,
+    sample: np.ndarray,
+    population: np.ndarray,
+    config: JointGuaranteeConfig,
+    seed: int,
+) -> Rates:
+    """Calibrate on a sample, and measure the rule on the population."""
+    # Labels enter through their shares alone: these are as known as the posteriors.
+    counts = np.rint(config.shares[1:] * len(sample)).astype(int)
+    labels = np.repeat(np.arange(config.shares.size), [len(sample) - counts.sum(), *counts])
+    model = MulticlassCapacityClassifier(
+        KnownPosteriors().fit(sample, labels),
+        capacities=config.capacities,
+        cv="prefit",
+        guarantee=guarantee,
+        confidence=1 - config.error,
+        random_state=seed,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsufficientCalibrationWarning)
-        return confident_rule(sample, config.ratios, error=config.error, rng=rng, names=names)
-
-
-def _rates(rule: JointRule, population: JointSample) -> tuple[NDArray[np.float64], float]:
-    units = to_units(population.gains, rule.scale, None)
-    columns = rule.choose(units, population.segments)
-    counts = np.bincount(columns, minlength=population.gains.shape[1] + 1)[1:]
-    return counts / len(population), population.objective(columns)
+        model.fit(sample, labels)
+    chosen = model.predict(population)
+    flagged = np.bincount(chosen, minlength=config.shares.size)[1:] / len(population)
+    # The value of a label is the posterior over the prevalence.
+    value = population[np.arange(len(population)), chosen] / config.shares[chosen]
+    return Rates(flagged, float(value.mean()))
 
 
 def _row(
-    guarantee: str, n: int, results: list[Any], optimum: float, config: JointGuaranteeConfig
+    guarantee: str, n: int, results: list[Rates], optimum: float, config: JointGuaranteeConfig
 ) -> JointGuaranteeRow:
-    capacities = np.array([float(ratio or 0) for ratio in config.ratios.classes])
-    use = np.array([rates for rates, _ in results]) / capacities
+    capacities = np.array([float(c.as_ratio()) for c in config.capacities.values()])
+    use = np.array([rates.flagged for rates in results]) / capacities
     return JointGuaranteeRow(
         guarantee,
         n,
         any_class_over=float((use > 1).any(axis=1).mean()),
         rate_over_capacity=float(use.mean()),
-        objective_over_optimum=float(np.mean([value for _, value in results]) / optimum),
+        objective_over_optimum=float(np.mean([rates.objective for rates in results]) / optimum),
     )
+
+
+def main() -> None:
+    """Run, save and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=300, help="calibrations of each size")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the summary")
+    options = parser.parse_args()
+    rows = [asdict(row) for row in run(JointGuaranteeConfig(n_trials=options.trials))]
+    write_table(
+        [{**row, "calibrations": options.trials} for row in rows],
+        options.out / "joint_guarantee.csv",
+    )
+    print("\n".join(markdown_table(rows)))
+
+
+if __name__ == "__main__":
+    main()

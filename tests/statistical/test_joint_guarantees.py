@@ -1,6 +1,6 @@
 """All capacities hold together as often as promised: measured over many calibrations.
 
-The true rates are known exactly (see the experiment). With 300 calibrations the standard error of a
+The true rates are known exactly (see the study). With 300 calibrations the standard error of a
 probability of 0.05 is 0.0126; four of them are exceeded by chance in fewer than one run of 10,000.
 """
 
@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shortlist.experiments.joint_guarantee import JointGuaranteeConfig, run
 from shortlist.multiclass._calibrate import JointSample, confident_rule
 from shortlist.multiclass._capacities import Ratios
 from shortlist.multiclass._rule import to_units
+from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shortlist.exceptions.InsufficientCalibrationWarning"
