@@ -44,8 +44,8 @@ def paired_ratio(
 ) -> tuple[float, float]:
     """Return the median ratio of alternating calls, and the median time of `theirs`.
 
-    The two take turns, so that a busy moment of the machine hits both, and processor time is
-    counted, not waiting; quick calls take more turns, up to `budget` seconds in all.
+    The two take turns: a busy moment of the machine affects both. Processor time is counted, not
+    waiting. Fast calls take more turns, up to `budget` seconds in all.
     """
     ratios, baselines = [], []
     end = time.perf_counter() + budget

@@ -23,7 +23,7 @@ def make(n: int, m: int) -> tuple[np.ndarray, list[int]]:
 
 
 def highs(values: np.ndarray, capacities: list[int]) -> float:
-    """Solve the linear program as it stands in a textbook."""
+    """Solve the linear program in its textbook form."""
     n, m = values.shape[0], values.shape[1] - 1
     gains = values[:, 1:] - values[:, :1]
     flags = np.arange(n * m)

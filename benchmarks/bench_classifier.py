@@ -37,7 +37,7 @@ def main(sizes: tuple[int, ...] = (10_000, 40_000, 160_000, 640_000)) -> str:
             if n > LARGEST.get(name, n):
                 continue
             X, y = make_fraud(n)
-            # The same halves as inside, so that a solver takes the same number of steps.
+            # The same halves as inside: a solver then takes the same number of steps.
             train, unseen = hold_out(y, 0.5, np.random.default_rng(0))
             wrapper = CapacityClassifier(model, capacity=Capacity.multiple(2), random_state=0)
 

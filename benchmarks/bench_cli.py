@@ -106,7 +106,7 @@ def _fit(train: Path, model: Path, learner: str) -> None:
 
 
 def _write(path: Path, n: int) -> None:
-    """Write a table in pieces, so that the benchmark itself stays small."""
+    """Write a table in pieces, to keep the benchmark itself small."""
     rng, writer = np.random.default_rng(1), None
     kind = pa.csv.CSVWriter if path.suffix == ".csv" else pa.parquet.ParquetWriter
     for start in range(0, n, _CHUNK):
@@ -135,7 +135,7 @@ def _worked() -> float:
 
 
 def _predict_seconds(model: Path, n: int) -> float:
-    """Return the processor time of the pipeline inside, on rows that stand in memory already."""
+    """Return the processor time of the pipeline inside, on rows already in memory."""
     loaded = load_model(model)
     X = loaded.schema.convert(
         pa.Table.from_pandas(_frame(n, np.random.default_rng(1)), preserve_index=False)
@@ -149,7 +149,7 @@ def _predict_seconds(model: Path, n: int) -> float:
 
 
 def _stream_table(model: Path, folder: Path) -> str:
-    """Stream lines that stand ready in a file, saved together or one by one, with and without sync.
+    """Stream lines from a file, saved together or one by one, with and without sync.
 
     The peer is the model's own `predict` on bundles of the same size.
     """

@@ -129,7 +129,7 @@ def one_seed(seed: int) -> dict[tuple[str, str], tuple[float, float, float]]:
 
 
 class _Remembered:
-    """A fitted model whose probabilities for known data are looked up, so that only cuts differ."""
+    """A fitted model with stored probabilities for known data: only the thresholds differ."""
 
     _estimator_type = "classifier"
 

@@ -30,7 +30,7 @@ def test_the_demo_prints_a_table_and_saves_a_picture(tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_demo_speaks_json(tmp_path):
+def test_the_demo_prints_json(tmp_path):
     """For scripts: the same numbers, and the capacity is kept."""
     result = run("demo", "--json", "--out", str(tmp_path / "curve.png"))
     numbers = json.loads(result.stdout)

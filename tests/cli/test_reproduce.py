@@ -67,14 +67,14 @@ def test_the_page_shows_figures_tables_and_versions(tmp_path, monkeypatch):
     assert (tmp_path / "smote-scheme.png").stat().st_size > 10_000
 
 
-def test_scripts_are_told_where_everything_is(tmp_path, monkeypatch):
+def test_json_names_every_file(tmp_path, monkeypatch):
     """With --json, one object and nothing else on standard output."""
     monkeypatch.setattr(normal_cauchy, "QUICK", normal_cauchy.Config(n_shifts=2))
     done = invoke("reproduce", "normal-cauchy", "--quick", "--out", tmp_path, "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert set(told["figures"]) == {"normal-cauchy"}
-    for file in [told["page"], *told["figures"]["normal-cauchy"].values()]:
+    answer = json.loads(done.stdout)
+    assert set(answer["figures"]) == {"normal-cauchy"}
+    for file in [answer["page"], *answer["figures"]["normal-cauchy"].values()]:
         assert Path(file).is_file()
 
 

@@ -1,6 +1,6 @@
 """What the paper says about known densities (section 2), the plane (3.2) and SMOTE (A).
 
-Our results stand beside each statement.
+Each statement has our result beside it.
 """
 
 from __future__ import annotations
