@@ -132,10 +132,10 @@ def test_a_clock_that_flaps_at_midnight_opens_no_budget_twice():
 def test_the_first_day_may_be_joined_late(rng):
     """A day that was not seen from its start teaches nothing about days."""
     budget = make(rng.normal(size=5_000))
-    expected = budget.state()["arrays"]["real"][2]
+    expected = budget.state()["floats"][2]
     budget.decide_many(rng.normal(size=10), at=0.9 * DAY)
     budget.decide(0.0, at=DAY)
-    assert budget.state()["arrays"]["real"][2] == expected
+    assert budget.state()["floats"][2] == expected
 
 
 def test_a_saved_budget_stays_small(rng):

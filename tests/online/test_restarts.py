@@ -72,7 +72,7 @@ def test_an_announcement_is_replaced_by_a_later_one_for_the_same_moment(rng):
     budget = KINDS["budget"](rng.normal(size=500))
     for k in range(300):
         budget.set_capacity(Capacity.count(k), at=5 * DAY)
-    assert len(budget.state()["pending"]) == 1
+    assert len(budget.state()["scheduled"]) == 1
     budget.decide(0.0, at=5 * DAY)
     assert budget.capacity == Capacity.count(299)
 
@@ -99,6 +99,14 @@ def test_a_controller_without_capacity_may_get_some_later(make, rng):
     assert not closed.decide_many(scores + 9, at=times).flagged.any()
     closed.set_capacity(some)
     assert closed.decide_many(scores, at=times + DAY).flagged.any()
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_a_state_of_an_earlier_release_is_refused(version, rng):
+    """The error says what to do."""
+    state = KINDS["tracker"](rng.normal(size=50)).state()
+    with pytest.raises(ValueError, match="Load it with the release that wrote it"):
+        Controller.from_state({**state, "version": version})
 
 
 CALIBRATIONS = {

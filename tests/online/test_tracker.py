@@ -23,7 +23,7 @@ def scores(rng):
 
 def offset(tracker):
     """Return the sum of the errors, times the step."""
-    return tracker.state()["arrays"]["real"][0]
+    return tracker.state()["floats"][0]
 
 
 def test_a_late_announcement_is_made_up_for(scores):
