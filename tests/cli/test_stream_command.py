@@ -90,8 +90,8 @@ def test_ids_that_come_again(stream, lines):
     assert [each["flag"] for each in told[:50]] == [each["flag"] for each in first]
     assert {each["reason"] for each in told[:50]} == {"seen before"}
     assert told[50]["reason"] != "seen before"
-    going_on, summary = again.stderr.splitlines()
-    assert "50 cases were decided" in going_on
+    resuming, summary = again.stderr.splitlines()
+    assert "50 cases were decided" in resuming
     assert json.loads(summary)["n_repeated"] == 50
 
 
@@ -123,7 +123,7 @@ def test_bad_lines_are_told_and_counted(stream, lines):
     errors = [each for each in told if "error" in each]
     assert [each["line"] for each in errors] == [21, 23, 24, 25]
     assert errors[1]["id"] == "x"
-    assert "4 in error" in result.stderr
+    assert "4 invalid" in result.stderr
     sound = [each | {"line": 0} for each in told if "error" not in each]
     clean = answers(stream(lines[:40], *DAY, state="clean"))
     assert sound == [each | {"line": 0} for each in clean]
@@ -177,8 +177,8 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
         (("--count", "5"), "belong together"),
         (("--period", "day"), "belong together"),
         (("--count", "5", "--period", "day", "--fraction", "0.1"), "in one way"),
-        (("--count", "5", "--period", "soon"), "no length of time"),
-        (("--count", "5", "--period", "day", "--starts-at", "soon"), "no moment"),
+        (("--count", "5", "--period", "soon"), "not a length of time"),
+        (("--count", "5", "--period", "day", "--starts-at", "soon"), "is not a moment"),
         (("--controller", "magic"), "must be one of"),
         (("--controller", "budget", "--fraction", "0.1"), "whole number of flags"),
         (("--controller", "ema", "--count", "5", "--period", "day"), "ount"),
@@ -229,5 +229,5 @@ def test_a_real_stream(model_file, lines, tmp_path, stream):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors == b"Error: Interrupted. All that was decided is saved.\n"
+    assert errors == b"Error: Interrupted. All decisions are saved.\n"
     assert answers(stream(lines[:1], *DAY))[0]["reason"] == "seen before"

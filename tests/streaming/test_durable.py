@@ -247,7 +247,7 @@ def test_a_period_needs_moments(tmp_path):
         return BudgetController(Capacity.count(1), calibration_scores=np.arange(9.0), **options)
 
     with DurableController(tmp_path / "state", make, identity={}) as controller:
-        with pytest.raises(ValueError, match="at is needed"):
+        with pytest.raises(ValueError, match="at is required"):
             controller.decide([high()])
         assert controller.decide([high()], at=[3.0]).flagged.all()
 
@@ -266,7 +266,10 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         turned = lambda c, items: decide(c, items._replace(scores=-items.scores))  # noqa: E731
         patch.setattr(_durable, "_decide", turned)
-        with pytest.raises(StateFileError, match="decided otherwise"), durable(tmp_path / "state"):
+        with (
+            pytest.raises(StateFileError, match="cannot be resumed safely"),
+            durable(tmp_path / "state"),
+        ):
             pass
 
 
@@ -277,6 +280,7 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
         (b"hello\n", "damaged, or not a state file"),
         (_state_file._packed({"format": "else"}), "is not a state file"),
         (_state_file._packed({"format": "shortlist stream", "version": 9}), "has version 9"),
+        (_state_file._packed({"format": "shortlist stream", "version": 1}), "Finish the period"),
     ],
 )
 def test_another_file_is_refused_and_left_alone(tmp_path, content, complaint):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from shortlist.streaming._items import LineReader
+from shortlist.streaming._lines import LineReader
 from shortlist.tables import open_source
 from shortlist.tables._schema import all_rows
 
@@ -49,10 +49,10 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"vip": "perhaps"}, "'vip' must be true or false"),
         ({"vip": 3}, "'vip' must be true or false"),
         ({"opened": 17}, "'opened' must be a date"),
-        ({"country": {}}, "'country' must be a text"),
-        ({"country": "\ud800"}, "'country' must be a text"),
-        ({"case": 1.5}, "'case' must be a text or a whole number"),
-        ({"case": True}, "'case' must be a text or a whole number"),
+        ({"country": {}}, "'country' must be a string"),
+        ({"country": "\ud800"}, "'country' must be a string"),
+        ({"case": 1.5}, "'case' must be a string or a whole number"),
+        ({"case": True}, "'case' must be a string or a whole number"),
         ({"at": "yesterday"}, "is not a moment"),
         ({"at": True}, "at must be seconds"),
         ({"at": 1e300}, "at must be a moment within"),
@@ -82,7 +82,7 @@ def test_what_may_be_missing(reader):
     assert row["country"] == "(missing)"
     assert read(reader, amount="NA").values[0] is None
     assert read(reader, amount=" 7 ").values[0] == 7
-    assert "There is no 'amount'" in reader.read(1, b'{"case": "c1", "vip": true}').error
+    assert "The column 'amount' is missing" in reader.read(1, b'{"case": "c1", "vip": true}').error
 
 
 def test_ids_and_moments(reader, table_fit):

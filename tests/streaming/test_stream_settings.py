@@ -56,5 +56,5 @@ def test_a_number_and_a_period_belong_together(table_fit, settings):
 def test_settings_say_what_a_stream_is(table_fit):
     """The same after a way through JSON; a guess at the arrivals is no part of it."""
     settings = StreamSettings(capacity=Capacity.count(5), period=60.0).resolved(table_fit.model)
-    assert settings.to_json()["capacity"] == ["count", 5, None]
+    assert settings.to_json()["capacity"] == {"kind": "count", "value": 5, "per": None}
     assert "expected_arrivals" not in settings.to_json()

@@ -1,7 +1,7 @@
-"""A file with a whole state and what happened since: it grows by appending, and is never half.
+"""A file with a saved state and everything decided since; a crash never leaves it unusable.
 
-Each line is a checksum and a JSON text. The first holds a state, the others what was decided after
-it. A line counts once all of it is there: the rest of a line that a crash cut off is dropped.
+Each line is a checksum and a JSON text. The first line holds a state, the others hold what was
+decided after it. Only complete lines count: a last line that a crash cut off is dropped.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock beside a file, which ends with the process however that ends."""
-    import fcntl  # not on Windows
+    """Hold a lock next to a file. It is released when the process ends, however that happens."""
+    import fcntl  # does not exist on Windows
 
     check_writable(path)
     beside = path.with_name(path.name + ".lock")
@@ -34,13 +34,13 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateFileError(
-                f"{path} is in use by another process. Stop that one, or use another --state file."
+                f"{path} is in use by another process. Stop it, or use another --state file."
             ) from None
         yield
 
 
 class StateFile:
-    """The lines of a state file; `sync` waits until they are on the disk itself."""
+    """The lines of a state file; with `sync`, each write waits until it has reached the disk."""
 
     def __init__(self, path: Path, *, sync: bool = True) -> None:
         self.path = path.resolve()
@@ -49,28 +49,30 @@ class StateFile:
         self.n_appended = 0
 
     def read(self) -> list[Any]:
-        """Return what all whole lines say, and cut off a last one that is not whole."""
+        """Return the contents of all complete lines, and cut off an incomplete last one."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return []
-        *whole, torn = content.split(b"\n")
-        said = [_unpacked(line) for line in whole]
-        if said and said[-1] is None:  # the disk had the end of the line before its middle
-            said.pop()
-            torn = whole[-1] + b"\n" + torn
-        if None in said or (content and not said):
+        *complete, torn = content.split(b"\n")
+        records = [_unpacked(line) for line in complete]
+        if (
+            records and records[-1] is None
+        ):  # the end of the line reached the disk before its middle
+            records.pop()
+            torn = complete[-1] + b"\n" + torn
+        if None in records or (content and not records):
             raise StateFileError(
-                f"{self.path} is damaged, or not a state file. Nothing was decided: restore it "
+                f"{self.path} is damaged, or not a state file. Nothing was decided. Restore it "
                 "from a copy, or start the next period with another --state file."
             )
         if torn:
             self._cut(len(content) - len(torn))
-        self.n_appended = len(content) - len(torn) - len(whole[0]) - 1 if said else 0
-        return said
+        self.n_appended = len(content) - len(torn) - len(complete[0]) - 1 if records else 0
+        return records
 
     def replace(self, state: Any) -> None:
-        """Write a whole state in place of everything, at once or not at all."""
+        """Replace the file by a state, completely or not at all."""
         self.close()
         with write_whole(self.path) as file:
             file.write(_packed(state))
@@ -78,7 +80,7 @@ class StateFile:
         self.n_appended = 0
 
     def append(self, record: Any) -> None:
-        """Write a line at the end, and return once it is safe."""
+        """Append a line, and return once it is safe."""
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         data = memoryview(_packed(record))
@@ -89,7 +91,7 @@ class StateFile:
             _sync_data(self._descriptor)
 
     def close(self) -> None:
-        """Close the file; what was appended stays."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -100,7 +102,7 @@ class StateFile:
             os.fsync(file.fileno())
 
     def _sync_folder(self) -> None:
-        """Make the new name of a file as safe as its content."""
+        """Make sure that the renamed file survives a power cut, too."""
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -114,7 +116,7 @@ def _packed(content: Any) -> bytes:
 
 
 def _unpacked(line: bytes) -> Any:
-    """Return what a line says, or None if it is not what was written."""
+    """Return the content of a line, or None if its checksum does not match."""
     checksum, _, text = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         return None
