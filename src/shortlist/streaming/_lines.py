@@ -35,8 +35,8 @@ def read_batches(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
     while not ended:
         chunk = os.read(descriptor, _CHUNK)
         ended = not chunk
-        *whole, rest = (rest + chunk + (b"\n" if ended and rest else b"")).split(b"\n")
-        for line in whole:
+        *complete, rest = (rest + chunk + (b"\n" if ended and rest else b"")).split(b"\n")
+        for line in complete:
             lines.append(TOO_LONG if skipping else line)
             skipping = False
         if len(rest) > LONGEST_LINE:
