@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import StateFileError
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.streaming import DurableController, _durable, _state_file
+from shortlist.streaming import DurableController, _durable
 
 IDENTITY = {"model": "a", "capacity": 3}
 _HIGHER = itertools.count(1_000_000)
@@ -93,7 +93,7 @@ def crash_at(monkeypatch, moment):
     monkeypatch.setattr(
         os, "write", counted(write, lambda fd, data: write(fd, data[: len(data) // 2]))
     )
-    monkeypatch.setattr(_state_file, "_sync_data", counted(_state_file._sync_data))
+    monkeypatch.setattr(_durable, "_sync_data", counted(_durable._sync_data))
     monkeypatch.setattr(os, "fsync", counted(os.fsync))
     monkeypatch.setattr(Path, "replace", counted(Path.replace))
     return calls
@@ -280,9 +280,9 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
     [
         (b"hello", "damaged, or not a state file"),
         (b"hello\n", "damaged, or not a state file"),
-        (_state_file._packed({"format": "else"}), "is not a state file"),
-        (_state_file._packed({"format": "shortlist stream", "version": 9}), "has version 9"),
-        (_state_file._packed({"format": "shortlist stream", "version": 1}), "Finish the period"),
+        (_durable._packed({"format": "else"}), "is not a state file"),
+        (_durable._packed({"format": "shortlist stream", "version": 9}), "has version 9"),
+        (_durable._packed({"format": "shortlist stream", "version": 1}), "Finish the period"),
     ],
 )
 def test_another_file_is_refused_and_left_alone(tmp_path, content, message):

@@ -68,6 +68,12 @@ class Controller:
 
     Attributes
     ----------
+    now : float
+        The latest moment seen, in seconds; minus infinity before the first.
+    n_items : int
+        How many items have been decided or observed. A repeated id does not count.
+    is_timed : bool
+        Whether the capacity refers to a period of time. If so, every item needs a moment.
     state_floats : ndarray of float
         What the controller has learned; only compiled functions and the methods above change it.
     state_ints : ndarray of int
@@ -99,11 +105,11 @@ class Controller:
     ) -> None:
         self.options = {"remember": check_count("remember", remember, at_most=_MOST_IDS), **options}
         # Without a period, time is the number of items.
-        self._is_timed = options.get("period") is not None
+        self.is_timed = options.get("period") is not None
         self._clock = clock
         self._lock = threading.RLock()
         self._capacity = check_capacity(capacity)
-        self._now, self._n_items = -math.inf, 0
+        self.now, self.n_items = -math.inf, 0
         self._schedule = Schedule()
         self._answers = AnswerMemory(self.options["remember"])
         self._arrivals = ArrivalLog() if self.corrects_late_changes else None
@@ -112,6 +118,14 @@ class Controller:
         self.check_capacity(capacity)
         self.state_floats, self.state_ints = self.initial_state(scores)
         self.apply_capacity(capacity)
+
+    @property
+    def capacity(self) -> Capacity:
+        """The capacity in force; :meth:`set_capacity` changes it."""
+        return self._capacity
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(capacity={self._capacity!r})"
 
     # --- for subclasses ------------------------------------------------------------------------
 
@@ -144,32 +158,7 @@ class Controller:
 
         Only for controllers with `corrects_late_changes`; exact to within sixteen items.
         """
-        return 0 if self._arrivals is None else self._arrivals.items_since(moment, self._n_items)
-
-    # --- what can be asked ---------------------------------------------------------------------
-
-    @property
-    def capacity(self) -> Capacity:
-        """The capacity in force."""
-        return self._capacity
-
-    @property
-    def now(self) -> float:
-        """The latest moment seen, in seconds; minus infinity before the first."""
-        return self._now
-
-    @property
-    def n_items(self) -> int:
-        """How many items have been decided or observed; a repeated id does not count."""
-        return self._n_items
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether the capacity refers to a period of time, and items therefore need a moment."""
-        return self._is_timed
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(capacity={self._capacity!r})"
+        return 0 if self._arrivals is None else self._arrivals.items_since(moment, self.n_items)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -266,10 +255,10 @@ class Controller:
         """
         self.check_capacity(check_capacity(capacity))
         with self._lock:
-            now = self._now if self._clock is None else max(self._now, to_seconds(self._clock()))
+            now = self.now if self._clock is None else max(self.now, to_seconds(self._clock()))
             moment = now if at is None else to_seconds(at)
             self._make_due_changes(until=now)
-            self._now = now
+            self.now = now
             if moment > now:
                 self._schedule.add(moment, capacity)
             else:
@@ -341,12 +330,12 @@ class Controller:
             return to_seconds(at)
         if self._clock is not None:
             return to_seconds(self._clock())
-        if self._is_timed:
+        if self.is_timed:
             raise ValueError(
                 f"{type(self).__name__} keeps a number per period and must know when an item "
                 "arrived. Pass at=..., or give the controller a clock=..."
             )
-        return self._now
+        return self.now
 
     def _moments(self, at: Any, n: int) -> Floats:
         return check_moments(at, n) if at is not None else np.full(n, self._moment(None))
@@ -354,27 +343,27 @@ class Controller:
     def _advance(self, at: Any) -> float:
         """Move on to the next item, make the changes that are due, and return the item's time."""
         moment = self._moment(at)
-        if moment > self._now:
+        if moment > self.now:
             if self._schedule.changes:
                 self._make_due_changes(until=moment)
-            self._now = moment
-        number = self._n_items
+            self.now = moment
+        number = self.n_items
         if self._arrivals is not None and number % ArrivalLog.EVERY == 0:
-            self._arrivals.note((self._now,), number)
-        self._n_items = number + 1
-        return self._now if self._is_timed else float(number)
+            self._arrivals.note((self.now,), number)
+        self.n_items = number + 1
+        return self.now if self.is_timed else float(number)
 
     def _make_due_changes(self, *, until: float) -> None:
         """Change the capacity as announced, each time at its own moment."""
         while self._schedule.next_moment <= until:
-            self._now, capacity = self._schedule.pop()
+            self.now, capacity = self._schedule.pop()
             self._change_capacity(capacity)
 
     def _change_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         self.apply_capacity(capacity, since=since)
         self._capacity = capacity
         if self._arrivals is not None:
-            self._arrivals.last_change = self._now
+            self._arrivals.last_change = self.now
 
     # --- many items ----------------------------------------------------------------------------
 
@@ -383,7 +372,7 @@ class Controller:
     ) -> tuple[NDArray[np.int8], Floats]:
         """Run the compiled loop over checked items, in parts between changes of capacity."""
         codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
-        moments = np.maximum.accumulate(np.maximum(moments, self._now))
+        moments = np.maximum.accumulate(np.maximum(moments, self.now))
         start = 0
         while start < scores.size:
             self._make_due_changes(until=moments[start])
@@ -391,15 +380,15 @@ class Controller:
             part = slice(start, stop)
             times = moments[part]
             if self._arrivals is not None:
-                self._arrivals.note(times, self._n_items)
-            if not self._is_timed:
-                times = np.arange(self._n_items, self._n_items + stop - start, dtype=np.float64)
+                self._arrivals.note(times, self.n_items)
+            if not self.is_timed:
+                times = np.arange(self.n_items, self.n_items + stop - start, dtype=np.float64)
             outputs = codes[part], thresholds[part]
             self.compiled_loop(
                 scores[part], times, deciding, *outputs, self.state_floats, self.state_ints
             )
-            self._n_items += stop - start
-            self._now = float(moments[stop - 1])
+            self.n_items += stop - start
+            self.now = float(moments[stop - 1])
             start = stop
         return codes, thresholds
 

@@ -149,8 +149,8 @@ def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None)
         **from_plain(state["options"]),
     )
     made.scale = scale
-    made._now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
-    made._n_items = _read_count(state["n_items"])
+    made.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
+    made.n_items = _read_count(state["n_items"])
     made._schedule.load(state["scheduled"])
     for _, capacity in made._schedule.changes:
         made.check_capacity(capacity)
