@@ -31,19 +31,17 @@ def stream(
     controller: Annotated[
         str, typer.Option(help="auto, tracker, budget, bucket, window or ema.")
     ] = "auto",
-    count: Annotated[
-        int | None, typer.Option(help="Flag at most this many cases ...", min=0)
-    ] = None,
+    count: Annotated[int | None, typer.Option(help="How many flags are allowed ...", min=0)] = None,
     period: Annotated[
         str | None, typer.Option(help="... per hour, day, week, 90s, 15m, 12h or 2d.")
     ] = None,
     capacity: Annotated[
-        int | None, typer.Option(help="Or flag at most this many cases ...", min=0)
+        int | None, typer.Option(help="Or how many flags are allowed ...", min=0)
     ] = None,
-    per: Annotated[int | None, typer.Option(help="... out of this many.", min=1)] = None,
+    per: Annotated[int | None, typer.Option(help="... out of this many cases.", min=1)] = None,
     fraction: Annotated[
         float | None,
-        typer.Option(help="Or flag at most this share of all cases. Default: the model's."),
+        typer.Option(help="Or the share of all cases. Default: the model's capacity."),
     ] = None,
     expect: Annotated[
         int | None, typer.Option(help="Rough number of lines in a period; it is learned.", min=1)
@@ -55,7 +53,8 @@ def stream(
     window: Annotated[int | None, typer.Option(help="For window: its length in lines.")] = None,
     remember: Annotated[int | None, typer.Option(help="How many ids are remembered.")] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="Field with the id. Default: the model's.")
+        str | None,
+        typer.Option("--id", help="Field with the id. Default: the id column of the model."),
     ] = None,
     time: Annotated[
         str, typer.Option(help="Field with the moment of a line; without it, now.")
