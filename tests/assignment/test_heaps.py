@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.assignment._heaps import drop_top, empty_heaps, push, with_room
+from shortlist.assignment._flow import drop_top, empty_heaps, push, with_room
 
 steps = st.lists(st.none() | st.tuples(st.integers(0, 2), st.integers(-5, 5)), max_size=60)
 

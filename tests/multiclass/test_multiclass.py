@@ -23,7 +23,6 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.multiclass._rule import to_units
 from shortlist.thresholds._guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
@@ -124,18 +123,18 @@ def test_one_item_at_a_time_gets_the_same_answer(rng):
     assert_array_equal(model.predict(X[::-1])[::-1], batch)
 
 
-def test_trembling_posteriors_do_not_move_a_block(rng):
+def test_noisy_posteriors_do_not_move_a_block(rng):
     """Noise in the last bits leaves tied items tied."""
     X, y = draw(2_000, rng, decimals=1)
 
-    class Trembling(Posteriors):
+    class Noisy(Posteriors):
         def predict_proba(self, X):
             shift = np.random.default_rng().integers(-3, 4, size=(len(X), 3))
             return super().predict_proba(X) * (1 + shift * 2.0**-53)
 
     for ties in ("exclude", "hash"):
         model = MulticlassCapacityClassifier(
-            FrozenEstimator(Trembling().fit(X)), capacities=TWO, ties=ties
+            FrozenEstimator(Noisy().fit(X)), capacities=TWO, ties=ties
         ).fit(X, y)
         answers = [model.predict(X) for _ in range(10)]
         assert all((again == answers[0]).all() for again in answers)
@@ -205,10 +204,8 @@ def test_a_class_without_enough_items_does_not_compete(items):
     tiny = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.0001)}
     with pytest.warns(InsufficientCalibrationWarning, match="class 2"):
         model = fitted(X, y, guarantee="confident", capacities=tiny)
-    rule = model._rule
     half = np.random.default_rng(0).permutation(2_000)[1_000:]
-    sample = model._calibration_sample.take(half)
-    flagged = rule.choose(to_units(sample.gains, rule.scale, None), sample.segments)
+    flagged = model.rule_.decide(model.rule_.sample.take(half)).columns
     assert (flagged == 1).sum() <= confident_k(1_000, Fraction(1, 50), error=0.05 / 2)
     assert not (model.predict(new) == 2).any()
 

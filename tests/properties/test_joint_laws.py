@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.multiclass._calibrate import JointSample, plug_in_rule
+from shortlist.multiclass import JointSample
+from shortlist.multiclass._calibrate import plug_in_prices
 from shortlist.multiclass._capacities import Ratios
-from shortlist.multiclass._rule import to_units
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
 ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))
@@ -34,16 +34,16 @@ def samples(draw):
     return sample, limits
 
 
-def choose(rule, sample):
-    """Apply a rule to a sample."""
-    return rule.choose(to_units(sample.gains, rule.scale, sample.keys), sample.segments)
+def choose(prices, sample):
+    """Return the column of each item at these prices."""
+    return prices.choose(sample)[0]
 
 
 @given(samples())
-def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
+def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
     """By class, by segment and in total, with ties and with hashed ties."""
     sample, limits = drawn
-    columns = choose(plug_in_rule(sample, limits), sample)
+    columns = choose(plug_in_prices(sample, limits), sample)
     n = len(sample)
     for j, ratio in enumerate(limits.classes):
         assert ratio is None or (columns == j + 1).sum() <= ratio * n
@@ -57,10 +57,10 @@ def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
 def test_items_are_decided_one_at_a_time(drawn, data):
     """Neither the batch nor the order plays a part."""
     sample, limits = drawn
-    rule = plug_in_rule(sample, limits)
+    prices = plug_in_prices(sample, limits)
     row = data.draw(st.integers(0, len(sample) - 1))
-    alone = choose(rule, sample.take(np.array([row])))
-    assert_array_equal(alone, choose(rule, sample)[[row]])
+    alone = choose(prices, sample.take(np.array([row])))
+    assert_array_equal(alone, choose(prices, sample)[[row]])
 
 
 @given(samples())
@@ -68,7 +68,7 @@ def test_only_strict_gains_are_flagged(drawn):
     """Without the hash, nothing is flagged that is not worth more than leaving it alone."""
     sample, limits = drawn
     if sample.keys is None:
-        flagged = np.flatnonzero(choose(plug_in_rule(sample, limits), sample))
+        flagged = np.flatnonzero(choose(plug_in_prices(sample, limits), sample))
         assert (sample.gains[flagged].max(axis=1, initial=-1) > 0).all()
 
 
@@ -76,11 +76,11 @@ def test_only_strict_gains_are_flagged(drawn):
 def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
     """Prices belong to the sample as a set."""
     sample, limits = drawn
-    rule = plug_in_rule(sample, limits)
-    reversed_rule = plug_in_rule(sample.take(np.arange(len(sample))[::-1]), limits)
-    assert_array_equal(rule.class_prices, reversed_rule.class_prices)
-    assert_array_equal(rule.segment_prices, reversed_rule.segment_prices)
-    assert rule.total_price == reversed_rule.total_price
+    prices = plug_in_prices(sample, limits)
+    reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
+    assert_array_equal(prices.class_prices, reversed_prices.class_prices)
+    assert_array_equal(prices.segment_prices, reversed_prices.segment_prices)
+    assert prices.total_price == reversed_prices.total_price
 
 
 @given(
@@ -100,4 +100,4 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
     flagged = calibrate_threshold(rounded, capacity).flag(rounded)
-    assert_array_equal(choose(plug_in_rule(sample, limits), sample) == 1, flagged)
+    assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)

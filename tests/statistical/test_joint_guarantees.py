@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from shortlist.experiments.joint_guarantee import JointGuaranteeConfig, run
-from shortlist.multiclass._calibrate import JointSample, confident_rule
+from shortlist.multiclass import JointSample
+from shortlist.multiclass._calibrate import confident_prices
 from shortlist.multiclass._capacities import Ratios
-from shortlist.multiclass._rule import to_units
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shortlist.exceptions.InsufficientCalibrationWarning"
@@ -53,9 +53,8 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))
-        rule = confident_rule(sample, limits, error=0.05, rng=rng, names=names)
-        units = to_units(gains, rule.scale, population.keys)
-        columns = rule.choose(units, population.segments)
+        prices = confident_prices(sample, limits, error=0.05, rng=rng, names=names)
+        columns, _ = prices.choose(population)
         flagged = columns > 0
         over += (
             any(np.mean(columns == j + 1) > ratio for j, ratio in enumerate(limits.classes))

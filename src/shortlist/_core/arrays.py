@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Mask", "Rows"]
+__all__ = ["Floats", "Ints", "Mask", "Rows"]
 
 Floats = NDArray[np.floating]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 #: Positions of items, as whole numbers.
 Rows = NDArray[np.intp]

@@ -1,78 +1,211 @@
-"""The rule that decides about one item at a time: values minus prices, compared exactly."""
+"""The rule learned from calibration: it decides, changes its capacities and recalibrates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.hashing import hash_ids
-from ..assignment._fixed_point import FixedPoint
+from .._core.arrays import Floats, Mask, Rows
+from .._core.hashing import check_keyed_alike
+from ._calibrate import confident_prices, plug_in_prices
+from ._capacities import UNCHANGED, JointCapacities
+from ._prices import NEVER, Prices
+from ._values import JointSample
 
-__all__ = ["NEVER", "JointRule", "Margins", "to_units"]
-
-Ints = NDArray[np.int64]
-
-#: A cut that nothing lies above.
-NEVER = 2**62
-# Hashed ties differ by up to this many units: about 1e-7 of the largest value.
-_TIE_UNITS = 2.0**23
+__all__ = ["Choice", "JointDecisions", "JointRule"]
 
 
-class Margins(NamedTuple):
-    """The best class of each item, its lead over all other columns, and over leaving it alone."""
+class JointDecisions(NamedTuple):
+    """Decisions about items; made by `MulticlassCapacityClassifier.decide`.
 
-    best: NDArray[np.intp]
-    lead: Ints
-    surplus: Ints
+    Attributes
+    ----------
+    labels : ndarray of shape (n_items,)
+        The predicted labels; an item that is not flagged gets its likeliest common label.
+    columns : ndarray of int, shape (n_items,)
+        0 for items that are not flagged, j + 1 for ``rare_labels_[j]``.
+    posteriors : ndarray of shape (n_items, n_classes)
+        The model's probabilities, in the order of `classes_`.
+    surplus : ndarray of shape (n_items,)
+        The gain of the best rare label over leaving the item alone, after prices. It is positive
+        for every flagged item. It can be positive for other items, too: for a tie of two rare
+        labels, or where the guarantee asks for a larger lead.
+    """
+
+    labels: NDArray[Any]
+    columns: Rows
+    posteriors: Floats
+    surplus: Floats
+
+    @property
+    def flagged(self) -> Mask:
+        """True for the items that get a rare label."""
+        return self.columns > 0
+
+
+class Choice(NamedTuple):
+    """The column of each item (0 to leave it), and its gain over leaving it alone, after prices."""
+
+    columns: Rows
+    surplus: Floats
 
 
 @dataclass(frozen=True)
 class JointRule:
-    """Prices and cuts, in units of a fixed point.
+    """Prices for all capacities, the items they come from, and how; made by :meth:`calibrate`.
 
-    An item gets its best class, if that leads by more than the cut of the class, and if its
-    surplus lies above the cuts of its segment and of the total. Cuts are never below 0, so
-    that a tie of two columns gets neither.
+    An item gets the rare class with the highest value minus price, if that exceeds the value of
+    leaving the item alone.
+
+    Attributes
+    ----------
+    sample : JointSample
+        The calibration items.
+    capacities : JointCapacities
+        The capacities that the rule keeps.
+    guarantee, confidence : str, float
+        What is guaranteed about future items.
+    random_state : int or Generator
+        Divides the sample for ``guarantee="confident"``.
+
+    Examples
+    --------
+    Two of ten items may get the only rare class:
+
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.multiclass import JointCapacities, JointRule, JointSample
+    >>> items = JointSample(
+    ...     gains=np.arange(10.0)[:, np.newaxis],
+    ...     left_alone=np.zeros(10),
+    ...     segments=np.zeros(10, dtype=int),
+    ... )
+    >>> capacities = JointCapacities(
+    ...     {"fraud": Capacity.fraction(0.2)}, counts={"fine": 90, "fraud": 10}
+    ... )
+    >>> rule = JointRule.calibrate(items, capacities)
+    >>> rule.class_prices
+    {'fraud': 7.0}
+    >>> rule.decide(items).columns.tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    >>> rule.with_capacities({"fraud": Capacity.fraction(0.3)}).class_prices
+    {'fraud': 6.0}
     """
 
-    scale: FixedPoint
-    class_prices: Ints
-    segment_prices: Ints
-    total_price: int
-    class_cuts: Ints
-    segment_cuts: Ints
-    total_cut: int
+    sample: JointSample = field(repr=False)
+    capacities: JointCapacities
+    guarantee: str
+    confidence: float
+    random_state: Any = field(repr=False)
+    prices: Prices = field(repr=False)
 
-    def margins(self, units: Ints, segments: NDArray[np.intp]) -> Margins:
-        """Compare the classes after prices; a class that never may be flagged takes no part."""
-        net = units - self.class_prices - self.segment_prices[segments, np.newaxis]
-        net -= self.total_price
-        net[:, self.class_cuts == NEVER] = -NEVER
-        best = net.argmax(axis=1)
-        everyone = np.arange(len(net))
-        surplus = net[everyone, best]
-        net[everyone, best] = 0  # in place of the best stands "leave it"
-        return Margins(best, surplus - net.max(axis=1), surplus)
+    @classmethod
+    def calibrate(
+        cls,
+        sample: JointSample,
+        capacities: JointCapacities,
+        *,
+        guarantee: str = "plug-in",
+        confidence: float = 0.95,
+        random_state: Any = 0,
+    ) -> Self:
+        """Find the prices at which the sample keeps all capacities."""
+        if not len(sample):
+            raise ValueError("Calibration needs at least one item; got none.")
+        if guarantee == "plug-in":
+            prices = plug_in_prices(sample, capacities.ratios())
+        else:
+            prices = _confident_prices(sample, capacities, 1 - confidence, random_state)
+        return cls(sample, capacities, guarantee, confidence, random_state, prices)
 
-    def choose(self, units: Ints, segments: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the column of each item: 0 to leave it, j + 1 for class j."""
-        best, lead, surplus = self.margins(units, segments)
-        flagged = (lead > self.class_cuts[best]) & (surplus > self.total_cut)
-        flagged &= surplus > self.segment_cuts[segments]
-        return np.where(flagged, best + 1, 0)
+    def decide(self, items: JointSample) -> Choice:
+        """Decide about each item on its own."""
+        if self.sample.keys is not None:
+            check_keyed_alike(items.keyed_by_ids, self.sample.keyed_by_ids)
+        columns, units = self.prices.choose(items)
+        surplus = self.prices.scale.to_floats(units)
+        surplus[units == -NEVER] = -np.inf  # no class may be flagged
+        return Choice(columns, surplus)
+
+    def with_capacities(
+        self,
+        capacities: Any = UNCHANGED,
+        *,
+        total: Any = UNCHANGED,
+        segment_capacities: Any = UNCHANGED,
+    ) -> Self:
+        """Return the rule for other capacities of the same labels and segments."""
+        joint = self.capacities.changed(
+            capacities, total=total, segment_capacities=segment_capacities
+        )
+        return self._calibrated(self.sample, joint.with_segments_of(self.capacities))
+
+    def recalibrated(self, sample: JointSample) -> Self:
+        """Return the rule for the same capacities, with prices from other items."""
+        return self._calibrated(sample, self.capacities)
+
+    @property
+    def class_prices(self) -> dict[Any, float]:
+        """The price of each rare label."""
+        prices = self.prices.scale.to_floats(self.prices.class_prices)
+        return dict(zip(self.capacities.classes, prices.tolist(), strict=True))
+
+    @property
+    def segment_prices(self) -> dict[Any, float]:
+        """The price of each segment; None stands for the segments that are not named."""
+        if self.capacities.segments is None:
+            return {}
+        prices = self.prices.scale.to_floats(self.prices.segment_prices)
+        return dict(zip(self.capacities.segment_names, prices.tolist(), strict=True))
+
+    @property
+    def total_price(self) -> float:
+        """The price of the total, on top of that of the label."""
+        return float(self.prices.scale.to_floats(self.prices.total_price))
+
+    @cached_property
+    def objective(self) -> float:
+        """The mean value of the rule's choices in the sample."""
+        return self.sample.objective(self.prices.choose(self.sample)[0])
+
+    @cached_property
+    def plug_in_objective(self) -> float:
+        """The same without the cost of the guarantee."""
+        if self.guarantee == "plug-in":
+            return self.objective
+        return replace(
+            self,
+            guarantee="plug-in",
+            prices=plug_in_prices(self.sample, self.capacities.ratios()),
+        ).objective
+
+    def _calibrated(self, sample: JointSample, capacities: JointCapacities) -> Self:
+        return self.calibrate(
+            sample,
+            capacities,
+            guarantee=self.guarantee,
+            confidence=self.confidence,
+            random_state=self.random_state,
+        )
 
 
-def to_units(
-    gains: NDArray[np.float64], scale: FixedPoint, keys: NDArray[np.float64] | None
-) -> Ints:
-    """Round gains to units; with tie keys, let equal gains differ a little, by class and key."""
-    units = scale.to_integers(gains)
-    if keys is None:
-        return units
-    words = np.rint(keys * 2.0**53).astype(np.int64)
-    for j in range(units.shape[1]):
-        units[:, j] += np.rint((hash_ids(words, seed=j) - 0.5) * _TIE_UNITS).astype(np.int64)
-    return units
+def _confident_prices(
+    sample: JointSample, capacities: JointCapacities, error: float, random_state: Any
+) -> Prices:
+    ratios = capacities.ratios()
+    if any(capacity.kind == "multiple" for capacity in capacities.all):
+        # Half of the error pays for lower bounds of the prevalences.
+        error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
+    names = {
+        "classes": [f"class {label!r}" for label in capacities.classes],
+        "segments": [
+            "other segments" if name is None else f"segment {name!r}"
+            for name in capacities.segment_names
+        ],
+    }
+    rng = np.random.default_rng(random_state)
+    return confident_prices(sample, ratios, error=error, rng=rng, names=names)
