@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, capacity_scorer
-from shortlist.metrics._scorer import detection_at_capacity
+from shortlist.metrics import detection_at_capacity
 
 
 def test_constant_scores_earn_what_chance_would(fraud):
