@@ -1,4 +1,4 @@
-"""Laws of the joint rule: however posteriors tie, no capacity is exceeded where none may be."""
+"""Laws of the joint rule: however values tie, the calibration sample keeps every capacity."""
 
 from fractions import Fraction
 
@@ -41,7 +41,7 @@ def choose(prices, sample):
 
 @given(samples())
 def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
-    """By class, by segment and in total, with ties and with hashed ties."""
+    """Capacities hold by class, by segment and in total, with ties and with hashed ties."""
     sample, limits = drawn
     columns = choose(plug_in_prices(sample, limits), sample)
     n = len(sample)
@@ -55,7 +55,7 @@ def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
 
 @given(samples(), st.data())
 def test_items_are_decided_one_at_a_time(drawn, data):
-    """Neither the batch nor the order plays a part."""
+    """An item gets the same column alone and in its batch."""
     sample, limits = drawn
     prices = plug_in_prices(sample, limits)
     row = data.draw(st.integers(0, len(sample) - 1))
@@ -65,7 +65,7 @@ def test_items_are_decided_one_at_a_time(drawn, data):
 
 @given(samples())
 def test_only_strict_gains_are_flagged(drawn):
-    """Without the hash, nothing is flagged that is not worth more than leaving it alone."""
+    """Without the hash, every flagged item is worth more than leaving it alone."""
     sample, limits = drawn
     if sample.keys is None:
         flagged = np.flatnonzero(choose(plug_in_prices(sample, limits), sample))
@@ -74,7 +74,7 @@ def test_only_strict_gains_are_flagged(drawn):
 
 @given(samples())
 def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
-    """Prices belong to the sample as a set."""
+    """The sample in reverse order gives the same prices."""
     sample, limits = drawn
     prices = plug_in_prices(sample, limits)
     reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
@@ -96,7 +96,7 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     capacity = Capacity.fraction(percent / 100)
     limits = Ratios([capacity.as_ratio()], None, [None])
     nowhere = np.zeros(scores.size, dtype=np.intp)
-    # Scores that differ by less than a unit of the fixed point are equal here, and not there.
+    # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
     flagged = calibrate_threshold(rounded, capacity).flag(rounded)
