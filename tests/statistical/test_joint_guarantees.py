@@ -11,8 +11,8 @@ import pytest
 
 from shortlist.experiments.joint_guarantee import JointGuaranteeConfig, run
 from shortlist.multiclass import JointSample
-from shortlist.multiclass._calibrate import confident_prices
 from shortlist.multiclass._capacities import Ratios
+from shortlist.multiclass._prices import confident_prices
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shortlist.exceptions.InsufficientCalibrationWarning"

@@ -93,7 +93,7 @@ def solve_integers(
     Parameters
     ----------
     gains : ndarray of int64, shape (n_rows, m)
-        The gain of each column over leaving the row alone, from :meth:`FixedPoint.to_integers`.
+        The gain of each column over leaving the row alone, from `FixedPoint.to_integers`.
     class_limits : ndarray of int64, shape (m,)
         How many rows may get each column.
     segment_of : ndarray of int, shape (n_rows,)

@@ -193,7 +193,7 @@ class MulticlassCapacityClassifier(
         Parameters
         ----------
         X, y, ids, **params
-            As for :meth:`CapacityClassifier.fit <shortlist.CapacityClassifier.fit>`.
+            As for `CapacityClassifier.fit`.
         segments : array-like of shape (n_items,), default=None
             The segment of each item; needed with `segment_capacities`.
 
@@ -368,9 +368,9 @@ class MulticlassCapacityClassifier(
             Fitted, and sharing the fitted model; this classifier does not change.
         """
         check_is_fitted(self)
-        changed = copy.copy(self)
+        changed, old = copy.copy(self), self.rule_.capacities
         changed.rule_ = self.rule_.with_capacities(
-            capacities, total=total, segment_capacities=segment_capacities
+            old.changed(capacities, total=total, segment_capacities=segment_capacities)
         )
         joint = changed.rule_.capacities
         changed.capacities, changed.total = joint.classes, joint.total

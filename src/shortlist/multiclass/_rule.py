@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
-from ._calibrate import confident_prices, plug_in_prices
-from ._capacities import UNCHANGED, JointCapacities
-from ._prices import NEVER, Prices
+from ._capacities import JointCapacities
+from ._prices import NEVER, Prices, confident_prices, plug_in_prices
 from ._values import JointSample
 
 __all__ = ["Choice", "JointDecisions", "JointRule"]
@@ -56,7 +55,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class JointRule:
-    """Prices for all capacities, the items they come from, and how; made by :meth:`calibrate`.
+    """Prices for all capacities, the items they come from, and how; made by `calibrate`.
 
     An item gets the rare class with the highest value minus price, if that exceeds the value of
     leaving the item alone.
@@ -92,7 +91,8 @@ class JointRule:
     {'fraud': 7.0}
     >>> rule.decide(items).columns.tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
-    >>> rule.with_capacities({"fraud": Capacity.fraction(0.3)}).class_prices
+    >>> more = capacities.changed({"fraud": Capacity.fraction(0.3)})
+    >>> rule.with_capacities(more).class_prices
     {'fraud': 6.0}
     """
 
@@ -131,18 +131,9 @@ class JointRule:
         surplus[units == -NEVER] = -np.inf  # no class may be flagged
         return Choice(columns, surplus)
 
-    def with_capacities(
-        self,
-        capacities: Any = UNCHANGED,
-        *,
-        total: Any = UNCHANGED,
-        segment_capacities: Any = UNCHANGED,
-    ) -> Self:
+    def with_capacities(self, capacities: JointCapacities) -> Self:
         """Return the rule for other capacities of the same labels and segments."""
-        joint = self.capacities.changed(
-            capacities, total=total, segment_capacities=segment_capacities
-        )
-        return self._calibrated(self.sample, joint.with_segments_of(self.capacities))
+        return self._calibrated(self.sample, capacities.with_segments_of(self.capacities))
 
     def recalibrated(self, sample: JointSample) -> Self:
         """Return the rule for the same capacities, with prices from other items."""
