@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
+from shortlist.multiclass import JointRule
 from shortlist.thresholds._guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
@@ -231,6 +232,23 @@ def test_decisions_come_in_one_pass(items):
     assert (decided.surplus[decided.flagged] > 0).all()
     closed = model.with_capacities({1: Capacity.fraction(0), 2: Capacity.fraction(0)})
     assert np.isneginf(closed.decide(new).surplus).all()
+
+
+def test_the_rule_holds_what_calibration_learned(items):
+    """Its prices are those of the classifier, and it can be calibrated on its own."""
+    X, y, _ = items
+    model = fitted(X, y, guarantee="confident", confidence=0.9)
+    rule = model.rule_
+    assert (rule.guarantee, rule.confidence, len(rule.sample)) == ("confident", 0.9, 2_000)
+    assert rule.class_prices == model.prices_
+    again = JointRule.calibrate(
+        rule.sample, rule.capacities, guarantee="confident", confidence=0.9, random_state=0
+    )
+    assert again.class_prices == rule.class_prices
+    with pytest.raises(ValueError, match="guarantee must be one of 'plug-in', 'confident'"):
+        JointRule.calibrate(rule.sample, rule.capacities, guarantee="expected")
+    with pytest.raises(ValueError, match="at least one item"):
+        rule.recalibrated(rule.sample.take(np.array([], dtype=np.intp)))
 
 
 class TestBatches:

@@ -133,7 +133,7 @@ class JointCapacities:
         return replace(joint, classes={label: joint.classes[label] for label in self.classes})
 
     def with_segments_of(self, calibrated: JointCapacities) -> JointCapacities:
-        """Number the segments as in calibration; other segments than there are an error."""
+        """Number the segments as in calibration; raise an error if they are not the same."""
         if calibrated.segments is not None:
             return replace(self, segments=calibrated.segments.changed_to(self.segments))
         if self.segments is not None:

@@ -29,12 +29,10 @@ from ..capacity import Capacity
 from ..thresholds import TIES
 from ._capacities import UNCHANGED, JointCapacities, check_joint_capacities
 from ._posteriors import learn_labels, unseen_posteriors
-from ._rule import JointDecisions, JointRule
+from ._rule import GUARANTEES, JointDecisions, JointRule
 from ._values import JointSample, Valuation
 
 __all__ = ["MulticlassCapacityClassifier"]
-
-_GUARANTEES = ("plug-in", "confident")
 
 
 class MulticlassCapacityClassifier(
@@ -428,7 +426,7 @@ class MulticlassCapacityClassifier(
     # --- fitting --------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
-        check_option("guarantee", self.guarantee, _GUARANTEES)
+        check_option("guarantee", self.guarantee, GUARANTEES)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
         check_cv_option(self.cv)

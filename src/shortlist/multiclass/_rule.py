@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
+from .._core.validation import check_option
 from ._capacities import JointCapacities
 from ._prices import NEVER, Prices, confident_prices, plug_in_prices
 from ._values import JointSample
 
-__all__ = ["Choice", "JointDecisions", "JointRule"]
+__all__ = ["GUARANTEES", "Choice", "JointDecisions", "JointRule"]
+
+GUARANTEES = ("plug-in", "confident")
 
 
 class JointDecisions(NamedTuple):
@@ -55,10 +58,10 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class JointRule:
-    """Prices for all capacities, the items they come from, and how; made by `calibrate`.
+    """Prices for all capacities, and the calibration items that set them; made by `calibrate`.
 
-    An item gets the rare class with the highest value minus price, if that exceeds the value of
-    leaving the item alone.
+    An item gets the rare class with the highest value minus price, if that is strictly more than
+    the value of leaving the item alone; with ``guarantee="confident"``, if it is clearly more.
 
     Attributes
     ----------
@@ -66,8 +69,10 @@ class JointRule:
         The calibration items.
     capacities : JointCapacities
         The capacities that the rule keeps.
-    guarantee, confidence : str, float
-        What is guaranteed about future items.
+    guarantee : {"plug-in", "confident"}
+        What is guaranteed about future items, as for `MulticlassCapacityClassifier`.
+    confidence : float
+        For ``guarantee="confident"``.
     random_state : int or Generator
         Divides the sample for ``guarantee="confident"``.
 
@@ -114,6 +119,7 @@ class JointRule:
         random_state: Any = 0,
     ) -> Self:
         """Find the prices at which the sample keeps all capacities."""
+        check_option("guarantee", guarantee, GUARANTEES)
         if not len(sample):
             raise ValueError("Calibration needs at least one item; got none.")
         if guarantee == "plug-in":
