@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 from shortlist.multiclass import JointRule
-from shortlist.thresholds._guarantees import confident_k
+from shortlist.thresholds import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
 
@@ -245,6 +245,11 @@ def test_the_rule_holds_what_calibration_learned(items):
         rule.sample, rule.capacities, guarantee="confident", confidence=0.9, random_state=0
     )
     assert again.class_prices == rule.class_prices
+    described = rule.describe()
+    assert described["prices"] == model.prices_
+    assert described["capacities"] == {1: TWO[1].to_json(), 2: TWO[2].to_json()}
+    looser = model.set_params(guarantee="plug-in").with_capacities()
+    assert looser.objective_ == model.plug_in_objective_
     with pytest.raises(ValueError, match="guarantee must be one of 'plug-in', 'confident'"):
         JointRule.calibrate(rule.sample, rule.capacities, guarantee="expected")
     with pytest.raises(ValueError, match="at least one item"):

@@ -12,10 +12,10 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Floats, Mask
-from .._core.hashing import hash_ids, hash_rows
+from .._core.hashing import hash_rows, tie_keys_of
 from .._core.scoring import n_rows, probabilities
 from .._core.steady import as_calibrated
-from .._core.validation import check_confidence, check_ids, check_option, check_seed
+from .._core.validation import check_confidence, check_option, check_seed
 from .._wrapping.fitting import (
     WrapperMixin,
     check_cv_option,
@@ -217,11 +217,7 @@ class MulticlassCapacityClassifier(
                 posteriors, codes[rows], keys, keyed_by_ids=ids is not None
             )
             self.rule_ = JointRule.calibrate(
-                sample,
-                joint,
-                guarantee=self.guarantee,
-                confidence=self.confidence,
-                random_state=self._seed % 2**64,
+                sample, joint, **self._guaranteed, random_state=self._seed % 2**64
             )
         return self
 
@@ -368,7 +364,8 @@ class MulticlassCapacityClassifier(
         check_is_fitted(self)
         changed, old = copy.copy(self), self.rule_.capacities
         changed.rule_ = self.rule_.with_capacities(
-            old.changed(capacities, total=total, segment_capacities=segment_capacities)
+            old.changed(capacities, total=total, segment_capacities=segment_capacities),
+            **self._guaranteed,
         )
         joint = changed.rule_.capacities
         changed.capacities, changed.total = joint.classes, joint.total
@@ -391,8 +388,8 @@ class MulticlassCapacityClassifier(
         -------
         self
         """
-        posteriors = self.predict_proba(X)
-        self.rule_ = self.rule_.recalibrated(self._sample(X, posteriors, segments, ids))
+        sample = self._sample(X, self.predict_proba(X), segments, ids)
+        self.rule_ = self.rule_.recalibrated(sample, **self._guaranteed)
         return self
 
     @property
@@ -455,6 +452,10 @@ class MulticlassCapacityClassifier(
         )
         return joint
 
+    @property
+    def _guaranteed(self) -> dict[str, Any]:
+        return {"guarantee": self.guarantee, "confidence": self.confidence}
+
     # --- deciding -------------------------------------------------------------------------------
 
     def _sample(
@@ -465,9 +466,5 @@ class MulticlassCapacityClassifier(
         return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
 
     def _keys(self, X: Any, ids: ArrayLike | None) -> Floats | None:
-        ids = check_ids(ids, n_rows(X))
-        if self.ties != "hash":
-            return None
-        if ids is not None:
-            return hash_ids(ids, seed=self._seed)
-        return hash_rows(indexable(X)[0], seed=self._seed)
+        keys = tie_keys_of(X, ids, seed=self._seed)
+        return keys(np.arange(n_rows(X))) if self.ties == "hash" else None

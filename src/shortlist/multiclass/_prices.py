@@ -15,7 +15,7 @@ from .._core.ranking import cut_after
 from .._core.validation import warn_user
 from ..assignment import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
-from ..thresholds._guarantees import confident_k, confident_sample_size, plug_in_k
+from ..thresholds import confident_k, confident_sample_size, plug_in_k
 from ._capacities import Ratios
 from ._values import JointSample
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
 from .._core.validation import check_option
+from ..capacity import Capacity
 from ._capacities import JointCapacities
 from ._prices import NEVER, Prices, confident_prices, plug_in_prices
 from ._values import JointSample
@@ -137,13 +138,38 @@ class JointRule:
         surplus[units == -NEVER] = -np.inf  # no class may be flagged
         return Choice(columns, surplus)
 
-    def with_capacities(self, capacities: JointCapacities) -> Self:
-        """Return the rule for other capacities of the same labels and segments."""
-        return self._calibrated(self.sample, capacities.with_segments_of(self.capacities))
+    def with_capacities(self, capacities: JointCapacities, **changes: Any) -> Self:
+        """Return the rule for other capacities of the same labels and segments.
 
-    def recalibrated(self, sample: JointSample) -> Self:
-        """Return the rule for the same capacities, with prices from other items."""
-        return self._calibrated(sample, self.capacities)
+        `changes` may hold another `guarantee` or `confidence`.
+        """
+        numbered_alike = capacities.with_segments_of(self.capacities)
+        return self.calibrate(self.sample, numbered_alike, **{**self._terms, **changes})
+
+    def recalibrated(self, sample: JointSample, **changes: Any) -> Self:
+        """Return the rule for the same capacities from other items; `changes` as above."""
+        return self.calibrate(sample, self.capacities, **{**self._terms, **changes})
+
+    def describe(self) -> dict[str, Any]:
+        """Return the capacities, the guarantee, the prices and the objective as plain values."""
+        joint = self.capacities
+        return {
+            "capacities": {label: _to_json(limit) for label, limit in joint.classes.items()},
+            "total": _to_json(joint.total),
+            "segment_capacities": {
+                name: _to_json(limit)
+                for name, limit in zip(joint.segment_names, joint.segment_limits, strict=True)
+                if joint.segments is not None
+            },
+            "guarantee": self.guarantee,
+            "confidence": self.confidence,
+            "n_calibration": len(self.sample),
+            "prices": self.class_prices,
+            "total_price": self.total_price,
+            "segment_prices": self.segment_prices,
+            "objective": self.objective,
+            "plug_in_objective": self.plug_in_objective,
+        }
 
     @property
     def class_prices(self) -> dict[Any, float]:
@@ -180,14 +206,14 @@ class JointRule:
             prices=plug_in_prices(self.sample, self.capacities.ratios()),
         ).objective
 
-    def _calibrated(self, sample: JointSample, capacities: JointCapacities) -> Self:
-        return self.calibrate(
-            sample,
-            capacities,
-            guarantee=self.guarantee,
-            confidence=self.confidence,
-            random_state=self.random_state,
-        )
+    @property
+    def _terms(self) -> dict[str, Any]:
+        names = ("guarantee", "confidence", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+
+def _to_json(capacity: Capacity | None) -> dict[str, Any] | None:
+    return None if capacity is None else capacity.to_json()
 
 
 def _confident_prices(
