@@ -12,10 +12,10 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Floats, Mask
-from .._core.hashing import hash_rows, tie_keys_of
+from .._core.hashing import hash_ids, hash_rows
 from .._core.scoring import n_rows, probabilities
 from .._core.steady import as_calibrated
-from .._core.validation import check_confidence, check_option, check_seed
+from .._core.validation import check_confidence, check_ids, check_option, check_seed
 from .._wrapping.fitting import (
     WrapperMixin,
     check_cv_option,
@@ -466,5 +466,9 @@ class MulticlassCapacityClassifier(
         return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
 
     def _keys(self, X: Any, ids: ArrayLike | None) -> Floats | None:
-        keys = tie_keys_of(X, ids, seed=self._seed)
-        return keys(np.arange(n_rows(X))) if self.ties == "hash" else None
+        ids = check_ids(ids, n_rows(X))
+        if self.ties != "hash":
+            return None
+        if ids is not None:
+            return hash_ids(ids, seed=self._seed)
+        return hash_rows(indexable(X)[0], seed=self._seed)
