@@ -128,6 +128,9 @@ def report(file: Path) -> str:
         [rule, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*rows[1:], strict=True))]
         for rule, rows in found.items()
     ]
+    losses = markdown(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets)
+    if horizons.size < 3:
+        return losses  # too few to say how they grow
     growths = []
     for rule, rows in found.items():
         b, error, misfit = fit(*rows, np.log)
@@ -137,11 +140,7 @@ def report(file: Path) -> str:
     freedom = f"{horizons.size - 2} degrees of freedom"
     headings = ["rule", "slope on log T", f"misfit (χ², {freedom})"]
     headings += ["1,000 × slope on √T", "misfit"]
-    tables = [
-        markdown(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets),
-        markdown(headings, growths),
-    ]
-    return "\n\n".join(tables)
+    return losses + "\n\n" + markdown(headings, growths)
 
 
 def draw_picture(file: Path) -> None:

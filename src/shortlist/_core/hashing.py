@@ -1,14 +1,13 @@
 """Tie keys: a number in [0, 1) for each item that depends on the item alone.
 
-Items with the same score need an order that neither the row order nor the batch size can change,
-and that nobody can read off the item. A keyed hash of an identifier, or of the row's own values,
-is one: uniform, independent of the score, and the same whenever the item comes back.
+Items with the same score need an order that depends neither on the row order nor on the batch size,
+and that cannot be predicted from the item. A keyed hash of an identifier, or of the row's own
+values, gives one: uniform, independent of the score, and the same whenever the item comes back.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,8 +15,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import indexable
 
-__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id"]
+from .ranking import TieKeys
+from .scoring import n_rows, take_rows
+from .validation import check_ids
+
+__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id", "tie_keys_of"]
 
 Words = NDArray[np.uint64]
 
@@ -30,20 +34,25 @@ def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
     return _unit_interval(_hash_values(np.asarray(ids), seed))
 
 
-def keys_by_id(
-    ids: NDArray[Any] | None, *, seed: int
-) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+def keys_by_id(ids: NDArray[Any] | None, *, seed: int) -> TieKeys:
     """Return the tie keys of items at given positions, by their ids or else by the positions."""
     return lambda tied: hash_ids(tied if ids is None else ids[tied], seed=seed)
 
 
+def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int) -> TieKeys:
+    """Return the tie keys of items: a hash of their ids, or else of the rows' own values."""
+    if ids is not None:
+        return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
+    return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
+
+
 def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:
-    """Complain about keys from another source than in calibration: no cut compares the two."""
+    """Raise an error if keys come from another source than in calibration."""
     if by_ids != calibrated_by_ids:
         raise ValueError(
             f"Ties were calibrated {'with' if calibrated_by_ids else 'without'} ids, and these "
-            f"items come {'with' if by_ids else 'without'} them, so that their hashes cannot be "
-            "compared. Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
+            f"items come {'with' if by_ids else 'without'} them. Such hashes cannot be compared. "
+            "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
         )
 
 
@@ -53,7 +62,7 @@ def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def _sum_over_columns(X: Any, seed: int) -> Words:
-    """Add up the bits of a row, each mixed with its column so that the place counts."""
+    """Add up the bits of a row, each mixed with its column: the position of a value matters."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     with np.errstate(over="ignore"):
         if isinstance(frame, nw.DataFrame):
@@ -128,7 +137,7 @@ def _object_word(value: Any, seed: int) -> int:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell None, NaN, NaT and the NA of nullable columns; they are all the same to a hash."""
+    """Whether a value is None, NaN, NaT or pandas.NA; all of them have the same hash."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA refuses to be true or false
