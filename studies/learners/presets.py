@@ -159,6 +159,8 @@ def gains(table: Table) -> Table:
     for family, multiple in dict.fromkeys((r["family"], r["multiple"]) for r in table):
         baseline = family if family not in ("boosting", "logistic") else "forest"
         repetitions = sorted({r["repetition"] for r in table if r["family"] == family})
+        if (baseline, "paper", multiple, repetitions[0]) not in values:
+            continue  # the forest was not run
         ours = [values[family, "recommended", multiple, r] for r in repetitions]
         papers = [values[baseline, "paper", multiple, r] for r in repetitions]
         difference = mean_and_error([a - b for a, b in zip(ours, papers, strict=True)])
