@@ -16,8 +16,7 @@ import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
-from shortlist.tables import LEARNERS, _candidates, fit_table, open_source
-from shortlist.tables._schema import all_rows
+from shortlist.tables import LEARNER_OPTIONS, _candidates, fit_table, open_source
 
 
 def rewrite(path, new, *, manifest=lambda content: content, payload=lambda content: content):
@@ -31,7 +30,7 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     return new
 
 
-@pytest.mark.parametrize("learner", LEARNERS[1:])
+@pytest.mark.parametrize("learner", LEARNER_OPTIONS[1:])
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
     small_forest = RandomForestClassifier(20, random_state=0)
@@ -42,7 +41,7 @@ def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monke
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     with open_source(new_cases) as source:
-        rows = all_rows(loaded.schema, source)
+        rows = loaded.schema.read(source)
     for capacity in (Capacity.multiple(2), Capacity.fraction(0.2)):
         before, after = (
             m.classifier.with_capacity(capacity).flag(rows.X, ids=rows.ids) for m in (model, loaded)

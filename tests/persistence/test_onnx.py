@@ -12,15 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shortlist import Capacity
 from shortlist._core.steady import lift
 from shortlist.exceptions import ModelFileError
-from shortlist.persistence import _export as exporting
+from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
-from shortlist.persistence._onnx_check import probe_rows, run_graph
-from shortlist.tables import LEARNERS, fit_table, open_source
-from shortlist.tables._schema import all_rows
+from shortlist.persistence._onnx_compare import probe_rows, run_graph
+from shortlist.tables import LEARNER_OPTIONS, fit_table, open_source
 
 EXPORTED = [
     learner
-    for learner in LEARNERS
+    for learner in LEARNER_OPTIONS
     if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph
 ]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
@@ -43,7 +42,7 @@ def models(cases):
 def rows_of(model, path):
     """Read the rows of a table for a model."""
     with open_source(path) as source:
-        return all_rows(model.schema, source)
+        return model.schema.read(source)
 
 
 def with_threshold(model, **changes):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def _learners(incomplete: str) -> list[str]:
-    from ..tables import LEARNERS
+    from ..tables import LEARNER_OPTIONS
 
-    return [name for name in LEARNERS if name.startswith(incomplete)]
+    return [name for name in LEARNER_OPTIONS if name.startswith(incomplete)]
 
 
 def _guarantees(incomplete: str) -> list[str]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from .._core.extras import load_extra
 from ..online._time import seconds
-from ..tables import Feature, TableSchema
-from ..tables._extra import pyarrow as pa
-from ..tables._read import MISSING
+from ..tables import MISSING_TEXTS, Feature, TableSchema
 from ._lines import LONGEST_LINE, TOO_LONG
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
 
 __all__ = ["Item", "LineReader"]
 
@@ -120,7 +121,7 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
 def _number(value: Any) -> float | None:
     if isinstance(value, str):
         text = value.strip()
-        if text in MISSING:
+        if text in MISSING_TEXTS:
             return None
         if "_" in text:  # Python reads 1_000, tables do not
             raise ValueError
