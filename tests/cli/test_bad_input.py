@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import app
-from shortlist.cli._answer import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.cli._shared import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.experiments import demo
 from shortlist.tables import _flag as flagging
 

@@ -68,6 +68,8 @@ def test_a_file_describes_itself(model_file):
     ("change", "complaint"),
     [
         ({"format_version": 99}, "has format 99.*Fit the model again"),
+        ({"format_version": 1}, "has format 1, written by shortlist.*Fit the model again"),
+        ({"capacity": {"kind": "count"}}, "capacity cannot be read"),
         ({"scikit_learn_version": "0.24.2"}, r"fitted with scikit-learn 0\.24\.2"),
         ({"format": "something else"}, "not a model of shortlist"),
         ({"schema": {}}, "schema cannot be read"),

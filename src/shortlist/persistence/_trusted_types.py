@@ -15,6 +15,7 @@ _MODULES = (
     "_decisions",
     "_segmented",
     "_wrapping",
+    "assignment",
     "aware",
     "capacity",
     "classifier",
