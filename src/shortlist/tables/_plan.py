@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..capacity import Capacity, exact
 from ..metrics import CapacityCurve, capacity_curve
-from ._evaluate import CurvePoint, check_has_both_classes, points_at
+from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
 from ._formats import open_source
 from ._model import TableModel
 from ._schema import TableRows
@@ -86,7 +86,7 @@ def plan_capacity(
         return _without_labels(model, rows)
     check_has_both_classes(rows, model.schema, labels)
     scores = model.classifier.score_samples(rows.X)
-    curve = capacity_curve(rows.is_rare, scores, rare_label=True)
+    curve = capacity_curve(labels_of(rows), scores, rare_label=True)
     prevalence = Fraction(curve.n_rare, curve.n_items)
     return Plan(
         n_items=curve.n_items,
