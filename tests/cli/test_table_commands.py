@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.tables import LEARNER_OPTIONS
+from shortlist.tables import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 
@@ -206,7 +206,7 @@ def test_shells_complete_commands_and_values(words, expected):
     assert expected in answer.stdout.split()
 
 
-@pytest.mark.parametrize("learner", LEARNER_OPTIONS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_help_names_every_learner(learner):
     """Those that know the capacity by the beginning of their names."""
     words = run("fit", "--help").stdout

@@ -16,7 +16,7 @@ import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
-from shortlist.tables import LEARNER_OPTIONS, _candidates, fit_table, open_source
+from shortlist.tables import LEARNERS, _candidates, fit_table, open_source
 
 
 def rewrite(path, new, *, manifest=lambda content: content, payload=lambda content: content):
@@ -30,7 +30,7 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     return new
 
 
-@pytest.mark.parametrize("learner", LEARNER_OPTIONS[1:])
+@pytest.mark.parametrize("learner", LEARNERS[1:])
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
     small_forest = RandomForestClassifier(20, random_state=0)

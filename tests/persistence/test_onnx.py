@@ -15,11 +15,11 @@ from shortlist.exceptions import ModelFileError
 from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
 from shortlist.persistence._onnx_compare import probe_rows, run_graph
-from shortlist.tables import LEARNER_OPTIONS, fit_table, open_source
+from shortlist.tables import LEARNERS, fit_table, open_source
 
 EXPORTED = [
     learner
-    for learner in LEARNER_OPTIONS
+    for learner in LEARNERS
     if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph
 ]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")

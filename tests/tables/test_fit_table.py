@@ -87,7 +87,7 @@ def test_progress_is_told_step_by_step(cases, monkeypatch):
     assert steps[11:] == [("fitting", 0, 1), ("fitting for comparison", 0, 1)]
 
 
-@pytest.mark.parametrize("learner", _candidates.LEARNER_OPTIONS[1:])
+@pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
     model = fit(cases, learner=learner, id="case").model

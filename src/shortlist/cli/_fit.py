@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def _learners(incomplete: str) -> list[str]:
-    from ..tables import LEARNER_OPTIONS
+    from ..tables import LEARNERS
 
-    return [name for name in LEARNER_OPTIONS if name.startswith(incomplete)]
+    return [name for name in LEARNERS if name.startswith(incomplete)]
 
 
 def _guarantees(incomplete: str) -> list[str]:

@@ -4,7 +4,7 @@ Needs the extra `cli` (pandas and pyarrow). The commands of the command line par
 call one function of this package, and print the result.
 """
 
-from ._candidates import LEARNER_OPTIONS
+from ._candidates import LEARNERS
 from ._columns import MISSING_CATEGORY
 from ._evaluate import (
     CurvePoint,
@@ -24,7 +24,7 @@ from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, select_rows
 
 __all__ = [
-    "LEARNER_OPTIONS",
+    "LEARNERS",
     "MISSING_CATEGORY",
     "MISSING_TEXTS",
     "Candidate",

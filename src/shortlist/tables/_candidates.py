@@ -19,7 +19,7 @@ from ..learners import LEARNERS as FAMILIES
 from ..learners import make_learner
 from ._schema import TableSchema
 
-__all__ = ["LEARNER_OPTIONS", "candidate_models", "knows_capacity", "smote_twin"]
+__all__ = ["LEARNERS", "candidate_models", "knows_capacity", "smote_twin"]
 
 _MOST_CATEGORIES = 32
 _FEWEST_ROWS_OF_A_CATEGORY = 5
@@ -36,7 +36,7 @@ _AWARE: dict[str, tuple[Any, dict[str, Any]]] = {
 #: The learners that "auto" compares: good on most tables, and fast on long ones.
 TRIED_BY_AUTO = ("logistic", "aware-linear", "forest", "boosting")
 #: The values of `learner` in :func:`fit_table` and of the option `--learner`.
-LEARNER_OPTIONS = ("auto", *FAMILIES, *_AWARE)
+LEARNERS = ("auto", *FAMILIES, *_AWARE)
 #: Rare rows after oversampling per rare row before: the factor of the paper.
 _SMOTE_FACTOR = 4
 
@@ -45,7 +45,7 @@ def candidate_models(
     learner: str, schema: TableSchema, *, capacity: Capacity, random_state: int = 0
 ) -> dict[str, Pipeline]:
     """Return the pipelines to choose from: several for "auto", otherwise one."""
-    check_option("learner", learner, LEARNER_OPTIONS)
+    check_option("learner", learner, LEARNERS)
     return {
         name: Pipeline(
             [("columns", prepare_columns(schema)), ("learner", _make(name, capacity, random_state))]

@@ -100,7 +100,7 @@ def fit_table(
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
     learner : str, default="auto"
-        One of `LEARNER_OPTIONS`; "auto" tries several and takes the best.
+        One of `LEARNERS`; "auto" tries several and takes the best.
     guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`.
     smote : bool, default=True
