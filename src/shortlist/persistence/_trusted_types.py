@@ -50,7 +50,7 @@ def trusted_types() -> list[str]:
     Examples
     --------
     >>> from shortlist.persistence import trusted_types
-    >>> "shortlist.classifier.CapacityClassifier" in trusted_types()
+    >>> "shortlist.capacity.Capacity" in trusted_types()
     True
     """
     own = {
