@@ -48,7 +48,7 @@ def rows_of(model, path):
 def with_threshold(model, **changes):
     """Return a model with another threshold, or one that flags some of the rows tied with it."""
     classifier = model.classifier.with_capacity(model.classifier.capacity)
-    classifier.calibrations_ = [replace(classifier.calibration_, **changes)]
+    classifier.rule_.calibrations = [replace(classifier.calibration_, **changes)]
     return replace(model, classifier=classifier)
 
 

@@ -109,6 +109,7 @@ def test_dangerous_types_are_not_in_the_list():
     assert sorted(set(names)) == names
     assert {name.partition(".")[0] for name in names} == {
         "collections",
+        "fractions",
         "lightgbm",
         "numpy",
         "shortlist",

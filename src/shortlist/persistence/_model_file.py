@@ -202,7 +202,7 @@ def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, byt
 
 def _classifier(payload: bytes, name: str) -> CapacityClassifier:
     classifier = _load(payload, name)
-    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "calibrations_"):
+    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "rule_"):
         raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
     return classifier
 

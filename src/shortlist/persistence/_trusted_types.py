@@ -10,11 +10,7 @@ __all__ = ["trusted_types"]
 
 # Where estimators and what they hold are defined.
 _MODULES = (
-    "_bayes_rule",
-    "_calibration",
     "_core",
-    "_decisions",
-    "_segmented",
     "_wrapping",
     "assignment",
     "aware",
@@ -27,6 +23,7 @@ _MODULES = (
 # Types of other packages that learners hold and that skops does not trust by default.
 _FOREIGN = (
     "collections.OrderedDict",
+    "fractions.Fraction",
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "numpy.dtype",

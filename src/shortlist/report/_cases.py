@@ -77,7 +77,7 @@ def read_cases(model: TableModel, path: Path, target: str) -> Cases:
     """Read, score, decide and rank all rows of a labelled table."""
     rows = read_labelled(model, path, target=target)
     assert rows.is_rare is not None
-    decided = model.classifier._decide(rows.X, rows.ids)
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     scores = np.asarray(decided.scores, dtype=np.float64)
     order = model.rank(rows.X, rows.ids, scores)
     return Cases(rows.X, rows.ids, rows.is_rare, scores, decided.flagged, order)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
+from .._core.arrays import Floats
 from .._core.binomial import proportion_interval
 from .._core.steady import lift
 from ..tables import ColumnProfile, TableModel
@@ -23,7 +23,7 @@ _PSEUDO_COUNT = 0.5
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     """Compare new cases with the calibration cases of a model."""
-    score = _scores(_calibration_scores(model), cases.scores)
+    score = _scores(model.classifier.calibration_scores_, cases.scores)
     card = model.card
     columns = [] if card is None else _columns(card.profiles, cases.X)
     _judge([score, *columns])
@@ -49,10 +49,6 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     }
 
 
-def _calibration_scores(model: TableModel) -> NDArray[np.float64]:
-    return np.asarray(model.classifier._samples[0].scores, dtype=np.float64)
-
-
 def stability_index(before: Any, after: Any) -> float:
     """Return the population stability index of two rows of counts.
 
@@ -64,7 +60,8 @@ def stability_index(before: Any, after: Any) -> float:
     return float(np.sum((q - p) * np.log(q / p)))
 
 
-def _scores(before: NDArray[np.float64], after: NDArray[np.float64]) -> dict[str, Any]:
+def _scores(before: Floats, after: Floats) -> dict[str, Any]:
+    before = np.asarray(before, dtype=np.float64)
     after = np.asarray(lift(after), dtype=np.float64)
     profile = ColumnProfile.from_values("score", "numeric", before)
     test = ks_2samp(before, after, method="asymp")

@@ -89,7 +89,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     """
     rows = read_labelled(model, path, target=target)
     is_rare, capacity = labels_of(rows), model.classifier.capacity
-    decided = model.classifier._decide(rows.X, rows.ids)
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
     curve = capacity_curve(is_rare, decided.scores, rare_label=True)
     return Evaluation(

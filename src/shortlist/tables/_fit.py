@@ -18,7 +18,7 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..metrics import capacity_scorer
-from ..thresholds._calibrate import check_guarantee
+from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
 from ._evaluate import labels_of, measure_default, measure_random, measure_rule
 from ._formats import open_source

@@ -83,7 +83,7 @@ def flag_rows(
 
 
 def _decide(model: TableModel, rows: TableRows, n_before: int) -> dict[str, Any]:
-    decided = model.classifier._decide(rows.X, rows.ids)
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     numbers = np.arange(n_before + 1, n_before + len(rows.X) + 1)
     first = {"row": numbers} if model.schema.id is None else {model.schema.id: rows.ids}
     return {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._core.arrays import Floats, Rows
 from .._core.binomial import Interval
-from .._core.hashing import hash_ids, hash_rows
+from .._core.hashing import tie_keys_of
 from .._core.plain import to_plain
 from .._core.ranking import rank
 from .._core.steady import lift
@@ -191,5 +191,4 @@ class TableModel:
             Positions of the rows.
         """
         seed = check_seed(self.classifier.random_state)
-        keys = hash_rows(X, seed=seed) if ids is None else hash_ids(ids, seed=seed)
-        return rank(lift(scores), lambda tied: keys[tied])[0]
+        return rank(lift(scores), tie_keys_of(X, ids, seed=seed))[0]
