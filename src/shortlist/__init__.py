@@ -1,7 +1,7 @@
 """Classification under capacity constraints.
 
 You can follow up only so many cases. shortlist finds as many rare cases as your capacity allows,
-keeps its promise about the capacity, and shows what more capacity would find.
+keeps the number of flags within it, and shows what more capacity would find.
 """
 
 from __future__ import annotations
