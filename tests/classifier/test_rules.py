@@ -1,4 +1,4 @@
-"""The rule that a classifier holds: it decides in one pass, changes its capacity, describes itself."""
+"""The rule that a classifier holds: it decides in one pass and can change its capacity."""
 
 import json
 
