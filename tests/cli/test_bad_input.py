@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import tables
-from shortlist.cli import _demo, app
-from shortlist.cli._answer import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.cli import _demonstration, app
+from shortlist.cli._shared import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import _flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
@@ -75,7 +75,7 @@ BAD_TABLES = {
     "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "infinite values"),
     "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
     "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
-    "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "another length"),
+    "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
     "truncated": ("t.parquet", cut_off, "damaged"),
     "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),
     "unknown format": ("t.xlsx", raw(b"hello"), "Use .csv"),
@@ -187,8 +187,8 @@ def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    small = _demo.DemoConfig(n_samples=6_000, n_trees=5)
-    monkeypatch.setattr(_demo.run_demo, "__defaults__", (small,))
+    small = _demonstration.DemoConfig(n_samples=6_000, n_trees=5)
+    monkeypatch.setattr(_demonstration.run_demo, "__defaults__", (small,))
     arguments = {
         "fit": (cases, "--target", "fraud", *CAPACITY),
         "select": (model_file, new_cases, "--count", "9"),

@@ -6,14 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 import shortlist
-from shortlist.cli import _demo, app
+from shortlist.cli import _demonstration, app
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Run the demonstration on fewer payments."""
-    config = _demo.DemoConfig(n_samples=6_000, n_trees=20)
-    monkeypatch.setattr(_demo.run_demo, "__defaults__", (config,))
+    config = _demonstration.DemoConfig(n_samples=6_000, n_trees=20)
+    monkeypatch.setattr(_demonstration.run_demo, "__defaults__", (config,))
 
 
 def run(*arguments):

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from shortlist.cli._reproduce import FIGURE_NAMES
 from shortlist.reproduce import FIGURES, normal_cauchy
 
 WIDE = {"COLUMNS": "300"}
@@ -114,6 +115,11 @@ def test_a_folder_without_permission_is_one_line(tmp_path, monkeypatch):
     assert run.exit_code == 3
     (line,) = run.stderr.splitlines()
     assert line == f"Error: The folder {tmp_path} cannot be written to. Choose another place."
+
+
+def test_the_command_offers_every_figure():
+    """In the order of the paper."""
+    assert tuple(FIGURES) == FIGURE_NAMES
 
 
 @pytest.mark.parametrize("name", FIGURES)

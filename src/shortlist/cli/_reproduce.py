@@ -20,17 +20,26 @@ from rich.progress import (
 )
 
 from .._core.atomic import check_writable
-from ..reproduce import FIGURES, with_settings, write_page, write_table
-from ._answer import INTERRUPTED, answering, print_json
-from ._options import AsJson
+from ._shared import INTERRUPTED, AsJson, answering, print_json
 
+#: The names of `shortlist.reproduce.FIGURES`, which is imported only when the command runs.
+FIGURE_NAMES = (
+    "normal-cauchy",
+    "ellipses",
+    "credit",
+    "smote-scheme",
+    "credit-smote20",
+    "knn-gain",
+    "aware-svm",
+    "summary",
+)
 _ROWS = (25_000, 30_000)
 
 
 @answering
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURES)}. Default: all.")
+        list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURE_NAMES)}. Default: all.")
     ] = None,
     reps: Annotated[
         int | None, typer.Option(min=1, help="Repetitions, instead of those of each study.")
@@ -44,11 +53,13 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Reproduce figures of the paper; a stopped run resumes where it ended."""
-    names = figures or list(FIGURES)
-    unknown = sorted(set(names) - set(FIGURES))
+    from ..reproduce import write_page
+
+    names = figures or list(FIGURE_NAMES)
+    unknown = sorted(set(names) - set(FIGURE_NAMES))
     if unknown:
         raise typer.BadParameter(
-            f"there is no figure {', '.join(unknown)}; choose from {', '.join(FIGURES)}",
+            f"there is no figure {', '.join(unknown)}; choose from {', '.join(FIGURE_NAMES)}",
             param_hint="FIGURE",
         )
     if rows is not None and rows not in _ROWS:
@@ -89,6 +100,8 @@ def _reproduce_one(
     name: str, out: Path, jobs: int, quick: bool, settings: dict[str, Any]
 ) -> tuple[str, Any]:
     """Run a study, save its table and picture, and return its title and short table."""
+    from ..reproduce import FIGURES, with_settings, write_table
+
     figure = FIGURES[name]
     config = with_settings(figure.QUICK if quick else figure.Config(), **settings)
     with _progress_bar() as progress:
