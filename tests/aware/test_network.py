@@ -94,7 +94,7 @@ def test_the_dual_variable_brings_the_flagged_rate_to_the_capacity(data):
 
 def calibration_rows(model, X):
     """Find the held-out rows by their scores."""
-    from shortlist._core.steady import lift
+    from shortlist._core.ranking import lift
 
     return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
 

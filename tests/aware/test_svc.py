@@ -157,7 +157,7 @@ def test_other_kernels_score_as_their_machine_does(data, kernel):
 
 def _calibration_rows(model, X):
     """Find the held-out rows by their scores."""
-    from shortlist._core.steady import lift
+    from shortlist._core.ranking import lift
 
     return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
-from shortlist._core.steady import lift
+from shortlist._core.ranking import lift
 
 scores_64 = hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(allow_nan=False))
 scores_32 = hnp.arrays(
