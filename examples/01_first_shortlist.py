@@ -38,9 +38,9 @@ for name, flagged in rules.items():
     print(f"{name:18} {flagged.sum():4} flagged, {y_test[flagged].sum():3} of them frauds")
 
 # %%
-# Left: the scores of frauds and other payments. A threshold at the capacity lies far below one half.
-# Right: the share of the frauds that is found, with exact 95 % intervals. Flags beyond the capacity
-# are followed up only in part and count only in part: this is the metric M of the paper.
+# Left: the scores of frauds and other payments. A threshold at the capacity lies far below one
+# half. Right: the share of the frauds that is found, with exact 95 % intervals. Flags beyond the
+# capacity are followed up only in part and count only in part: this is the metric M of the paper.
 scores = model.score_samples(X_test)
 bins = np.linspace(0, 1, 41)
 figure, (left, right) = plt.subplots(

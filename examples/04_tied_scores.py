@@ -31,8 +31,8 @@ for ties in ("exclude", "hash"):
 print("different scores:", np.unique(model.score_samples(X_test)))
 
 # %%
-# A block that does not fit is left out as a whole. That is always safe, but wastes what is left. The
-# hash depends on the case alone: a case gets the same answer alone, in a batch, and tomorrow.
+# A block that does not fit is left out as a whole. That is always safe, but wastes what is left.
+# The hash depends on the case alone: a case gets the same answer alone, in a batch, and tomorrow.
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 axes.plot([0, 0.09], [0, 0.09], color="#888888", linewidth=1)
 for (ties, rate), marker in zip(used.items(), "os", strict=True):

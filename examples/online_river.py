@@ -19,8 +19,8 @@ ROWS = list(datasets.Phishing())
 WARM_UP = 300
 
 # %%
-# An anomaly score drifts while its model learns. The tracker follows it and aims at five per cent. The
-# number of flags is off by at most ``tracker.interval_bound()``, however long the stream is.
+# An anomaly score drifts while its model learns. The tracker follows it and aims at five per cent.
+# The number of flags is off by at most ``tracker.interval_bound()``, however long the stream is.
 detector = preprocessing.MinMaxScaler() | anomaly.HalfSpaceTrees(seed=0)
 scores = []
 for x, _ in ROWS:

@@ -85,7 +85,7 @@ class Page:
             else:
                 assert not printed, f"{self.path.name} does not show what a block prints: {printed}"
                 if kind == "python":
-                    printed = self._run(content)
+                    printed = self._run(content, self.text.count("\n", 0, block.start("content")))
                 elif kind == "console":
                     content = "".join(_commands(content))
             parts += [self.text[end : block.start("content")], content]
@@ -93,8 +93,9 @@ class Page:
         assert not printed, f"{self.path.name} does not show what its last block prints: {printed}"
         return "".join([*parts, self.text[end:]])
 
-    def _run(self, code: str) -> str:
+    def _run(self, code: str, n_lines_above: int = 0) -> str:
         out = io.StringIO()
+        code = "\n" * n_lines_above + code  # tracebacks then show the line of the page
         with contextlib.redirect_stdout(out):
             exec(compile(code, str(self.path), "exec"), self.session)
         return _trimmed(out.getvalue())

@@ -47,8 +47,8 @@ study.optimize(detection, n_trials=15)
 print(f"detected {study.best_value:.3f} with", study.best_params)
 
 # %%
-# The chosen model is fitted on the part that was searched, and calibrated on the rest. Its guarantee
-# therefore holds.
+# The chosen model is fitted on the part that was searched, and calibrated on the rest. Its
+# guarantee therefore holds.
 fitted = boosting(**study.best_params).fit(X_train, y_train)
 model = CapacityClassifier(
     fitted, capacity=capacity, cv="prefit", guarantee="expected", prevalence=0.02
@@ -58,8 +58,8 @@ M = adjusted_detection_score(y_new, predicted, capacity=capacity)
 print(f"flagged {predicted.mean():.3f}, M = {M:.3f}")
 
 # %%
-# What each trial detected, and the best so far. With 90 frauds, a detection of one half has a standard
-# error of 0.05: differences between good settings are small beside it.
+# What each trial detected, and the best so far. With 90 frauds, a detection of one half has a
+# standard error of 0.05: differences between good settings are small beside it.
 found = np.array([trial.value for trial in study.trials])
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 axes.plot(range(1, 16), found, "o", color="#9fb3c4", label="trial")

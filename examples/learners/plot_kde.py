@@ -8,8 +8,8 @@ be reviewed.
 """
 
 # %%
-# Two reviews for each fraud. The search is *inside* ``CapacityClassifier``: it sees only the training
-# half, and the threshold comes from payments that had no part in the search.
+# Two reviews for each fraud. The search is *inside* ``CapacityClassifier``: it sees only the
+# training half, and the threshold comes from payments that had no part in the search.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline

@@ -40,10 +40,10 @@ for name, scoring in (
     print(f"{name}: C = {model.estimator_.best_params_['logisticregression__C']:g}, M = {M:.3f}")
 
 # %%
-# The cross-validated criteria, with standard errors over the nine folds; stars mark the choices. With
-# forty frauds to learn from, detection is a noisy criterion, and the ranking of a linear score hardly
-# changes with the penalty: choosing for detection gains nothing on new payments here. Richer families
-# have more to gain; see the other examples.
+# The cross-validated criteria, with standard errors over the nine folds; stars mark the choices.
+# With forty frauds to learn from, detection is a noisy criterion, and the ranking of a linear score
+# hardly changes with the penalty: choosing for detection gains nothing on new payments here. Richer
+# families have more to gain; see the other examples.
 figure, both = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 for axes, (name, search) in zip(both, searches.items(), strict=True):
     mean, spread = (search.cv_results_[f"{part}_test_score"] for part in ("mean", "std"))
