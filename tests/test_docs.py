@@ -26,7 +26,6 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 # Public under another name, or not meant to be imported by users.
 NOT_LISTED = {
     "shortlist.capacity",
-    "shortlist.classifier",
     "shortlist.cli",
     "shortlist.reproduce",
 }

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._core.validation import check_number, check_option
-from .._wrapping.fitting import hold_out
+from .._core.arrays import Doubles, Mask
+from .._core.validation import check_number, check_option, check_positive, check_whole
 from ..capacity import Capacity
-from ._base import CapacityAwareBase, Floats, Mask, Places
-from ._checks import check_count, check_positive, check_share
+from ._base import CapacityAwareBase
 from ._top_losses import TOP_LOSSES, Lagrangian, detection_loss
 
 __all__ = ["CapacityAwareNetworkClassifier"]
@@ -62,7 +61,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         Most items looked at in one step; of more, each step draws some, rare ones in proportion.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
-    rare_label, prevalence, guarantee, confidence, ties
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, the first weights and the batches, and is the key of the hash.
@@ -82,7 +82,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         for the last percent of the capacity, in percent. NaN otherwise.
     coef_ : ndarray of shape (1, n_features)
         Without hidden layers, the weights of the score.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -129,6 +129,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         cv: float = 0.5,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -145,13 +147,15 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.cv = cv
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
         self.random_state = random_state
 
     @property
-    def coef_(self) -> Floats:
+    def coef_(self) -> Doubles:
         """Weights of the score, if it is linear."""
         if len(self.coefs_) > 1:
             raise AttributeError("A network with hidden layers has no coef_: see coefs_.")
@@ -160,15 +164,14 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("loss", self.loss, LOSSES)
-        check_share("cv", self.cv)
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
             raise ValueError(f"alpha must be 'auto', or not negative; got {self.alpha!r}.")
-        check_count("n_members", self.n_members)
-        check_count("max_iter", self.max_iter, at_least=0)
-        check_count("batch_size", self.batch_size, at_least=2)
+        check_whole("n_members", self.n_members)
+        check_whole("max_iter", self.max_iter, at_least=0)
+        check_whole("batch_size", self.batch_size, at_least=2)
         for n_units in self._hidden():
-            check_count("each of hidden_layer_sizes", n_units)
+            check_whole("each of hidden_layer_sizes", n_units)
 
     def _hidden(self) -> tuple[Any, ...]:
         sizes = self.hidden_layer_sizes
@@ -178,18 +181,15 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_folds = _N_FOLDS if self.alpha == "auto" else 0
         return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         from ._training import Batches  # needs torch, which prediction does not
 
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
-        scaler = StandardScaler().fit(X[learned_on])
-        seen, seen_rare = scaler.transform(X[learned_on]), is_rare[learned_on]
-        steps = self._steps(self._n_steps())
-        self.alpha_ = self._choose_alpha(seen, seen_rare, steps, rng)
+        scaler = StandardScaler().fit(X)
+        scaled, steps = scaler.transform(X), self._steps(self._n_steps())
+        self.alpha_ = self._choose_alpha(scaled, is_rare, steps, rng)
         networks = self._networks(X.shape[1], self.n_members, rng)
-        self._train(networks, Batches(seen, seen_rare, self.batch_size, rng), steps)
+        self._train(networks, Batches(scaled, is_rare, self.batch_size, rng), steps)
         self._keep(networks, scaler)
-        return unseen
 
     def _networks(self, n_features: int, n_members: int, rng: np.random.Generator) -> Any:
         from ._training import Networks
@@ -197,7 +197,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         return Networks.at_random([n_features, *self._hidden(), 1], n_members, rng)
 
     def _choose_alpha(
-        self, X: Floats, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
+        self, X: Doubles, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
     ) -> float:
         """Compare some weight decays on folds of the training data, all folds by one network."""
         from ._training import Batch, Batches, loss_by_alpha
@@ -259,11 +259,11 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.coefs_[0] = self.coefs_[0] / scaler.scale_[:, np.newaxis]
         self.intercepts_[0] = self.intercepts_[0] - scaler.mean_ @ self.coefs_[0]
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         parts = [self._mean_score(X[rows]) for rows in gen_batches(len(X), _CHUNK)]
         return np.concatenate(parts)
 
-    def _mean_score(self, X: Floats) -> Floats:
+    def _mean_score(self, X: Doubles) -> Doubles:
         values = X
         for layer, (weights, intercepts) in enumerate(
             zip(self.coefs_, self.intercepts_, strict=True)

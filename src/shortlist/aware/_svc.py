@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
-from .._core.validation import check_option
-from .._wrapping.fitting import hold_out
+from .._core.arrays import Doubles, Mask, Rows
+from .._core.validation import check_option, check_whole
+from .._wrapping.fitting import Unseen, hold_out
 from ..capacity import Capacity
-from ._base import CapacityAwareBase, Floats, Mask, Places
-from ._checks import check_count
+from ._base import CapacityAwareBase
 from ._evidence import WIDER, detected_within, preferred, wider_limits
 from ._expansion import Expansion, Kernel, find_gamma, mean_of
 from ._greedy import GreedyPath, greedy_path
@@ -24,6 +24,7 @@ VARIANTS = ("all", "best-prefix", "stop")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
+# What cv="auto" holds out.
 _HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}
 
 
@@ -31,16 +32,16 @@ class _Choice(NamedTuple):
     """The few support vectors in use, the path they come from, and what it detected."""
 
     few: Expansion
-    path: Places
-    detection: Floats
+    path: Rows
+    detection: Doubles
 
 
 class _Outcome(NamedTuple):
     """The choices of a swap, and who of the rare items left out was found: by few, by all."""
 
     choices: list[_Choice]
-    by_few: Floats
-    by_all: Floats
+    by_few: Doubles
+    by_all: Doubles
 
 
 class CapacityAwareSVC(CapacityAwareBase):
@@ -72,12 +73,14 @@ class CapacityAwareSVC(CapacityAwareBase):
     selection : {"cross-fit", "paper"}, default="cross-fit"
         Where the support vectors are chosen.
 
-        - "paper": the machine is fitted on one half of the data; support vectors are chosen, and
-          the threshold is set, on the other. The scores then fit the calibration items better
-          than any later ones, so that only ``guarantee="plug-in"`` is on offer.
-        - "cross-fit": a quarter of the data is kept for the threshold, and every guarantee holds.
+        - "paper": the machine is fitted on one part of the data; support vectors are chosen, and
+          the threshold is set, on the part held out. The scores then fit the calibration items
+          better than any later ones, and only ``guarantee="plug-in"`` is available.
+        - "cross-fit": the part held out serves for the threshold only, and every guarantee holds.
           The rest is halved, each half chooses among the support vectors of the other, and this
           is repeated `n_swaps` times; the score is the mean of all sums.
+    cv : float or "auto", default="auto"
+        Share of the data held out; "auto" is a quarter, and a half with ``selection="paper"``.
     n_swaps : int, default=5
         How often "cross-fit" halves the data, fitting two machines, or three with `fall_back`.
     fall_back : bool, default=True
@@ -86,7 +89,8 @@ class CapacityAwareSVC(CapacityAwareBase):
         the few and a machine fitted on the rest detect among them, on average within the capacities
         that `tie_break` looks at. The few are used unless they are behind by more than one
         standard error.
-    rare_label, prevalence, guarantee, confidence, ties
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
@@ -109,7 +113,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         Whether a whole machine is in use.
     gamma_ : float
         Coefficient of the kernel.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -153,10 +157,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         variant: str = "all",
         tie_break: str = "wider",
         selection: str = "cross-fit",
+        cv: float | str = "auto",
         n_swaps: int = 5,
         fall_back: bool = True,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -170,10 +177,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.variant = variant
         self.tie_break = tie_break
         self.selection = selection
+        self.cv = cv
         self.n_swaps = n_swaps
         self.fall_back = fall_back
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -192,13 +202,18 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
+
+    def _check_cv(self) -> None:
+        if self.cv != "auto":
+            super()._check_cv()
 
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), _HELD_OUT[self.selection], rng)
+    def _learn_and_score(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+        share = _HELD_OUT[self.selection] if self.cv == "auto" else float(self.cv)
+        learned_on, unseen = hold_out(is_rare.astype(np.intp), share, rng)
         self.gamma_ = find_gamma(self.gamma, X[learned_on])
         if self.selection == "paper":
             swaps = [Swap([(learned_on, unseen)], np.empty(0, dtype=np.intp))]
@@ -213,23 +228,23 @@ class CapacityAwareSVC(CapacityAwareBase):
         else:
             kept = mean_of([choice.few for choice in choices])
         self.support_vectors_, self.dual_coef_ = X[kept.rows], kept.coefficients
-        return unseen
+        return Unseen(unseen, self._sum_up(X[unseen]))
 
-    def _swaps(self, is_rare: Mask, rows: Places, rng: np.random.Generator) -> list[Swap]:
+    def _swaps(self, is_rare: Mask, rows: Rows, rng: np.random.Generator) -> list[Swap]:
         """Return halves that change places, if there are enough items for that."""
         n_rare = int(np.count_nonzero(is_rare[rows]))
         fewest = min(n_rare, rows.size - n_rare)
         if fewest < 2:
             raise ValueError(
                 "selection='cross-fit' takes at least three items of each class: to fit, to choose "
-                f"and to calibrate; {self.rare_label_!r} has {self._n_rare} of {is_rare.size}. Use "
-                "selection='paper', or find more items."
+                f"and to calibrate; {np.count_nonzero(is_rare)} of {is_rare.size} items are "
+                f"{self.rare_label_!r}. Use selection='paper', or find more items."
             )
         # Of two to learn from none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
         return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=leave_out)
 
-    def _try(self, X: Floats, is_rare: Mask, swap: Swap) -> _Outcome:
+    def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> _Outcome:
         """Choose on each half of a swap, and see what is found among the items left out."""
         choices = [self._choose(X, is_rare, *pair) for pair in swap.pairs]
         if not swap.left_out.size:
@@ -248,13 +263,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.detection_ = {"few": float(by_few.mean()), "all": float(by_all.mean())}
         return preferred([by_few, by_all], n_errors=1) == 1
 
-    def _machine(self, X: Floats, is_rare: Mask, rows: Places) -> Expansion:
+    def _machine(self, X: Doubles, is_rare: Mask, rows: Rows) -> Expansion:
         """Fit a machine on some rows."""
         machine = SVC(C=self.C, kernel=self.kernel, gamma=self.gamma_).fit(X[rows], is_rare[rows])
         # The second class is the rare one, so that the coefficients rise with suspicion.
         return Expansion(rows[machine.support_], machine.dual_coef_[0])
 
-    def _choose(self, X: Floats, is_rare: Mask, fit_on: Places, choose_on: Places) -> _Choice:
+    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> _Choice:
         """Fit a machine on some rows, and choose among its support vectors on others."""
         support, coefficients = self._machine(X, is_rare, fit_on)
         rare, common = choose_on[is_rare[choose_on]], choose_on[~is_rare[choose_on]]
@@ -269,7 +284,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         return _Choice(few, support[path.chosen], path.detected / rare.size)
 
     def _limits(self, n_items: int) -> list[int]:
-        max_flags = self.capacity.max_flags(n_items, self._reference_prevalence())
+        max_flags = self._learned_for.max_flags(n_items)
         factors = WIDER if self.tie_break == "wider" else (1,)
         return wider_limits(max_flags, n_items, factors)
 
@@ -290,10 +305,10 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
 
-    def _found(self, X: Floats, is_rare: Mask, score: Expansion, items: Places) -> Floats:
+    def _found(self, X: Doubles, is_rare: Mask, score: Expansion, items: Rows) -> Doubles:
         """Return the chance of each rare item to be found, on average over the capacities."""
         sums = self._kernel().sums(X[items], X[score.rows], score.coefficients)
         return detected_within(sums, is_rare[items], self._limits(items.size))
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         return self._kernel().sums(X, self.support_vectors_, self.dual_coef_)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.arrays import Mask, Rows
 from .._wrapping.fitting import hold_out
-from ._base import Mask, Places
 from ._evidence import stratified_folds
 
 __all__ = ["Swap", "draw_swaps"]
@@ -18,12 +18,12 @@ _FEWEST_FOLDS = 3
 class Swap(NamedTuple):
     """Pairs of rows, to fit on and to choose on, and rows that are in neither."""
 
-    pairs: list[tuple[Places, Places]]
-    left_out: Places
+    pairs: list[tuple[Rows, Rows]]
+    left_out: Rows
 
 
 def draw_swaps(
-    is_rare: Mask, rows: Places, n_swaps: int, rng: np.random.Generator, *, leave_out: bool
+    is_rare: Mask, rows: Rows, n_swaps: int, rng: np.random.Generator, *, leave_out: bool
 ) -> list[Swap]:
     """Halve the rows some times, and let the halves change places.
 

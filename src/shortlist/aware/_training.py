@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._base import Floats, Mask
+from .._core.arrays import Doubles as Floats
+from .._core.arrays import Mask
 from ._top_losses import TopLoss
 from ._torch import torch
 
