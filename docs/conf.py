@@ -93,7 +93,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": []}
 
 # --- what is public is documented -----------------------------------------------------------------
 
