@@ -135,13 +135,38 @@ def _is_close(shown: str, printed: str, tolerance: float) -> bool:
     return all(math.isclose(*pair, rel_tol=tolerance) for pair in numbers)
 
 
-def _fits(pattern: str, printed: str) -> bool:
+def _fits(shown: str, printed: str) -> bool:
     """Whether an output is what a page shows, up to its placeholders."""
-    lines = [
-        r"(?:.*\n)*" if line == "..." else r".*".join(map(re.escape, line.split("..."))) + "\n"
-        for line in pattern.splitlines()
-    ]
+    lines = [_pattern(line) for line in shown.splitlines()]
     return re.fullmatch("".join(lines), printed) is not None
+
+
+def _pattern(line: str) -> str:
+    return r"(?:.*\n)*" if line == "..." else r".*".join(map(re.escape, line.split("..."))) + "\n"
+
+
+def _renewed(shown: str, printed: str) -> str:
+    """Return an output as it comes today, with the placeholders of lines that have not changed."""
+    if _fits(shown, printed):
+        return shown
+    kept, left = [], printed.splitlines()
+    for place, line in enumerate(shown.splitlines()):
+        found = _first_like(line, left)
+        if line == "...":
+            below = shown.splitlines()[place + 1 :]
+            ends = [end for end in (_first_like(other, left) for other in below) if end is not None]
+            kept, left = [*kept, line], left[ends[0] :] if ends else []
+        elif found is None:  # replaced by another line
+            kept, left = kept + left[:1], left[1:]
+        else:
+            kept, left = [*kept, *left[:found], line], left[found + 1 :]
+    text = "".join(f"{line}\n" for line in kept + left)
+    return text if _fits(text, printed) else printed
+
+
+def _first_like(line: str, lines: list[str]) -> int | None:
+    fits = (n for n, other in enumerate(lines) if re.fullmatch(_pattern(line), f"{other}\n"))
+    return None if line == "..." else next(fits, None)
 
 
 # --- the command line -----------------------------------------------------------------------------
@@ -152,7 +177,7 @@ def _commands(content: str) -> Iterator[str]:
     for command, shown in COMMAND.findall(content):
         code, printed = _run_command(command.strip())
         assert code == 0 or "Error: " in shown, f"{command}{printed}"
-        yield f"$ {command}{shown if _fits(shown, printed) else printed}"
+        yield f"$ {command}{_renewed(shown, printed)}"
 
 
 def _run_command(command: str) -> tuple[int, str]:
@@ -219,6 +244,13 @@ def test_placeholders_stand_for_what_varies_and_nothing_else():
     assert _fits("first\n...\nlast\n", "first\nsecond\nthird\nlast\n")
     assert not _fits("at ...\n", "by 12:30\n")
     assert not _fits("at ...\n", "at 12:30\nand on\n")
+
+
+def test_a_new_output_keeps_the_placeholders_of_other_lines():
+    """Only the line that has changed is written anew."""
+    shown, printed = "at ...\n1 found\n...\nend\n", "at 12:30\n2 found\na\nb\nend\n"
+    assert _renewed(shown, printed) == "at ...\n2 found\n...\nend\n"
+    assert _renewed("gone\nat ...\n", "at 12:30\n") == "at 12:30\n"
 
 
 def test_a_tolerance_is_one_of_numbers():
