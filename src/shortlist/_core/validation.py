@@ -1,4 +1,4 @@
-"""Checks on arguments, and the wording of their complaints."""
+"""Checks of arguments, with errors that say what arrived and what is needed."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def check_scores(
 ) -> NDArray[np.floating]:
     """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
 
-    float32 and float64 are kept as they are, so that large arrays are not copied. `rows` are the
-    user's numbers for the items, where they are not simply 0, 1, 2, ...
+    float32 and float64 are kept as they are, and large arrays are not copied. `rows` are the user's
+    numbers of the items, if they are not simply 0, 1, 2, ...
     """
     array = np.asarray(scores)
     if array.ndim != 1:
@@ -157,7 +157,7 @@ def name_rows(rows: NDArray[np.intp]) -> str:
 
 
 def check_same_length(**arrays: Any) -> None:
-    """Complain when the named arguments, `None` aside, have different lengths."""
+    """Raise an error if the named arguments, other than `None`, have different lengths."""
     lengths = {name: len(array) for name, array in arrays.items() if array is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
