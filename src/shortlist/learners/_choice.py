@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.ranking import cut_after, flag_above
 from ..capacity import Capacity
-from ..metrics._scorer import detection_at_capacity
+from ..metrics import detection_at_capacity
 from ._neighbors import check_n_neighbors
 
 __all__ = ["TIE_BREAKS", "best_column", "candidate_numbers", "detections"]
