@@ -3,7 +3,7 @@ From a table to a list
 ======================
 
 What ``shortlist fit``, ``select`` and ``plan`` do, from Python: a table with texts, gaps and
-dates becomes a list with reasons. Needs ``pip install 'shortlist[cli,plots]'``.
+dates becomes a list with reasons. Needs ``pip install 'shortlist[cli]'``.
 """
 
 # %%

@@ -4,7 +4,7 @@ A decision without Python
 
 The decision of a model as an ONNX graph. It runs in Java, in a browser or on a device, takes the
 columns of the table, and flags no case that the model does not flag. Needs ``pip install
-'shortlist[cli,onnx,plots]'``.
+'shortlist[cli,onnx]'``.
 """
 
 # %%
