@@ -14,7 +14,8 @@ Comments in front of a block say what a reader does not need to know:
 
 - ``<!-- tolerance: 0.1 -->``: the numbers of this text block may differ by 10 %, since they depend
   on the version of a library.
-- ``<!-- needs: torch -->``: the block runs only where these packages are installed.
+- ``<!-- needs: torch -->``: the block runs only where these packages are installed. What they warn
+  of within themselves is not our error.
 - ``<!-- setup: ../start.md -->``: the first Python block of that page runs first.
 """
 
@@ -85,6 +86,7 @@ class Page:
             else:
                 assert not printed, f"{self.path.name} does not show what a block prints: {printed}"
                 if kind == "python":
+                    _ignore_warnings_of(marks.get("needs", ""))
                     printed = self._run(content, self.text.count("\n", 0, block.start("content")))
                 elif kind == "console":
                     content = "".join(_commands(content))
@@ -99,6 +101,11 @@ class Page:
         with contextlib.redirect_stdout(out):
             exec(compile(code, str(self.path), "exec"), self.session)
         return _trimmed(out.getvalue())
+
+
+def _ignore_warnings_of(packages: str) -> None:
+    for name in packages.split():
+        warnings.filterwarnings("ignore", module=rf"{name}(\..*)?$")
 
 
 def _marks(comments: str) -> list[tuple[str, str]]:
@@ -218,7 +225,9 @@ def test_a_page_shows_what_its_code_prints(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     page = Page(path)
-    assert page.replayed() == page.text, f"python tests/test_readme.py {path.relative_to(ROOT)}"
+    with warnings.catch_warnings():
+        replayed = page.replayed()
+    assert replayed == page.text, f"python tests/test_readme.py {path.relative_to(ROOT)}"
 
 
 def test_the_readme_starts_with_the_two_commands():
