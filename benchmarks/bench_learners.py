@@ -17,7 +17,7 @@ from shortlist.learners import (
     KernelKNeighborsClassifier,
     make_learner,
 )
-from shortlist.learners._search import NeighborSearch
+from shortlist.learners._neighbors import NeighborSearch
 
 
 def main(n_density: int = 100_000, n_query: int = 10_000, n_million: int = 1_000_000) -> str:

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity, capacity_scorer
 from shortlist.learners import DENSITY_KERNELS, KernelDensityClassifier
-from shortlist.learners._log_density import LogDensity, _exp
+from shortlist.learners._kde import LogDensity, _exp
 
 KERNEL = {
     "gaussian": stats.norm.pdf,

@@ -19,11 +19,9 @@ from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
 from ..thresholds import TIES
 from ..thresholds._calibrate import check_guarantee
-from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections
+from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections, vote_surface
+from ._kernel_knn import NeighborVotesMixin, rare_shares
 from ._neighbors import check_enough_rows
-from ._surface import vote_surface
-from ._votes import NeighborVotesMixin
-from ._weights import rare_shares
 
 __all__ = ["CapacityKNeighborsClassifier"]
 

@@ -12,8 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from .. import aware
 from .._core.validation import check_option
 from ..capacity import Capacity
-from ..learners import LEARNERS as FAMILIES
-from ..learners import make_learner
+from ..learners import FAMILIES, make_learner
 from ._schema import TableSchema
 
 __all__ = ["AWARE", "LEARNERS", "TRIED_BY_AUTO", "candidate_models", "prepare_columns"]
