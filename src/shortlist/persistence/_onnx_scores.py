@@ -100,7 +100,7 @@ def _kernel(
     name: str,
     gamma: float,
     items: str,
-    vectors: NDArray[np.float64],
+    vectors: NDArray[np.floating],
     learner: Any,
 ) -> str:
     """Add the kernel between items and support vectors."""
