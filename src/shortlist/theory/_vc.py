@@ -1,4 +1,4 @@
-"""Complexity of the classes of rules."""
+"""Complexity of classes of rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["vc_dimension_bound"]
 def vc_dimension_bound(hidden_units: int, features: int) -> float:
     r"""Bound the VC dimension of networks with one hidden layer of threshold units.
 
-    The bound also holds for those networks that respect a capacity: a smaller class cannot
-    shatter more points (Theorem 1 of the paper).
+    The bound also holds for the networks that respect a capacity: a smaller class cannot shatter
+    more points (Theorem 1 of the paper).
 
     Parameters
     ----------
