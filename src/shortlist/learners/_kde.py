@@ -168,17 +168,9 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         return joint - np.column_stack(others)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class.
+        """Return the label of the most likely class of each item.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items,)
-            Labels.
+        Takes `X` as :meth:`decision_function` does.
         """
         decision = self.decision_function(X)
         if decision.ndim == 1:
@@ -186,17 +178,9 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(decision, axis=1)]
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithm of the probability of each class.
+        """Return the log probabilities, of shape (n_items, n_classes), in the order of `classes_`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            In the order of `classes_`.
+        Takes `X` as :meth:`decision_function` does.
         """
         joint = self._joint_log_likelihood(X)
         return joint - logsumexp(joint, axis=1, keepdims=True)

@@ -176,17 +176,9 @@ class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstima
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the most votes, and the first of several with equally many.
+        """Return the label with the most votes for each item; the first label wins ties.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items,)
-            Labels.
+        Takes `X` as :meth:`predict_proba` does.
         """
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
