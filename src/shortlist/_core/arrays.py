@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Mask", "Rows"]
+__all__ = ["Doubles", "Floats", "Mask", "Rows"]
 
+#: Scores and features in single or double precision.
 Floats = NDArray[np.floating]
+Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: Positions of items, as whole numbers.
 Rows = NDArray[np.intp]

@@ -22,7 +22,7 @@ from ._progress import ProgressMixin, with_callbacks
 
 __all__ = ["CapacityAwareBase"]
 
-Floats = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
@@ -105,17 +105,17 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
         raise NotImplementedError
 
     def _learn_and_score(
-        self, X: Floats, is_rare: Mask, rng: np.random.Generator
-    ) -> tuple[Places, Floats]:
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator
+    ) -> tuple[Places, Doubles]:
         """Learn, and return rows with scores that were not learned on them, for the threshold."""
         unseen = self._learn(X, is_rare, rng)
         return unseen, self._sum_up(X[unseen])
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Places:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Places:
         """Learn what `_sum_up` needs, and return the rows that the threshold is to come from."""
         raise NotImplementedError
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         """Score items that have been checked."""
         raise NotImplementedError
 

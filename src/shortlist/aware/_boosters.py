@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from .._core.ranking import nth_largest
 from ._evidence import detected, preferred
@@ -58,7 +58,7 @@ class BoosterSearch:
 
     def __init__(
         self,
-        X: Floats,
+        X: Doubles,
         is_rare: Mask,
         *,
         folds: Rows,
@@ -124,7 +124,7 @@ class BoosterSearch:
         place = preferred(found)
         return RoundChoice(rounds[place], staged[place], found[place])
 
-    def _found(self, scores: Floats) -> Floats:
+    def _found(self, scores: Doubles) -> Doubles:
         max_flags = self.max_flags * self.rows.size // self.is_rare.size
         return detected(scores, self.is_rare[self.rows], max_flags)
 
@@ -167,8 +167,8 @@ class RoundChoice(NamedTuple):
     """A number of rounds, its out-of-fold scores, and each rare item's chance of detection."""
 
     n_rounds: int
-    scores: Floats
-    found: Floats
+    scores: Doubles
+    found: Doubles
 
 
 def trained_for(loss: str) -> list[str]:
@@ -205,13 +205,13 @@ class Trainer:
     max_bin: int
     seed: int
 
-    def train(self, X: Floats, is_rare: Mask, n_rounds: int, *, rare_weight: float = 1.0) -> Any:
+    def train(self, X: Doubles, is_rare: Mask, n_rounds: int, *, rare_weight: float = 1.0) -> Any:
         """Train with log loss, in which a rare item counts as `rare_weight` common ones."""
         data = _lightgbm().Dataset(X, is_rare, weight=np.where(is_rare, rare_weight, 1.0))
         return self._run(data, n_rounds, objective="binary")
 
     def train_for_detection(
-        self, X: Floats, is_rare: Mask, n_rounds: int, *, start: Floats, fraction: float
+        self, X: Doubles, is_rare: Mask, n_rounds: int, *, start: Doubles, fraction: float
     ) -> Any:
         """Continue from given scores to detect more within a fraction; the threshold moves along.
 
@@ -220,7 +220,7 @@ class Trainer:
         n_rare = np.count_nonzero(is_rare)
         size = start.std() or 1.0  # the loss expects scores that start with a deviation of 1
 
-        def slopes(scores: Floats, _: Any) -> tuple[Floats, Floats]:
+        def slopes(scores: Doubles, _: Any) -> tuple[Doubles, Doubles]:
             pulls = n_rare * detection_loss(scores / size, is_rare, fraction).gradient
             return pulls, np.abs(pulls) + _LEAST_CURVATURE
 
@@ -247,7 +247,7 @@ class Trainer:
         }
 
 
-def fading_scores(booster: Any, X: Floats, rounds: list[int]) -> Floats:
+def fading_scores(booster: Any, X: Doubles, rounds: list[int]) -> Doubles:
     """Return a row for each number of rounds: the mean score over all numbers up to it."""
     if booster is None:
         return np.zeros((len(rounds), len(X)))

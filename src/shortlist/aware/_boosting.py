@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_number, check_option
 from ..capacity import Capacity
 from ._boosters import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
@@ -159,7 +159,7 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
     def _n_steps(self) -> int:
         return self.cv * len(trained_for(self.loss))
 
-    def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Floats]:
+    def _grow(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Doubles]:
         search = BoosterSearch(
             X,
             is_rare,
@@ -189,6 +189,6 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         self.n_rounds_ = {name: choices[name].n_rounds for name in search.trained}
         self.detection_ = {name: float(choice.found.mean()) for name, choice in choices.items()}
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         scores = [booster.predict(X, raw_score=True, num_threads=1) for booster in self.boosters_]
         return np.sum(scores, axis=0) if self.loss_ == "detection" else np.mean(scores, axis=0)

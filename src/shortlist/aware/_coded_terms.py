@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .._core.arrays import Floats
+from .._core.arrays import Doubles
 
 __all__ = [
     "HIGHEST",
@@ -44,7 +44,7 @@ _LEVEL_TOLERANCE = 4  # parts by which a level may be too high
 _IGNORED_BITS = 3  # of a sum, when items are ordered
 
 
-def find_part(terms: Floats) -> float:
+def find_part(terms: Doubles) -> float:
     """Return the length of a part that lets the codes cover the widest of a sample of terms."""
     if not terms.size:
         return 1.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.ranking import cut_after
 
 __all__ = ["WIDER", "detected", "detected_within", "preferred", "stratified_folds", "wider_limits"]
@@ -25,7 +25,7 @@ def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> R
     return folds
 
 
-def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
+def detected(scores: Doubles, is_rare: Mask, max_flags: int) -> Doubles:
     """Return each rare item's chance of being among the `max_flags` highest scores.
 
     Items that tie for the last places share them.
@@ -47,7 +47,7 @@ def wider_limits(max_flags: int, n_items: int, factors: Sequence[int] = WIDER) -
     return [min(factor * max_flags, n_items) for factor in factors]
 
 
-def detected_within(scores: Floats, is_rare: Mask, limits: Sequence[int]) -> Floats:
+def detected_within(scores: Doubles, is_rare: Mask, limits: Sequence[int]) -> Doubles:
     """Return each rare item's chance of being detected, on average over several capacities.
 
     Examples
@@ -59,7 +59,7 @@ def detected_within(scores: Floats, is_rare: Mask, limits: Sequence[int]) -> Flo
     return np.mean([detected(scores, is_rare, limit) for limit in limits], axis=0)
 
 
-def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:
+def preferred(found: Sequence[Doubles], *, n_errors: float = _CLEAR) -> int:
     """Return the first place, in order of preference, that the best one does not clearly beat.
 
     The best one clearly beats another if it detects more, item by item, by over `n_errors` standard
@@ -78,7 +78,7 @@ def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:
     )
 
 
-def _clearly_more(these: Floats, those: Floats, n_errors: float) -> bool:
+def _clearly_more(these: Doubles, those: Doubles, n_errors: float) -> bool:
     gains = these - those
     if gains.size < 2:
         return False

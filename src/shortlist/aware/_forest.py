@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import out_of_bag_scores
 from .._core.validation import check_number
 from ..capacity import Capacity
@@ -168,7 +168,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     def _is_out_of_bag(self) -> bool:
         return self.hold_out is None
 
-    def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Floats]:
+    def _grow(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Doubles]:
         large = self._large(len(X), rng)
         small = self._small(rng) if self.fall_back else []
         n_steps = self._n_steps()
@@ -177,7 +177,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
                 _grow_up_to((step + 1) / n_steps, self._shares(forests), forests, X, is_rare)
         return self._weigh(large, small, is_rare)
 
-    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> tuple[Rows, Floats]:
+    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> tuple[Rows, Doubles]:
         """Keep the forests to use, and return rows with their out-of-bag scores."""
         self.falls_back_, self.forests_ = False, large
         scores = _mean_out_of_bag(large)
@@ -228,7 +228,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
             ExtraTreesClassifier(max_features=None, **extra),
         ]
 
-    def _compare(self, large: Floats, small: Floats, is_rare: Mask) -> bool:
+    def _compare(self, large: Doubles, small: Doubles, is_rare: Mask) -> bool:
         """Return whether scores from mostly small leaves detect clearly more."""
         max_flags = self.capacity.max_flags(is_rare.size, self._reference_prevalence())
         limits = wider_limits(max_flags, is_rare.size)
@@ -236,12 +236,12 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         self.detection_ = {"large": float(found[0].mean()), "small": float(found[1].mean())}
         return preferred(found, n_errors=1) == 1
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         return self.weights_ @ [forest.predict_proba(X)[:, 1] for forest in self.forests_]
 
 
 def _grow_up_to(
-    share: float, n_trees: list[int], forests: list[Any], X: Floats, is_rare: Mask
+    share: float, n_trees: list[int], forests: list[Any], X: Doubles, is_rare: Mask
 ) -> None:
     """Add trees to forests up to a share of their final number, and score out of bag with all."""
     for n_last, forest in zip(n_trees, forests, strict=True):
@@ -253,7 +253,7 @@ def _grow_up_to(
                 forest.set_params(n_estimators=n_now).fit(X, is_rare)
 
 
-def _mean_out_of_bag(forests: list[Any]) -> Floats:
+def _mean_out_of_bag(forests: list[Any]) -> Doubles:
     """Average the forests with trees that have not seen an item; NaN if there is none."""
     scores = np.array([out_of_bag_scores(forest, rare_label=True) for forest in forests])
     known = ~np.isnan(scores)
@@ -261,7 +261,7 @@ def _mean_out_of_bag(forests: list[Any]) -> Floats:
         return np.where(known, scores, 0).sum(axis=0) / known.sum(axis=0)
 
 
-def _weights(n_large: int, n_small: int) -> Floats:
+def _weights(n_large: int, n_small: int) -> Doubles:
     """Return the weight of each forest."""
     if not n_small:
         return np.full(n_large, 1 / n_large)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Doubles, Rows
 from ._coded_terms import (
     HIGHEST,
     code_rare_sums,
@@ -77,7 +77,7 @@ class Sums(NamedTuple):
     part: float
 
 
-def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -> GreedyPath:
+def greedy_path(rare: Doubles, common: Doubles, max_flags: Any, *, n_steps: int) -> GreedyPath:
     """Choose `n_steps` terms; each is the one that detects the most with those before it.
 
     Parameters

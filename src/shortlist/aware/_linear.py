@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_option
 from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
@@ -124,7 +124,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     def _n_steps(self) -> int:
         return _MAX_ITERATIONS
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Rows:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
         learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
         scaler = StandardScaler().fit(X[learned_on])
         weights = self._minimise(scaler.transform(X[learned_on]), is_rare[learned_on])
@@ -132,14 +132,14 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         self.coef_ = self.scaled_coef_ / scaler.scale_
         return unseen
 
-    def _minimise(self, X: Floats, is_rare: Mask) -> Floats:
+    def _minimise(self, X: Doubles, is_rare: Mask) -> Doubles:
         """Minimise the loss from the weights of logistic regression, with a pull towards them."""
         loss, fraction = TOP_LOSSES[self.loss], self._target_fraction(len(X))
         start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
         start /= np.std(X @ start) or 1.0  # the losses expect scores of this size
         penalty = 1 / (self.C * np.count_nonzero(is_rare))
 
-        def objective(weights: Floats) -> tuple[float, Floats]:
+        def objective(weights: Doubles) -> tuple[float, Doubles]:
             result, moved = loss(X @ weights, is_rare, fraction), weights - start
             value = result.value + penalty / 2 * float(moved @ moved)
             return value, result.gradient @ X + penalty * moved
@@ -147,12 +147,12 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         steps = self._steps(_MAX_ITERATIONS)
         next(steps)
 
-        def go_on(weights: Floats) -> None:
+        def go_on(weights: Doubles) -> None:
             next(steps)  # after the last one, StopIteration ends the search
 
         found = minimize(objective, start, jac=True, method="L-BFGS-B", callback=go_on)
         self.n_iter_ = int(found.nit)
         return found.x
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         return X @ self.coef_[0]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_number, check_option
 from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
@@ -153,7 +153,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.random_state = random_state
 
     @property
-    def coef_(self) -> Floats:
+    def coef_(self) -> Doubles:
         """Weights of the score if it is linear."""
         if len(self.coefs_) > 1:
             raise AttributeError("A network with hidden layers has no coef_: see coefs_.")
@@ -180,7 +180,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_folds = _N_FOLDS if self.alpha == "auto" else 0
         return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Rows:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
         from ._training import Batches  # needs torch, which prediction does not
 
         learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
@@ -199,7 +199,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         return Networks.at_random([n_features, *self._hidden(), 1], n_members, rng)
 
     def _choose_alpha(
-        self, X: Floats, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
+        self, X: Doubles, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
     ) -> float:
         """Compare weight decays on folds of the training data, all decays trained side by side."""
         from ._training import Batch, Batches, loss_by_alpha
@@ -261,11 +261,11 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.coefs_[0] = self.coefs_[0] / scaler.scale_[:, np.newaxis]
         self.intercepts_[0] = self.intercepts_[0] - scaler.mean_ @ self.coefs_[0]
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         parts = [self._mean_score(X[rows]) for rows in gen_batches(len(X), _ROWS_AT_A_TIME)]
         return np.concatenate(parts)
 
-    def _mean_score(self, X: Floats) -> Floats:
+    def _mean_score(self, X: Doubles) -> Doubles:
         values = X
         for layer, (weights, intercepts) in enumerate(
             zip(self.coefs_, self.intercepts_, strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._wrapping.fitting import hold_out
-from ._base import CapacityAwareBase, Floats, Mask, Places
+from ._base import CapacityAwareBase, Doubles, Mask, Places
 from ._checks import check_share
 
 __all__ = ["OutOfSampleBase"]
@@ -33,14 +33,14 @@ class OutOfSampleBase(CapacityAwareBase):
             )
 
     def _learn_and_score(
-        self, X: Floats, is_rare: Mask, rng: np.random.Generator
-    ) -> tuple[Places, Floats]:
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator
+    ) -> tuple[Places, Doubles]:
         if self.hold_out is None:
             return self._grow(X, is_rare, rng)
         learned_on, unseen = hold_out(is_rare.astype(np.intp), self.hold_out, rng)
         self._grow(X[learned_on], is_rare[learned_on], rng)
         return unseen, self._sum_up(X[unseen])
 
-    def _grow(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Floats]:
+    def _grow(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> tuple[Places, Doubles]:
         """Learn what `_sum_up` needs, and return rows with scores by what has not seen them."""
         raise NotImplementedError

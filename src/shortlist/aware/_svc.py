@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_number, check_option
 from .._wrapping.fitting import hold_out
 from ..capacity import Capacity
@@ -189,7 +189,7 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn(self, X: Floats, is_rare: Mask, rng: np.random.Generator) -> Rows:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
         learned_on, unseen = hold_out(is_rare.astype(np.intp), _HELD_OUT[self.selection], rng)
         self.gamma_ = find_gamma(self.gamma, X[learned_on])
         if self.selection == "paper":
@@ -221,7 +221,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         leave_out = bool(self.fall_back) and fewest > 2
         return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=leave_out)
 
-    def _try(self, X: Floats, is_rare: Mask, swap: Swap) -> Outcome:
+    def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> Outcome:
         """Choose on each half of a swap, and measure what is detected among the left-out items."""
         choices = [self._choose(X, is_rare, *pair) for pair in swap.pairs]
         if not swap.left_out.size:
@@ -240,13 +240,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.detection_ = {"few": float(by_few.mean()), "all": float(by_all.mean())}
         return preferred([by_few, by_all], n_errors=1) == 1
 
-    def _machine(self, X: Floats, is_rare: Mask, rows: Rows) -> Expansion:
+    def _machine(self, X: Doubles, is_rare: Mask, rows: Rows) -> Expansion:
         """Fit a machine on some rows."""
         machine = SVC(C=self.C, kernel=self.kernel, gamma=self.gamma_).fit(X[rows], is_rare[rows])
         # The second class is the rare one: positive coefficients raise the suspicion.
         return Expansion(rows[machine.support_], machine.dual_coef_[0])
 
-    def _choose(self, X: Floats, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Choice:
+    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Choice:
         """Fit a machine on some rows, and choose among its support vectors on others."""
         support, coefficients = self._machine(X, is_rare, fit_on)
         rare, common = choose_on[is_rare[choose_on]], choose_on[~is_rare[choose_on]]
@@ -282,12 +282,12 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
 
-    def _found(self, X: Floats, is_rare: Mask, score: Expansion, items: Rows) -> Floats:
+    def _found(self, X: Doubles, is_rare: Mask, score: Expansion, items: Rows) -> Doubles:
         """Return each rare item's chance of being detected, on average over the capacities."""
         sums = self._kernel().sums(X[items], X[score.rows], score.coefficients)
         return detected_within(sums, is_rare[items], self._limits(items.size))
 
-    def _sum_up(self, X: Floats) -> Floats:
+    def _sum_up(self, X: Doubles) -> Doubles:
         return self._kernel().sums(X, self.support_vectors_, self.dual_coef_)
 
 
@@ -300,19 +300,19 @@ class Kernel(NamedTuple):
     name: str
     gamma: float
 
-    def between(self, X: Floats, Y: Floats) -> Floats:
+    def between(self, X: Doubles, Y: Doubles) -> Doubles:
         """Return the kernel of each row of `X` (rows) with each of `Y` (columns)."""
         # The defaults of scikit-learn's SVC, which differ from those of its kernel functions.
         params = {"gamma": self.gamma, "degree": 3, "coef0": 0.0}
         return pairwise_kernels(X, Y, metric=self.name, filter_params=True, **params)
 
-    def terms(self, vectors: Floats, coefficients: Floats, X: Floats) -> Floats:
+    def terms(self, vectors: Doubles, coefficients: Doubles, X: Doubles) -> Doubles:
         """Return what each vector (rows) adds to the sum of each row of `X` (columns)."""
         terms = self.between(vectors, X)
         terms *= coefficients[:, np.newaxis]  # in place: the terms can take most of the memory
         return terms
 
-    def sums(self, X: Floats, vectors: Floats, coefficients: Floats) -> Floats:
+    def sums(self, X: Doubles, vectors: Doubles, coefficients: Doubles) -> Doubles:
         """Return the sum over the vectors for each row of `X`, in batches of rows."""
         batches = gen_batches(len(X), _ROWS_AT_A_TIME)
         return np.concatenate([self.between(X[rows], vectors) @ coefficients for rows in batches])
@@ -322,7 +322,7 @@ class Expansion(NamedTuple):
     """Rows of the data, and the coefficients of the kernels around them."""
 
     rows: Rows
-    coefficients: Floats
+    coefficients: Doubles
 
 
 def mean_of(expansions: Sequence[Expansion]) -> Expansion:
@@ -332,7 +332,7 @@ def mean_of(expansions: Sequence[Expansion]) -> Expansion:
     return Expansion(rows, coefficients / len(expansions))
 
 
-def find_gamma(gamma: Any, X: Floats) -> float:
+def find_gamma(gamma: Any, X: Doubles) -> float:
     """Return the coefficient of a kernel, with "scale" and "auto" as in scikit-learn's SVC."""
     if isinstance(gamma, str):
         check_option("gamma", gamma, ("scale", "auto"))
@@ -352,15 +352,15 @@ class Choice(NamedTuple):
 
     few: Expansion
     path: Rows
-    detection: Floats
+    detection: Doubles
 
 
 class Outcome(NamedTuple):
     """The choices of a swap, and the left-out rare items found by the few and by all vectors."""
 
     choices: list[Choice]
-    by_few: Floats
-    by_all: Floats
+    by_few: Doubles
+    by_all: Doubles
 
 
 class Swap(NamedTuple):

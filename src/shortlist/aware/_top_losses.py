@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Doubles, Mask
 
 __all__ = [
     "TOP_LOSSES",
@@ -36,11 +36,11 @@ class TopLoss(NamedTuple):
     """A loss, its gradient in the scores, and the threshold."""
 
     value: float
-    gradient: Floats
+    gradient: Doubles
     threshold: float
 
 
-def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Share of rare items missed when a smooth threshold flags the `fraction` of all items.
 
     Both the detection and the flagged rate count an item by :math:`\sigma(1.5 (s - t))`, and t is
@@ -55,7 +55,7 @@ def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     0.305
     """
 
-    def smooth_flags(threshold: float) -> Floats:
+    def smooth_flags(threshold: float) -> Doubles:
         return expit(_SHARPNESS * (scores - threshold))
 
     threshold = _solve(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
@@ -67,7 +67,7 @@ def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     )
 
 
-def pat_mat_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
 
     The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
@@ -82,7 +82,7 @@ def pat_mat_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     return _convex(scores, is_rare, threshold, weights / weights.sum())
 
 
-def top_push_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     """TopPush: a convex loss of rare items below the highest common one, smoothed.
 
     The capacity has no effect: this loss wants rare items at the very top of the ranking.
@@ -125,7 +125,7 @@ class Lagrangian:
         self.step = step
         self.price, self._unit = np.nan, np.nan
 
-    def __call__(self, scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+    def __call__(self, scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
         """Return the loss at the present price, then update the price."""
         flagged = expit(_SHARPNESS * scores)
         slopes = _SHARPNESS * flagged * (1 - flagged)
@@ -142,21 +142,21 @@ class Lagrangian:
         return TopLoss(value, gradient, 0.0)
 
 
-TOP_LOSSES: dict[str, Callable[[Floats, Mask, float], TopLoss]] = {
+TOP_LOSSES: dict[str, Callable[[Doubles, Mask, float], TopLoss]] = {
     "detection": detection_loss,
     "pat-mat": pat_mat_loss,
     "top-push": top_push_loss,
 }
 
 
-def _convex(scores: Floats, is_rare: Mask, threshold: float, weights: Floats) -> TopLoss:
+def _convex(scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles) -> TopLoss:
     below = threshold - scores[is_rare]
     value = float(np.mean(np.logaddexp(0, below)))
     return _through_threshold(value, expit(below), weights, is_rare, threshold)
 
 
 def _through_threshold(
-    value: float, slopes: Floats, weights: Floats, is_rare: Mask, threshold: float
+    value: float, slopes: Doubles, weights: Doubles, is_rare: Mask, threshold: float
 ) -> TopLoss:
     """Combine the pull of each rare item with that of the items that set the threshold."""
     pulls = slopes / slopes.size
@@ -165,6 +165,6 @@ def _through_threshold(
     return TopLoss(value, gradient, threshold)
 
 
-def _solve(excess: Callable[[float], float], scores: Floats) -> float:
+def _solve(excess: Callable[[float], float], scores: Doubles) -> float:
     low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
     return float(brentq(excess, low, high, xtol=1e-9))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Doubles, Mask
 from .._core.extras import load_extra
 from ._top_losses import TopLoss
 
@@ -19,7 +19,7 @@ __all__ = ["Batch", "Batches", "Networks", "loss_by_alpha", "train_at_the_top", 
 
 torch = load_extra("torch", needed_for="Training a network")
 
-Loss = Callable[[Floats, Mask, float], TopLoss]
+Loss = Callable[[Doubles, Mask, float], TopLoss]
 
 _FLOAT = torch.float32  # several times faster than double precision, and precise enough to train
 _FLAT = 1e-4  # scores with a smaller deviation count as constant
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     is_rare: Mask
 
     @classmethod
-    def of(cls, X: Floats, is_rare: Mask) -> Batch:
+    def of(cls, X: Doubles, is_rare: Mask) -> Batch:
         """Copy the items to a tensor."""
         return cls(torch.tensor(X, dtype=_FLOAT), is_rare)
 
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 class Batches:
     """All items at each step, or a new stratified sample of at most `most` items."""
 
-    def __init__(self, X: Floats, is_rare: Mask, most: int, rng: np.random.Generator) -> None:
+    def __init__(self, X: Doubles, is_rare: Mask, most: int, rng: np.random.Generator) -> None:
         self._all = Batch.of(X, is_rare)
         self._strata = [np.flatnonzero(is_rare), np.flatnonzero(~is_rare)]
         self._share, self._rng = most / len(X), rng
@@ -110,11 +110,11 @@ class Networks(NamedTuple):
         with torch.no_grad():
             self.intercepts[-1][member] += by
 
-    def scores_of(self, X: Any) -> Floats:
+    def scores_of(self, X: Any) -> Doubles:
         """Return the scores as a NumPy array."""
         return self.scores(X).detach().double().numpy()
 
-    def arrays(self) -> tuple[list[Floats], list[Floats]]:
+    def arrays(self) -> tuple[list[Doubles], list[Doubles]]:
         """Return copies of weights and intercepts as NumPy arrays."""
         weights = [tensor.detach().double().numpy() for tensor in self.weights]
         intercepts = [tensor.detach().double().numpy()[:, 0] for tensor in self.intercepts]
@@ -158,7 +158,7 @@ def loss_by_alpha(
     alphas: Sequence[float],
     fraction: float,
     rate: float,
-) -> Floats:
+) -> Doubles:
     """Return the loss at the top of networks with different weight decay on held-out items."""
     networks.start_at(batches.n_rare / batches.n_items)
     train_log_loss(networks, batches, steps, alphas=alphas, rate=rate)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.ranking import cut_after, flag_above
 from .._core.validation import check_option
 from ..capacity import Capacity, check_capacity
@@ -41,7 +41,7 @@ def candidate_numbers(n_neighbors: Any) -> Rows:
     return np.arange(1, check_n_neighbors("n_neighbors", n_neighbors) + 1, dtype=np.intp)
 
 
-def detections(shares: Floats, is_rare: Mask, capacity: Capacity, *, ties: str) -> Floats:
+def detections(shares: Doubles, is_rare: Mask, capacity: Capacity, *, ties: str) -> Doubles:
     """Return the share of rare items that each column of scores detects within the capacity."""
     detect = _detection_strict if ties == "exclude" else detection_at_capacity
     return np.array([detect(is_rare, column, capacity) for column in shares.T])
@@ -53,7 +53,7 @@ def best_column(criterion: NDArray[Any], *, tie_break: str) -> int:
     return int(best[0] if tie_break == "smallest" else best[-1])
 
 
-def _detection_strict(is_rare: Mask, scores: Floats, capacity: Capacity) -> float:
+def _detection_strict(is_rare: Mask, scores: Doubles, capacity: Capacity) -> float:
     """Return what is detected without items that tie at the cut or have no rare neighbour."""
     flagged = flag_above(scores, cut_after(scores, capacity.max_flags(scores.size)))
     return np.count_nonzero(flagged & is_rare & (scores > 0)) / np.count_nonzero(is_rare)
@@ -100,9 +100,9 @@ class VoteSurface:
     """
 
     n_neighbors: Rows
-    a0: Floats
-    flagged: Floats
-    detection: Floats
+    a0: Doubles
+    flagged: Doubles
+    detection: Doubles
 
     def best(self, capacity: Capacity, *, tie_break: str = "largest") -> SurfaceChoice:
         """Return the point within a capacity that detects the most.
@@ -133,7 +133,7 @@ class VoteSurface:
         )
 
 
-def vote_surface(shares: Floats, is_rare: Mask, n_neighbors: Rows) -> VoteSurface:
+def vote_surface(shares: Doubles, is_rare: Mask, n_neighbors: Rows) -> VoteSurface:
     """Count items above every level of the shares of rare votes, one column for each k."""
     a0 = np.linspace(0.0, 1.0, _STEPS + 1)
     levels = 1 - a0[::-1]
@@ -147,7 +147,7 @@ def vote_surface(shares: Floats, is_rare: Mask, n_neighbors: Rows) -> VoteSurfac
     return VoteSurface(n_neighbors, a0, flagged[:, ::-1], detection[:, ::-1])
 
 
-def _share_above(n_levels: Rows, size: int) -> Floats:
+def _share_above(n_levels: Rows, size: int) -> Doubles:
     """Return the share of items flagged at each level, the lowest first."""
     counts = np.bincount(n_levels, minlength=size + 1)
     return counts[::-1].cumsum()[::-1][1:] / n_levels.size

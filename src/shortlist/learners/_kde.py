@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Doubles, Rows
 from .._core.validation import check_number, check_option
 
 __all__ = ["DENSITY_KERNELS", "KernelDensityClassifier", "LogDensity"]
@@ -148,7 +148,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         ]
         return self
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any) -> Doubles:
         """Return the logarithm of the odds of each class against all others.
 
         Parameters
@@ -177,7 +177,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             return self.classes_[(decision > 0).astype(np.intp)]
         return self.classes_[np.argmax(decision, axis=1)]
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Any) -> Doubles:
         """Return the log probabilities, of shape (n_items, n_classes), in the order of `classes_`.
 
         Takes `X` as :meth:`decision_function` does.
@@ -185,7 +185,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         joint = self._joint_log_likelihood(X)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
-    def _joint_log_likelihood(self, X: Any) -> Floats:
+    def _joint_log_likelihood(self, X: Any) -> Doubles:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         logs = np.column_stack([density(X) for density in self._densities])
@@ -201,7 +201,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             )
         return self.bandwidth[label]
 
-    def _priors(self, counts: Rows) -> Floats:
+    def _priors(self, counts: Rows) -> Doubles:
         if self.priors is None:
             return counts / counts.sum()
         priors = np.asarray(self.priors, dtype=np.float64)
@@ -222,7 +222,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             )
 
 
-def _bandwidth(wanted: Any, group: Floats, X: Floats) -> Floats:
+def _bandwidth(wanted: Any, group: Doubles, X: Doubles) -> Doubles:
     """Return one bandwidth for each feature."""
     n_features = X.shape[1]
     if isinstance(wanted, str):
@@ -237,7 +237,7 @@ def _bandwidth(wanted: Any, group: Floats, X: Floats) -> Floats:
     return np.broadcast_to(widths, (n_features,))
 
 
-def _rule_of_thumb(rule: str, group: Floats, X: Floats) -> Floats:
+def _rule_of_thumb(rule: str, group: Doubles, X: Doubles) -> Doubles:
     n, n_features = group.shape
     overall = X.std(axis=0, ddof=1)
     constant = np.flatnonzero(overall <= 1e-12 * np.abs(X).max(axis=0))
@@ -259,7 +259,7 @@ class LogDensity:
     instead, shifted far down: points outside all supports are still ranked.
     """
 
-    def __init__(self, X: Floats, bandwidth: Floats, *, kernel: str) -> None:
+    def __init__(self, X: Doubles, bandwidth: Doubles, *, kernel: str) -> None:
         self.kernel, self.bandwidth = kernel, bandwidth
         points = X / bandwidth
         points = points[_box_order(points)]
@@ -273,7 +273,7 @@ class LogDensity:
         self._log_n = math.log(len(points))
         self._log_volume = float(np.log(bandwidth).sum()) + self._log_n
 
-    def __call__(self, X: Floats) -> Floats:
+    def __call__(self, X: Doubles) -> Doubles:
         """Return the logarithm of the density at each row; always finite."""
         queries = np.ascontiguousarray(X / self.bandwidth)
         logs = self._sum(queries, self.kernel)
@@ -282,14 +282,14 @@ class LogDensity:
             logs[empty] = self._sum(queries[empty], "gaussian") + _OUTSIDE
         return logs
 
-    def _sum(self, queries: Floats, kernel: str) -> Floats:
+    def _sum(self, queries: Doubles, kernel: str) -> Doubles:
         code, n_features = DENSITY_KERNELS.index(kernel), queries.shape[1]
         logs = np.empty(len(queries))
         _log_sums(queries, self._boxes, self._low, self._high, code, self._log_n, logs)
         return logs + n_features * _LOG_NORMALISER[kernel] - self._log_volume
 
 
-def _box_order(points: Floats) -> Rows:
+def _box_order(points: Doubles) -> Rows:
     """Order points by halving the widest side: runs of `_BOX` points then lie close together."""
     order = np.arange(len(points))
     pending = [(0, len(points))]

@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_option
 from ._neighbors import ALGORITHMS, NeighborSearch, check_enough_rows, check_n_neighbors
 
@@ -45,7 +45,7 @@ class NeighborVotesMixin:
     _neighbors: NeighborSearch
     _codes: Rows
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Doubles:
         """Return each class's share of the votes; a capacity does not change them.
 
         Parameters
@@ -189,13 +189,13 @@ class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstima
 
 
 def votes(
-    distances: Floats,
+    distances: Doubles,
     neighbors: Rows,
     *,
     n_classes: int,
     kernel: str,
     n_features: int,
-) -> Floats:
+) -> Doubles:
     """Return the share of each class in the weights of the neighbours.
 
     Parameters
@@ -217,13 +217,13 @@ def votes(
 
 
 def rare_shares(
-    distances: Floats,
+    distances: Doubles,
     is_rare: Mask,
     *,
     n_neighbors: Rows,
     kernel: str,
     n_features: int,
-) -> Floats:
+) -> Doubles:
     """Return the weighted share of rare neighbours for every k of `n_neighbors` at once.
 
     The arguments are those for the largest k, K: `distances` has K + 1 columns, `is_rare` has K.
@@ -242,7 +242,7 @@ def _quantile(k: int) -> float:
     return float(abs(ndtri(1 / (2 * (k + 1)))))
 
 
-def _rank_weights(k: int, n_features: int) -> Floats:
+def _rank_weights(k: int, n_features: int) -> Doubles:
     """Return Samworth's optimal weights of the ranks 1 ... k in `n_features` dimensions."""
     power = 1 + 2 / n_features
     steps = np.diff(np.arange(k + 1.0) ** power)

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Doubles, Rows
 from .._core.extras import load_extra
 
 __all__ = ["ALGORITHMS", "NeighborSearch", "check_enough_rows", "check_n_neighbors"]
@@ -58,11 +58,11 @@ class NeighborSearch:
         self.__dict__.update(state)
         self._find = self._prepare()
 
-    def query(self, X: Any, k: int) -> tuple[Floats, Rows]:
+    def query(self, X: Any, k: int) -> tuple[Doubles, Rows]:
         """Return distances and rows of the `k` nearest training rows, the nearest first."""
         return self._find(self._scaled(X), k)
 
-    def query_training(self, k: int) -> tuple[Floats, Rows]:
+    def query_training(self, k: int) -> tuple[Doubles, Rows]:
         """Return the `k` nearest neighbours of every training row among the others."""
         distances, rows = self._find(self.X, k + 1)
         keep = rows != np.arange(len(rows))[:, np.newaxis]
@@ -107,11 +107,11 @@ class NeighborSearch:
         self._graph.add(self.X.astype(np.float32))
         return self._find_in_graph
 
-    def _find_in_tree(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
+    def _find_in_tree(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
         distances, rows = self._tree.query(Q, k)
         return distances.reshape(-1, k), rows.reshape(-1, k)
 
-    def _find_by_brute_force(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
+    def _find_by_brute_force(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
         Q = np.ascontiguousarray(Q - self._center)
         if max(self._largest, np.abs(Q).max(initial=0.0)) > _LARGEST:
             none = np.empty((len(Q), 0), dtype=np.intp)
@@ -122,7 +122,7 @@ class NeighborSearch:
         farthest = distances[:, -1] if has_others else np.full(len(Q), np.inf)
         return _nearest_first(Q, self._moved, candidates, farthest, k)
 
-    def _find_in_graph(self, Q: Floats, k: int) -> tuple[Floats, Rows]:
+    def _find_in_graph(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
         self._graph.hnsw.efSearch = max(_LEAST_BREADTH, 2 * k)
         candidates = self._graph.search(Q.astype(np.float32), k)[1].astype(np.intp)
         # Scan all rows where the graph fell apart; otherwise take what was found.
@@ -130,7 +130,7 @@ class NeighborSearch:
         return _nearest_first(np.ascontiguousarray(Q), self.X, candidates, farthest, k)
 
 
-def _scale_factors(X: Any) -> Floats:
+def _scale_factors(X: Any) -> Doubles:
     """Return 1 / standard deviation (n - 1 in its denominator), and 0 for a constant feature."""
     if issparse(X):
         variances = mean_variance_axis(X, axis=0)[1] * X.shape[0] / max(X.shape[0] - 1, 1)
@@ -162,8 +162,8 @@ def check_enough_rows(k: int, n_rows: int) -> None:
 
 
 def _nearest_first(
-    Q: Floats, X: Floats, candidates: Rows, farthest: Floats, k: int
-) -> tuple[Floats, Rows]:
+    Q: Doubles, X: Doubles, candidates: Rows, farthest: Doubles, k: int
+) -> tuple[Doubles, Rows]:
     squares, rows = np.empty((len(Q), k)), np.empty((len(Q), k), dtype=np.intp)
     _sort_candidates(Q, X, candidates, farthest, squares, rows)
     return np.sqrt(squares), rows
