@@ -19,7 +19,6 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 # What is public under another name, or is no library to be imported from.
 NOT_LISTED = {
     "shortlist.capacity",
-    "shortlist.classifier",
     "shortlist.cli",
     "shortlist.experiments",
 }

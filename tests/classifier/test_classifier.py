@@ -592,12 +592,12 @@ class TestErrors:
     """What goes wrong is said in words."""
 
     def test_a_trained_model_takes_no_fit_parameters(self, fraud):
-        """They would go unused."""
+        """They would not be used."""
         X, y = fraud
         model = CapacityClassifier(
             FrozenEstimator(logistic().fit(X, y)), capacity=Capacity.fraction(0.1)
         )
-        with pytest.raises(ValueError, match=r"\['sample_weight'\] would go unused"):
+        with pytest.raises(ValueError, match=r"\['sample_weight'\] would not be used"):
             model.fit(X, y, sample_weight=y)
 
     def test_a_promise_that_does_not_suit_fails_before_the_model_is_fitted(self, fraud):

@@ -8,7 +8,6 @@ is one: uniform, independent of the score, and the same whenever the item comes 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,8 +15,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import indexable
 
-__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id"]
+from .ranking import TieKeys
+from .scoring import n_rows, take_rows
+from .validation import check_ids
+
+__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id", "tie_keys_of"]
 
 Words = NDArray[np.uint64]
 
@@ -30,11 +34,16 @@ def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
     return _unit_interval(_hash_values(np.asarray(ids), seed))
 
 
-def keys_by_id(
-    ids: NDArray[Any] | None, *, seed: int
-) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+def keys_by_id(ids: NDArray[Any] | None, *, seed: int) -> TieKeys:
     """Return the tie keys of items at given positions, by their ids or else by the positions."""
     return lambda tied: hash_ids(tied if ids is None else ids[tied], seed=seed)
+
+
+def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int) -> TieKeys:
+    """Return the tie keys of items: a hash of their ids, or else of the rows' own values."""
+    if ids is not None:
+        return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
+    return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
 
 
 def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:

@@ -19,10 +19,12 @@ __all__ = [
     "check_ids",
     "check_number",
     "check_option",
+    "check_positive",
     "check_same_length",
     "check_sample_weight",
     "check_scores",
     "check_seed",
+    "check_whole",
     "name_rows",
     "warn_user",
 ]
@@ -51,6 +53,18 @@ def check_number(name: str, value: Any) -> Real:
     if not finite:
         raise ValueError(f"{name} must be finite; got {value!r}.")
     return value
+
+
+def check_whole(name: str, value: Any, *, at_least: int = 1) -> None:
+    """Raise an error for anything but a whole number of at least `at_least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}; got {value!r}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise an error for anything but a finite number greater than 0."""
+    if not float(check_number(name, value)) > 0:
+        raise ValueError(f"{name} must be greater than 0; got {value!r}.")
 
 
 def check_confidence(confidence: Any) -> float:

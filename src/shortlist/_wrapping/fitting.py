@@ -33,6 +33,7 @@ __all__ = [
     "WrapperMixin",
     "check_classes",
     "check_cv_option",
+    "check_enough_rare",
     "check_labels",
     "check_trained",
     "fit_and_score",
@@ -132,6 +133,17 @@ def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
         raise ValueError(
             f"{type(classifier).__name__} needs items of two classes or more, with a positive "
             f"sample_weight if there is one; got only one class, {classes.tolist()}."
+        )
+
+
+def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any, *, remedy: str = "") -> None:
+    """Raise an error when one of two parts of the data would be without a class."""
+    n_rare = int(np.count_nonzero(is_rare))
+    if min(n_rare, is_rare.size - n_rare) < 2:
+        raise ValueError(
+            f"The class {rare_label!r} has {n_rare} of {is_rare.size} items. Learning from one "
+            "part of the data and calibrating on the other takes at least two items of this class "
+            f"and two others. {remedy}Find more items."
         )
 
 

@@ -1,8 +1,9 @@
-"""What all capacity-aware classifiers share: labels, held-out items, and the threshold at last."""
+"""What all capacity-aware classifiers share: labels, held-out items, and the rule at last."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,40 +12,83 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from .._core.arrays import Doubles, Mask
 from .._core.labels import find_rare
-from .._core.scoring import Scores, n_rows
-from .._core.validation import check_confidence, check_ids, check_option, check_seed
-from .._decisions import CapacityDecisionMixin
-from .._wrapping.fitting import forget
-from ..thresholds import TIES
-from ..thresholds._calibrate import check_guarantee
-from ._progress import ProgressMixin, with_callbacks
+from .._core.scoring import Scores
+from .._core.validation import check_seed
+from .._wrapping.fitting import (
+    Unseen,
+    check_cv_option,
+    check_enough_rare,
+    forget,
+    hold_out,
+    holds_out,
+)
+from ..capacity import Capacity
+from ..classifier import CapacityDecisionMixin
+from ..exceptions import CapacityError
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where no callback can be registered."""
+
+        def _init_callback_context(self, **options: Any) -> Any:
+            return _NoListener()
+
+    def with_callbacks(method: Any) -> Any:
+        """Return a method as it is."""
+        return method
+
 
 __all__ = ["CapacityAwareBase"]
-
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Places = NDArray[np.intp]
 
 # Chosen on draws of the credit-default data that no study uses.
 _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
 
 
-class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, BaseEstimator):
-    """A binary classifier that learns its score for a capacity, and calibrates a threshold on it.
+class _NoListener:
+    """The context of a task when there are no callbacks."""
 
-    A subclass implements `_learn`, or `_learn_and_score`, and `_sum_up`, says by `_n_steps` how
-    many steps it takes, and may extend `_check_params`.
+    def subcontext(self, **options: Any) -> _NoListener:
+        return self
+
+    def call_on_fit_task_begin(self, **options: Any) -> _NoListener:
+        return self
+
+    def call_on_fit_task_end(self, **options: Any) -> bool:
+        return False
+
+
+class CapacityAwareBase(
+    CallbackSupportMixin, CapacityDecisionMixin, ClassifierMixin, BaseEstimator
+):
+    """A binary classifier that learns its score for a capacity, and calibrates a rule on it.
+
+    A subclass implements `_learn`, `_sum_up` and `_n_steps`, and may extend `_check_params`. Each
+    step that it takes from `_steps` is reported to scikit-learn's callbacks.
     """
 
     #: Whether items may have gaps (NaN).
     _takes_gaps = False
+    #: What `cv` may be besides a share: "oob", or "folds" for a number of folds.
+    _out_of_sample: str | None = None
 
+    cv: Any
     rare_label: Any
-    random_state: Any
+    _learned_for: Capacity
 
     @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+    ) -> Self:
         """Learn the score, and calibrate its threshold.
 
         Parameters
@@ -55,6 +99,8 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
             Labels, two different ones.
         ids : array-like of shape (n_items,), default=None
             Identifiers for hashed ties; the row's own values are hashed when absent.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item, if segments have capacities.
 
         Returns
         -------
@@ -62,85 +108,96 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
         """
         forget(self)
         try:
-            self._fit(X, y, ids)
+            self._fit(X, y, ids, segments)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
             forget(self)  # and no more: what callbacks have to tear down stays until they have
             raise
         return self
 
-    def _fit(self, X: Any, y: ArrayLike, ids: ArrayLike | None) -> None:
+    def _fit(self, X: Any, y: ArrayLike, ids: ArrayLike | None, segments: ArrayLike | None) -> None:
         self._check_params()
         items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
-        ids = check_ids(ids, n_rows(X))
-        self._seed = check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         is_rare = self._learn_labels(labels)
-        # An impossible capacity fails before anything is learned.
-        self.capacity.as_ratio(self._reference_prevalence())
-        seed = None if self.random_state is None else self._seed
+        # Rows are hashed as they were given, here and in use.
+        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed)
+        self._learned_for = self._as_fraction(calibrator.terms.reference.value)
+        rng = np.random.default_rng(None if self.random_state is None else seed)
         progress = self._begin(self._n_steps())
-        unseen, scores = self._learn_and_score(items, is_rare, np.random.default_rng(seed))
-        # Rows are hashed as they came, here and in use.
-        keys = self._keys(X, ids)
-        sample = self._sample(
-            scores, lambda tied: keys(unseen[tied]), ids is not None, is_rare[unseen], unseen
+        unseen = self._learn_and_score(items, is_rare, rng)
+        self.rule_ = calibrator.rule(
+            [unseen], out_of_bag=isinstance(self.cv, str) and self.cv == "oob"
         )
-        self._calibrate_on([replace(sample, out_of_bag=self._is_out_of_bag)])
         progress.call_on_fit_task_end(estimator=self)
 
-    @property
-    def _is_out_of_bag(self) -> bool:
-        """Whether the scores for the threshold come from the trees that have not seen an item."""
-        return False
+    def _as_fraction(self, prevalence: Any) -> Capacity:
+        """Return the capacity to learn for, in a unit that needs no prevalence."""
+        if self.capacity is None:
+            raise CapacityError(
+                f"{type(self).__name__} learns for a capacity for all items; segment_capacities "
+                "alone are not enough. Pass capacity=Capacity.fraction(0.02), say."
+            )
+        return Capacity.fraction(self.capacity.as_ratio(prevalence))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # Under a capacity, accuracy is not what is asked for.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = self._takes_gaps
-        return tags
+    def _check_params(self) -> None:
+        self._check_promise()
+        self._check_cv()
 
-    def _n_steps(self) -> int:
-        """Return the most steps that `_learn` takes from `_steps`."""
-        raise NotImplementedError
+    def _check_cv(self) -> None:
+        """Check `cv`: a share of the items, or what the subclass has instead."""
+        if isinstance(self.cv, str) and self.cv == self._out_of_sample == "oob":
+            self._check_plug_in("out-of-bag scores, which are those of some of the trees")
+        elif isinstance(self.cv, Integral) and self._out_of_sample == "folds":
+            self._check_plug_in("scores of the models of its folds")
+        elif not holds_out(self.cv):
+            instead = {"oob": " or 'oob'", "folds": " or a number of folds", None: ""}
+            raise ValueError(
+                "cv must be a float, the share of the data held out for the threshold"
+                f"{instead[self._out_of_sample]}; got {self.cv!r}."
+            )
+        else:
+            check_cv_option(self.cv)
 
-    def _learn_and_score(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator
-    ) -> tuple[Places, Doubles]:
+    def _check_plug_in(self, scores: str) -> None:
+        if self.guarantee != "plug-in":
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs scores of the model in use, but "
+                f"cv={self.cv!r} gives {scores}. Hold items out with cv=0.25, or use "
+                "guarantee='plug-in'."
+            )
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def _learn_and_score(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
         """Learn, and return rows with scores that were not learned on them, for the threshold."""
-        unseen = self._learn(X, is_rare, rng)
-        return unseen, self._sum_up(X[unseen])
+        if not holds_out(self.cv):
+            unseen = self._learn(X, is_rare, rng)
+            assert unseen is not None  # a subclass with another cv scores its own items
+            return unseen
+        learned_on, rows = hold_out(is_rare.astype(np.intp), self.cv, rng)
+        self._learn(X[learned_on], is_rare[learned_on], rng)
+        return Unseen(rows, self._sum_up(X[rows]))
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Places:
-        """Learn what `_sum_up` needs, and return the rows that the threshold is to come from."""
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen | None:
+        """Learn what `_sum_up` needs; return out-of-sample scores of these items, if there are."""
         raise NotImplementedError
 
     def _sum_up(self, X: Doubles) -> Doubles:
         """Score items that have been checked."""
         raise NotImplementedError
 
-    def _score(self, X: Any) -> Scores:
-        return Scores(self._sum_up(validate_data(self, X, reset=False, **self._checks())))
-
-    def _checks(self) -> dict[str, Any]:
-        return {
-            "dtype": np.float64,
-            "ensure_all_finite": "allow-nan" if self._takes_gaps else True,
-        }
-
-    def _check_params(self) -> None:
-        check_guarantee(self.guarantee, self.capacity)
-        check_option("ties", self.ties, TIES)
-        check_confidence(self.confidence)
+    def _n_steps(self) -> int:
+        """Return the largest number of steps that `_learn` takes from `_steps`."""
+        raise NotImplementedError
 
     def _target_fraction(self, n_items: int) -> float:
         """Return the flagged share to learn for: the capacity, or more where items are few.
 
-        Among few flagged items there are too few rare ones to learn from, and a score that serves
-        a somewhat wider capacity serves the narrow one better. Nothing and everything can be
-        flagged, but not learned for.
+        Among few flagged items there are too few rare ones to learn from, and a score for a
+        somewhat wider capacity does better at the narrow one. A score cannot be learned for no
+        flags or for flags on everything.
         """
-        fraction = self.capacity.as_fraction(self._reference_prevalence())
+        fraction = self._learned_for.as_fraction()
         wider = min(_ENOUGH_FLAGS / n_items, _MOST_WIDENING * fraction, _WIDEST)
         return float(np.clip(max(fraction, wider), 0.5 / n_items, 1 - 0.5 / n_items))
 
@@ -157,11 +214,38 @@ class CapacityAwareBase(ProgressMixin, CapacityDecisionMixin, ClassifierMixin, B
                 f"y holds the label {self.classes_[0]!r} only; learning takes two classes."
             )
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
-        self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
-        if min(self._n_rare, self._n_labelled - self._n_rare) < 2:
-            raise ValueError(
-                f"The class {self.rare_label_!r} has {self._n_rare} of {is_rare.size} items; "
-                "learning from one part of the data and calibrating on the other takes two of this "
-                "class and two others."
-            )
+        check_enough_rare(is_rare, self.rare_label_)
         return is_rare
+
+    # --- scikit-learn ----------------------------------------------------------------------------
+
+    def _score(self, X: Any, model: int | None = None) -> Scores:
+        return Scores(self._sum_up(validate_data(self, X, reset=False, **self._checks())))
+
+    def _checks(self) -> dict[str, Any]:
+        return {
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if self._takes_gaps else True,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # Under a capacity, high accuracy is not the aim.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.allow_nan = self._takes_gaps
+        return tags
+
+    def _begin(self, n_steps: int) -> Any:
+        """Announce a fit of at most so many steps, and return its context."""
+        context = self._init_callback_context(max_subtasks=n_steps)
+        return context.call_on_fit_task_begin(estimator=self)
+
+    def _steps(self, n_steps: int) -> Iterator[int]:
+        """Yield numbers from 0, each a step; end before `n_steps` if a callback asks for it."""
+        fit = getattr(self, "_callback_fit_ctx", _NoListener())
+        for step in range(n_steps):
+            context = fit.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
+            yield step
+            if context.call_on_fit_task_end(estimator=self):
+                return

@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_number, check_option
+from .._core.arrays import Doubles, Mask
+from .._core.validation import check_number, check_option, check_whole
+from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
+from ._base import CapacityAwareBase
 from ._boosters import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
-from ._checks import check_count
 from ._evidence import stratified_folds
-from ._out_of_sample import OutOfSampleBase
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 
-_LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2, "cv": 2}
+# With a share held out for the threshold, loss and rounds are chosen on so many folds of the rest.
+_FOLDS = 5
+_LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
 
 
-class CapacityAwareBoostingClassifier(OutOfSampleBase):
+class CapacityAwareBoostingClassifier(CapacityAwareBase):
     r"""Boosted trees, weighted and stopped for detection at a capacity.
 
     Boosting for log loss keeps improving the probabilities of items that will never be flagged, and
@@ -53,12 +55,13 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         Smallest number of items in a leaf.
     max_bin : int, default=31
         Largest number of bins of a feature.
-    cv : int, default=5
-        Number of folds. Out-of-fold scores determine loss, rounds and threshold.
-    hold_out : float or None, default=None
-        Share of the items kept for the threshold; guarantees other than "plug-in" need it. With
-        `None`, each item is scored by trees of other folds, and the threshold is plug-in.
-    rare_label, prevalence, guarantee, confidence, ties
+    cv : int or float, default=5
+        An int is the number of folds: out-of-fold scores determine loss, rounds and threshold, and
+        only ``guarantee="plug-in"`` is available. A float is the share of the items held out for
+        the threshold; every guarantee then holds, and loss and rounds are chosen on five folds of
+        the rest.
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices, and the key of the hash.
@@ -75,7 +78,7 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         Weight of a rare item in "weighted"; a common item has weight 1.
     detection_ : dict
         Share of rare items detected out of fold, for each loss that was tried.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -93,7 +96,7 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
     best number is uncertain, and the mean did better than any choice.
 
     The model in use is trained on all items, but the threshold comes from out-of-fold scores of
-    other models and is approximate. For a guarantee, use `hold_out`, or `recalibrate` on fresh
+    other models and is approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
     items. With few rounds there are few different scores, and the threshold is coarse.
 
     `with_capacity` moves the threshold; the trees stay those of the first capacity.
@@ -111,6 +114,9 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
     True
     """
 
+    _takes_gaps = True
+    _out_of_sample = "folds"
+
     def __init__(
         self,
         capacity: Capacity,
@@ -121,10 +127,11 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         num_leaves: int = 3,
         min_samples_leaf: int = 20,
         max_bin: int = 31,
-        cv: int = 5,
-        hold_out: float | None = None,
+        cv: float = 5,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -138,9 +145,10 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
         self.min_samples_leaf = min_samples_leaf
         self.max_bin = max_bin
         self.cv = cv
-        self.hold_out = hold_out
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -154,16 +162,20 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
             )
         for name, at_least in _LEAST_COUNTS.items():
-            check_count(name, getattr(self, name), at_least=at_least)
+            check_whole(name, getattr(self, name), at_least=at_least)
+        check_whole("cv as a number of folds", self._n_folds(), at_least=2)
 
     def _n_steps(self) -> int:
-        return self.cv * len(trained_for(self.loss))
+        return self._n_folds() * len(trained_for(self.loss))
 
-    def _grow(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Doubles]:
+    def _n_folds(self) -> int:
+        return _FOLDS if holds_out(self.cv) else int(self.cv)
+
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
         search = BoosterSearch(
             X,
             is_rare,
-            folds=stratified_folds(is_rare, min(self.cv, is_rare.size), rng),
+            folds=stratified_folds(is_rare, min(self._n_folds(), is_rare.size), rng),
             trainer=Trainer(
                 learning_rate=self.learning_rate,
                 num_leaves=self.num_leaves,
@@ -173,14 +185,14 @@ class CapacityAwareBoostingClassifier(OutOfSampleBase):
             ),
             loss=self.loss,
             max_rounds=self.max_rounds,
-            max_flags=self.capacity.max_flags(is_rare.size, self._reference_prevalence()),
+            max_flags=self._learned_for.max_flags(is_rare.size),
         )
         tasks = search.tasks()
         for step in self._steps(len(tasks)):
             search.cross_fit(*tasks[step])
         search.train_on_all()
         self._keep(search)
-        return search.rows, search.choice_of(self.loss_).scores
+        return Unseen(search.rows, search.choice_of(self.loss_).scores)
 
     def _keep(self, search: BoosterSearch) -> None:
         self.boosters_, self.loss_ = search.boosters, search.loss

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Mask
 from .._core.scoring import out_of_bag_scores
-from .._core.validation import check_number
+from .._core.validation import check_number, check_whole
+from .._wrapping.fitting import Unseen
 from ..capacity import Capacity
-from ._checks import check_count
+from ._base import CapacityAwareBase
 from ._evidence import detected_within, preferred, wider_limits
-from ._out_of_sample import OutOfSampleBase
 
 __all__ = ["CapacityAwareForestClassifier"]
 
@@ -28,7 +28,7 @@ _FEWEST_IN_LEAF = 20
 _SHARE_OF_SMALL = 0.8
 
 
-class CapacityAwareForestClassifier(OutOfSampleBase):
+class CapacityAwareForestClassifier(CapacityAwareBase):
     """A forest with large leaves, or with small ones where they detect more at a capacity.
 
     A forest grown for classification has small leaves. Where classes overlap, their shares of rare
@@ -54,11 +54,12 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         Whether trees with leaves of any size, as in an ordinary forest, may make up four fifths of
         the score. They do if the score then detects more out of bag by more than one standard
         error, on average within 1, 2, 4 and 8 times the capacity.
-    hold_out : float or None, default=None
-        Share of the items kept for the threshold; guarantees other than "plug-in" need it. With
-        `None`, each item is scored by the trees that have not seen it, and the threshold is
-        plug-in.
-    rare_label, prevalence, guarantee, confidence, ties
+    cv : float or "oob", default="oob"
+        A float is the share of the items held out for the threshold; every guarantee then holds.
+        "oob" holds none out: each item is scored by the trees that have not seen it, and only
+        ``guarantee="plug-in"`` is available.
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices, and the key of the hash.
@@ -79,7 +80,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         alone, and with mostly "small" ones.
     falls_back_ : bool
         Whether small leaves are in use.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -93,7 +94,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     -----
     All items are used twice: to grow trees, and, scored by the trees that have not seen them, for
     the choice and the threshold. Such a score comes from about a third of the trees, and the
-    threshold is therefore approximate. For a guarantee, use `hold_out`, or `recalibrate` on fresh
+    threshold is therefore approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
     items.
 
     On credit-default data it detected clearly more than the recommended forest of
@@ -117,6 +118,9 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
     True
     """
 
+    _takes_gaps = True
+    _out_of_sample = "oob"
+
     def __init__(
         self,
         capacity: Capacity,
@@ -125,9 +129,11 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         min_samples_leaf: float = 0.01,
         max_features: float = 0.6,
         fall_back: bool = True,
-        hold_out: float | None = None,
+        cv: float | str = "oob",
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -139,9 +145,11 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
         self.fall_back = fall_back
-        self.hold_out = hold_out
+        self.cv = cv
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -150,9 +158,9 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_count("n_estimators", self.n_estimators, at_least=4)
+        check_whole("n_estimators", self.n_estimators, at_least=4)
         if isinstance(self.min_samples_leaf, Integral):
-            check_count("min_samples_leaf", self.min_samples_leaf)
+            check_whole("min_samples_leaf", self.min_samples_leaf)
         elif not 0 < float(check_number("min_samples_leaf", self.min_samples_leaf)) < 1:
             raise ValueError(
                 f"min_samples_leaf={self.min_samples_leaf!r} as a float is a share of all items, "
@@ -164,11 +172,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
                 "and must be greater than 0, and at most 1."
             )
 
-    @property
-    def _is_out_of_bag(self) -> bool:
-        return self.hold_out is None
-
-    def _grow(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Doubles]:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
         large = self._large(len(X), rng)
         small = self._small(rng) if self.fall_back else []
         n_steps = self._n_steps()
@@ -177,7 +181,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
                 _grow_up_to((step + 1) / n_steps, self._shares(forests), forests, X, is_rare)
         return self._weigh(large, small, is_rare)
 
-    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> tuple[Rows, Doubles]:
+    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> Unseen:
         """Keep the forests to use, and return rows with their out-of-bag scores."""
         self.falls_back_, self.forests_ = False, large
         scores = _mean_out_of_bag(large)
@@ -187,8 +191,8 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
             if self._compare(scores[known], mixed[known], is_rare[known]):
                 self.falls_back_, self.forests_, scores = True, large + small, mixed
         self.weights_ = _weights(len(large), len(self.forests_) - len(large))
-        unseen = np.flatnonzero(~np.isnan(scores))
-        return unseen, scores[unseen]
+        rows = np.flatnonzero(~np.isnan(scores))
+        return Unseen(rows, scores[rows])
 
     def _n_steps(self) -> int:
         return -(-self.n_estimators // _TREES_PER_STEP)
@@ -230,7 +234,7 @@ class CapacityAwareForestClassifier(OutOfSampleBase):
 
     def _compare(self, large: Doubles, small: Doubles, is_rare: Mask) -> bool:
         """Return whether scores from mostly small leaves detect clearly more."""
-        max_flags = self.capacity.max_flags(is_rare.size, self._reference_prevalence())
+        max_flags = self._learned_for.max_flags(is_rare.size)
         limits = wider_limits(max_flags, is_rare.size)
         found = [detected_within(scores, is_rare, limits) for scores in (large, small)]
         self.detection_ = {"large": float(found[0].mean()), "small": float(found[1].mean())}

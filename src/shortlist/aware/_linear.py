@@ -9,12 +9,10 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_option
-from .._wrapping.fitting import hold_out
+from .._core.arrays import Doubles, Mask
+from .._core.validation import check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._checks import check_positive, check_share
 from ._top_losses import TOP_LOSSES
 
 __all__ = ["CapacityAwareLinearClassifier"]
@@ -52,7 +50,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         by the standard deviation of its scores.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
-    rare_label, prevalence, guarantee, confidence, ties
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, and key of the hash.
@@ -65,7 +64,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         What one standard deviation of each feature adds to the score.
     n_iter_ : int
         Iterations of the optimiser.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -99,6 +98,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         cv: float = 0.5,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -110,6 +111,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         self.cv = cv
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -119,18 +122,14 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         super()._check_params()
         check_option("loss", self.loss, tuple(TOP_LOSSES))
         check_positive("C", self.C)
-        check_share("cv", self.cv)
 
     def _n_steps(self) -> int:
         return _MAX_ITERATIONS
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
-        scaler = StandardScaler().fit(X[learned_on])
-        weights = self._minimise(scaler.transform(X[learned_on]), is_rare[learned_on])
-        self.scaled_coef_ = weights[np.newaxis]
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
+        scaler = StandardScaler().fit(X)
+        self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare)[np.newaxis]
         self.coef_ = self.scaled_coef_ / scaler.scale_
-        return unseen
 
     def _minimise(self, X: Doubles, is_rare: Mask) -> Doubles:
         """Minimise the loss from the weights of logistic regression, with a pull towards them."""

@@ -10,12 +10,10 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_number, check_option
-from .._wrapping.fitting import hold_out
+from .._core.arrays import Doubles, Mask
+from .._core.validation import check_number, check_option, check_positive, check_whole
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._checks import check_count, check_positive, check_share
 from ._top_losses import TOP_LOSSES, Lagrangian, detection_loss
 
 __all__ = ["CapacityAwareNetworkClassifier"]
@@ -64,7 +62,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         Largest number of items in one step. If there are more, each step draws a stratified sample.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
-    rare_label, prevalence, guarantee, confidence, ties
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, the initial weights and the batches, and key of the hash.
@@ -84,7 +83,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         last percent of the capacity adds, in percent. NaN otherwise.
     coef_ : ndarray of shape (1, n_features)
         Without hidden layers, the weights of the score.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -131,6 +130,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         cv: float = 0.5,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -147,6 +148,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.cv = cv
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -162,15 +165,14 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("loss", self.loss, NETWORK_LOSSES)
-        check_share("cv", self.cv)
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
             raise ValueError(f"alpha must be 'auto', or not negative; got {self.alpha!r}.")
-        check_count("n_members", self.n_members)
-        check_count("max_iter", self.max_iter, at_least=0)
-        check_count("batch_size", self.batch_size, at_least=2)
+        check_whole("n_members", self.n_members)
+        check_whole("max_iter", self.max_iter, at_least=0)
+        check_whole("batch_size", self.batch_size, at_least=2)
         for n_units in self._hidden():
-            check_count("each of hidden_layer_sizes", n_units)
+            check_whole("each of hidden_layer_sizes", n_units)
 
     def _hidden(self) -> tuple[Any, ...]:
         sizes = self.hidden_layer_sizes
@@ -180,18 +182,15 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_folds = _N_FOLDS if self.alpha == "auto" else 0
         return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         from ._training import Batches  # needs torch, which prediction does not
 
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), self.cv, rng)
-        scaler = StandardScaler().fit(X[learned_on])
-        seen, seen_rare = scaler.transform(X[learned_on]), is_rare[learned_on]
-        steps = self._steps(self._n_steps())
-        self.alpha_ = self._choose_alpha(seen, seen_rare, steps, rng)
+        scaler = StandardScaler().fit(X)
+        scaled, steps = scaler.transform(X), self._steps(self._n_steps())
+        self.alpha_ = self._choose_alpha(scaled, is_rare, steps, rng)
         networks = self._networks(X.shape[1], self.n_members, rng)
-        self._train(networks, Batches(seen, seen_rare, self.batch_size, rng), steps)
+        self._train(networks, Batches(scaled, is_rare, self.batch_size, rng), steps)
         self._keep(networks, scaler)
-        return unseen
 
     def _networks(self, n_features: int, n_members: int, rng: np.random.Generator) -> Any:
         from ._training import Networks

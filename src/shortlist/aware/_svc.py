@@ -11,11 +11,10 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_number, check_option
-from .._wrapping.fitting import hold_out
+from .._core.validation import check_number, check_option, check_whole
+from .._wrapping.fitting import Unseen, hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._checks import check_count
 from ._evidence import WIDER, detected_within, preferred, stratified_folds, wider_limits
 from ._greedy import GreedyPath, greedy_path
 
@@ -26,7 +25,7 @@ VARIANTS = ("all", "best-prefix", "stop")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
-_HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}  # share of the items for the threshold
+_HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}  # with cv="auto"
 _FEWEST_FOLDS = 3  # of which a swap leaves one out
 _ROWS_AT_A_TIME = 1 << 14
 
@@ -62,12 +61,14 @@ class CapacityAwareSVC(CapacityAwareBase):
     selection : {"cross-fit", "paper"}, default="cross-fit"
         Where the support vectors are chosen.
 
-        - "paper": the machine is fitted on one half of the data; support vectors are chosen, and
-          the threshold is set, on the other half. The scores then fit the calibration items better
-          than later items, and only ``guarantee="plug-in"`` is available.
-        - "cross-fit": a quarter of the data is kept for the threshold, and every guarantee holds.
+        - "paper": the machine is fitted on one part of the data; support vectors are chosen, and
+          the threshold is set, on the held-out part. The scores then fit the calibration items
+          better than later items, and only ``guarantee="plug-in"`` is available.
+        - "cross-fit": the held-out part is used for the threshold only, and every guarantee holds.
           The rest is split into halves; support vectors of each half are chosen on the other half.
           This is repeated `n_swaps` times, and the score is the mean of all sums.
+    cv : float or "auto", default="auto"
+        Share of the data held out; "auto" is a quarter, and a half with ``selection="paper"``.
     n_swaps : int, default=5
         How often "cross-fit" halves the data. Each time it fits two machines, or three with
         `fall_back`.
@@ -77,7 +78,8 @@ class CapacityAwareSVC(CapacityAwareBase):
         and compares what the few and a machine fitted on the rest detect among them, on average
         over the capacities that `tie_break` uses. The few are used unless they detect less by more
         than one standard error.
-    rare_label, prevalence, guarantee, confidence, ties
+    rare_label, prevalence, segment_capacities, default_segment_capacity,
+    guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, and key of the hash.
@@ -100,7 +102,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         Whether a whole machine is in use.
     gamma_ : float
         Coefficient of the kernel.
-    classes_, rare_label_, prevalence_, capacity_fraction_, threshold_, calibration_
+    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -145,10 +147,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         variant: str = "all",
         tie_break: str = "wider",
         selection: str = "cross-fit",
+        cv: float | str = "auto",
         n_swaps: int = 5,
         fall_back: bool = True,
         rare_label: Any = None,
         prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -162,10 +167,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.variant = variant
         self.tie_break = tie_break
         self.selection = selection
+        self.cv = cv
         self.n_swaps = n_swaps
         self.fall_back = fall_back
         self.rare_label = rare_label
         self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
@@ -184,13 +192,18 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
+
+    def _check_cv(self) -> None:
+        if self.cv != "auto":
+            super()._check_cv()
 
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Rows:
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), _HELD_OUT[self.selection], rng)
+    def _learn_and_score(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+        share = _HELD_OUT[self.selection] if self.cv == "auto" else float(self.cv)
+        learned_on, unseen = hold_out(is_rare.astype(np.intp), share, rng)
         self.gamma_ = find_gamma(self.gamma, X[learned_on])
         if self.selection == "paper":
             swaps = [Swap([(learned_on, unseen)], np.empty(0, dtype=np.intp))]
@@ -205,7 +218,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         else:
             kept = mean_of([choice.few for choice in choices])
         self.support_vectors_, self.dual_coef_ = X[kept.rows], kept.coefficients
-        return unseen
+        return Unseen(unseen, self._sum_up(X[unseen]))
 
     def _swaps(self, is_rare: Mask, rows: Rows, rng: np.random.Generator) -> list[Swap]:
         """Return halves that swap their roles, or raise an error if there are too few items."""
@@ -214,8 +227,8 @@ class CapacityAwareSVC(CapacityAwareBase):
         if fewest < 2:
             raise ValueError(
                 "selection='cross-fit' needs at least three items of each class: to fit, to choose "
-                f"and to calibrate; {self.rare_label_!r} has {self._n_rare} of {is_rare.size}. Use "
-                "selection='paper', or find more items."
+                f"and to calibrate; {np.count_nonzero(is_rare)} of {is_rare.size} items are "
+                f"{self.rare_label_!r}. Use selection='paper', or find more items."
             )
         # With two items to learn from, none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
@@ -261,7 +274,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         return Choice(few, support[path.chosen], path.detected / rare.size)
 
     def _limits(self, n_items: int) -> list[int]:
-        max_flags = self.capacity.max_flags(n_items, self._reference_prevalence())
+        max_flags = self._learned_for.max_flags(n_items)
         factors = WIDER if self.tie_break == "wider" else (1,)
         return wider_limits(max_flags, n_items, factors)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,22 +11,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core.arrays import Mask, Rows
 from .._core.labels import find_rare
-from .._core.ranking import TieKeys
 from .._core.scoring import Scores
-from .._core.validation import check_confidence, check_ids, check_option, check_seed
-from .._decisions import CapacityDecisionMixin, Decisions, Mask
-from .._wrapping.fitting import hold_out
-from ..capacity import Capacity
-from ..thresholds import TIES
-from ..thresholds._calibrate import check_guarantee
+from .._core.validation import check_option, check_seed
+from .._wrapping.fitting import (
+    Unseen,
+    check_cv_option,
+    check_enough_rare,
+    forget,
+    hold_out,
+    holds_out,
+)
+from ..capacity import Capacity, check_capacity
+from ..classifier import CapacityDecisionMixin
+from ..thresholds import Decisions
 from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections, vote_surface
 from ._kernel_knn import NeighborVotesMixin, rare_shares
 from ._neighbors import check_enough_rows
 
 __all__ = ["CapacityKNeighborsClassifier"]
 
-Rows = NDArray[np.intp]
 SELECTIONS = ("auto", "calibration", "training")
 
 
@@ -61,16 +67,10 @@ class CapacityKNeighborsClassifier(
         "plug-in", and the second for the others.
     rare_label : label, default=None
         The label that is looked for; `None` takes the rarest in `y`.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y`.
-    calibration_size : float, default=0.5
+    cv : float, default=0.5
         Share of the data held out for calibration.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`.
-    confidence : float, default=0.95
-        How surely, for the last two guarantees.
-    ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out, or flagged in part by a hash.
+    prevalence, segment_capacities, default_segment_capacity, guarantee, confidence, ties
+        As for :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
 
@@ -87,7 +87,7 @@ class CapacityKNeighborsClassifier(
     surface_ : VoteSurface
         For each of them and every :math:`a_0`, the shares of all items and of rare items that are
         flagged where k was chosen.
-    classes_, rare_label_, prevalence_, threshold_, calibration_, capacity_fraction_
+    classes_, rare_label_, prevalence_, rule_, threshold_, calibration_, capacity_fraction_
         As for :class:`~shortlist.CapacityClassifier`.
 
     See Also
@@ -122,8 +122,10 @@ class CapacityKNeighborsClassifier(
         tie_break: str = "largest",
         selection: str = "auto",
         rare_label: Any = None,
+        cv: float = 0.5,
         prevalence: Any = None,
-        calibration_size: float = 0.5,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
         ties: str = "exclude",
@@ -137,14 +139,23 @@ class CapacityKNeighborsClassifier(
         self.tie_break = tie_break
         self.selection = selection
         self.rare_label = rare_label
+        self.cv = cv
         self.prevalence = prevalence
-        self.calibration_size = calibration_size
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
         self.ties = ties
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, ids: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+    ) -> Self:
         """Choose k and the threshold together.
 
         Parameters
@@ -155,29 +166,29 @@ class CapacityKNeighborsClassifier(
             Labels.
         ids : array-like of shape (n_items,), default=None
             Identifiers for hashed ties; the row's own values are hashed when absent.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item, if segments have capacities.
 
         Returns
         -------
         self
         """
         # Should this fit fail, an earlier threshold must not meet new neighbours.
-        if hasattr(self, "calibrations_"):
-            del self.calibrations_
+        forget(self)
         candidates = self._check_params()
-        # Hashed ties are keyed by the rows as they came, as they will be in predict.
-        raw = X
+        seed = check_seed(self.random_state)
+        # Hashed ties are keyed by the rows as they were given, as they will be in predict.
+        given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        ids = check_ids(ids, y.size)
         is_rare = self._learn_labels(y)
-        train, held_out = self._split(is_rare)
+        calibrator = self._calibrator(given, is_rare, ids, segments, seed=seed)
+        self._learned_for = self.capacity.as_ratio(calibrator.terms.reference.value)
+        rng = np.random.default_rng(None if self.random_state is None else seed)
+        train, held_out = hold_out(is_rare.astype(np.intp), self.cv, rng)
         check_enough_rows(int(candidates[-1]), train.size)
         self._remember(X[train], y[train])
         scores = self._choose(X[held_out], is_rare, train, held_out, candidates)
-        keys = self._keys(raw, ids)
-        sample = self._sample(
-            scores, lambda at: keys(held_out[at]), ids is not None, is_rare[held_out], held_out
-        )
-        self._calibrate_on([sample])
+        self.rule_ = calibrator.rule([Unseen(held_out, scores)])
         return self
 
     @property
@@ -200,17 +211,16 @@ class CapacityKNeighborsClassifier(
 
     def _check_params(self) -> Rows:
         """Check all parameters, and return the numbers of neighbours to choose from."""
-        check_guarantee(self.guarantee, self.capacity)
-        check_confidence(self.confidence)
-        check_option("ties", self.ties, TIES)
+        check_capacity(self.capacity)
+        self._check_promise()
         self._check_votes()
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)
-        if not 0 < self.calibration_size < 1:
+        if not holds_out(self.cv):
             raise ValueError(
-                "calibration_size is the share of the data held out, and must lie strictly between "
-                f"0 and 1; got {self.calibration_size!r}."
+                f"cv must be the share of the data held out, a float; got {self.cv!r}."
             )
+        check_cv_option(self.cv)
         candidates = candidate_numbers(self.n_neighbors)
         chosen_on_calibration = self.selection == "calibration" and candidates.size > 1
         if chosen_on_calibration and self.guarantee != "plug-in":
@@ -229,20 +239,8 @@ class CapacityKNeighborsClassifier(
                 f"{self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
         is_rare, self.rare_label_ = find_rare(y, self.rare_label)
-        self._seed = check_seed(self.random_state)
-        self._n_rare, self._n_labelled = int(np.count_nonzero(is_rare)), is_rare.size
-        self.capacity.as_ratio(self._reference_prevalence())
+        check_enough_rare(is_rare, self.rare_label_)
         return is_rare
-
-    def _split(self, is_rare: Mask) -> tuple[Rows, Rows]:
-        """Hold out the same share of rare and of common items, and some of each for both parts."""
-        if min(self._n_rare or 0, is_rare.size - (self._n_rare or 0)) < 2:
-            raise ValueError(
-                f"The class {self.rare_label_!r} has {self._n_rare} of {is_rare.size} items; "
-                "training and calibration take two of this class and two others. Find more items."
-            )
-        rng = np.random.default_rng(None if self.random_state is None else self._seed)
-        return hold_out(is_rare.astype(np.intp), self.calibration_size, rng)
 
     def _choose(
         self, X: Any, is_rare: Mask, train: Rows, held_out: Rows, candidates: Rows
@@ -275,7 +273,7 @@ class CapacityKNeighborsClassifier(
 
     def _best(self, shares: Any, is_rare: Mask) -> int:
         """Set what the best number of neighbours finds, and return its column."""
-        capacity = Capacity.fraction(self.capacity.as_ratio(self._reference_prevalence()))
+        capacity = Capacity.fraction(self._learned_for)
         self.surface_ = vote_surface(shares, is_rare, self.candidates_)
         self.detections_ = detections(shares, is_rare, capacity, ties=self.ties)
         column = best_column(self.detections_, tie_break=self.tie_break)
@@ -284,13 +282,13 @@ class CapacityKNeighborsClassifier(
 
     # --- deciding -------------------------------------------------------------------------------
 
-    def _score(self, X: Any) -> Scores:
+    def decide(
+        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+    ) -> Decisions:
+        """Decide as the rule does, but never flag an item without a rare neighbour: no a0 does."""
+        decisions = super().decide(X, ids=ids, segments=segments)
+        return replace(decisions, flagged=decisions.flagged & (decisions.scores > 0))
+
+    def _score(self, X: Any, model: int | None = None) -> Scores:
         shares = self.predict_proba(X)
         return Scores(shares[:, self._rare_index], shares if self.classes_.size > 2 else None)
-
-    def _decide_by(
-        self, calibration: Any, scores: Scores, tie_keys: TieKeys, rows: Rows | None = None
-    ) -> Decisions:
-        """Never flag an item without a rare neighbour: no a0 below 1 does."""
-        decisions = super()._decide_by(calibration, scores, tie_keys, rows)
-        return decisions._replace(flagged=decisions.flagged & (scores.rare > 0))

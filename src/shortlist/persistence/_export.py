@@ -142,7 +142,7 @@ def _raised_threshold(model: TableModel) -> tuple[float, float]:
     value = float(model.classifier.threshold_)
     if math.isinf(value):
         return value, 0.0
-    scores = np.concatenate([sample.scores for sample in model.classifier._samples])
+    scores = model.classifier.calibration_scores_
     largest = max(abs(value), float(np.abs(scores[np.isfinite(scores)]).max(initial=0)))
     raised = float(np.nextafter(value + _MARGIN * largest, np.inf))
     return raised, raised - value
@@ -151,7 +151,7 @@ def _raised_threshold(model: TableModel) -> tuple[float, float]:
 def _add_outputs(graph: GraphBuilder, model: TableModel, score: str, threshold: float) -> list[str]:
     graph.output("score", score, "double")
     graph.output("flag", graph.add("Greater", score, graph.constant(threshold)), "bool")
-    if model.classifier._method != "predict_proba":
+    if model.classifier.response_method_ != "predict_proba":
         return ["score", "flag"]
     graph.output("probability", score, "double")
     return list(_OUTPUTS)

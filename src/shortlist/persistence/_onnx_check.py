@@ -69,7 +69,7 @@ def compare_content(model: TableModel, content: bytes, data: Path) -> OnnxCompar
     counts, largest = np.zeros(4, dtype=np.int64), 0.0
     with open_source(data) as source:
         for rows in model.schema.rows(source):
-            decided = model.classifier._decide(rows.X, rows.ids)
+            decided = model.classifier.decide(rows.X, ids=rows.ids)
             answers = _run(session, rows.X)
             flagged, by_model = answers["flag"].ravel(), decided.flagged
             pairs = (flagged & by_model, flagged & ~by_model, ~flagged & by_model)

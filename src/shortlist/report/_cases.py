@@ -57,7 +57,7 @@ def read_cases(model: TableModel, path: Path, target: str) -> Cases:
     with open_source(path) as source:
         rows = all_rows(model.schema, source, target=target)
     is_rare = check_labels(rows.is_rare, model, target)
-    decided = model.classifier._decide(rows.X, rows.ids)
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     scores = np.asarray(decided.scores, dtype=np.float64)
     order = rank_rows(model, rows.X, rows.ids, scores)
     return Cases(rows.X, rows.ids, is_rare, scores, decided.flagged, order)

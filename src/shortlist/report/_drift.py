@@ -24,7 +24,7 @@ _PSEUDO_COUNT = 0.5
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     """Compare new cases with the calibration cases of a model."""
-    sample = model.classifier._samples[0]
+    sample = model.classifier.rule_.samples[0]
     score = _scores(np.asarray(sample.scores, dtype=np.float64), cases.scores)
     columns = [] if model.card is None else _columns(model.card.profiles, cases.X)
     _judge([score, *columns])

@@ -19,7 +19,7 @@ def judge_promise(model: TableModel, n_items: int, n_flagged: int) -> dict[str, 
     """Compare the flags on new cases with what the capacity allows."""
     classifier = model.classifier
     calibration = classifier.calibration_
-    room = classifier.capacity.max_flags(n_items, classifier._reference_prevalence())
+    room = classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
     as_many, as_few = _chances(n_items, n_flagged, calibration.k, calibration.n_calibration)
     verdict = _verdict(n_flagged, room, as_many, calibration.k)
     rate = proportion(n_flagged, n_items)

@@ -116,7 +116,7 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
         "period": settings.period,
         "expected_arrivals": settings.expected_arrivals,
         "starts_at": settings.starts_at,
-        "prevalence": model.classifier._reference_prevalence(),
+        "prevalence": model.classifier.reference_prevalence_,
         "burst": settings.burst,
         "window": settings.window,
         "remember": settings.remember,
@@ -130,5 +130,4 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
 
 def calibration_scores(model: TableModel) -> NDArray[np.float64]:
     """Return the scores that a model was calibrated on."""
-    scores = [sample.scores for sample in model.classifier._samples]
-    return np.concatenate(scores).astype(np.float64)
+    return model.classifier.calibration_scores_.astype(np.float64)

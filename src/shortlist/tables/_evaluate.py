@@ -84,7 +84,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
         rows = all_rows(model.schema, source, target=target)
     is_rare = check_labels(rows.is_rare, model, target)
     classifier, capacity = model.classifier, model.classifier.capacity
-    decided = classifier._decide(rows.X, rows.ids)
+    decided = classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
     curve = capacity_curve(is_rare, decided.scores, rare_label=True)
     return Evaluation(

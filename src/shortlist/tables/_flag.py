@@ -85,7 +85,7 @@ def flag_rows(
 
 def _decide(model: TableModel, rows: Rows, n_before: int) -> dict[str, Any]:
     # Flags and scores from one pass over the model; flag() and score_samples() would take two.
-    decided = model.classifier._decide(rows.X, rows.ids)
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     numbers = np.arange(n_before + 1, n_before + len(rows.X) + 1)
     first = {"row": numbers} if model.schema.id is None else {model.schema.id: rows.ids}
     return {

@@ -1,13 +1,53 @@
-"""From scores to decisions: exact selection in a batch, and thresholds with a guarantee."""
+"""From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
-from ._calibrate import GUARANTEES, TIES, calibrate_threshold
+from ._calibrate import GUARANTEES, TIES, calibrate_scores, calibrate_threshold, check_guarantee
 from ._calibrated import CalibratedThreshold
+from ._decisions import Decisions, Items
+from ._guarantees import (
+    confident_k,
+    confident_sample_size,
+    expected_k,
+    expected_sample_size,
+    next_batch_k,
+    next_batch_sample_size,
+    plug_in_k,
+)
+from ._rules import (
+    Calibrator,
+    FoldRule,
+    Rule,
+    SegmentRule,
+    ThresholdRule,
+    make_rule,
+)
+from ._sample import CalibrationSample
 from ._select import select
+from ._terms import ReferencePrevalence, Terms
 
 __all__ = [
     "GUARANTEES",
     "TIES",
     "CalibratedThreshold",
+    "CalibrationSample",
+    "Calibrator",
+    "Decisions",
+    "FoldRule",
+    "Items",
+    "ReferencePrevalence",
+    "Rule",
+    "SegmentRule",
+    "Terms",
+    "ThresholdRule",
+    "calibrate_scores",
     "calibrate_threshold",
+    "check_guarantee",
+    "confident_k",
+    "confident_sample_size",
+    "expected_k",
+    "expected_sample_size",
+    "make_rule",
+    "next_batch_k",
+    "next_batch_sample_size",
+    "plug_in_k",
     "select",
 ]

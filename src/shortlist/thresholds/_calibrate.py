@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
+from .._core.arrays import Floats, Mask
 from .._core.binomial import Interval, clopper_pearson_lower
 from .._core.hashing import keys_by_id
 from .._core.labels import find_rare, rare_share
@@ -29,7 +30,6 @@ from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import _guarantees as guarantees
 from ._calibrated import CalibratedThreshold
-from ._unknown_prevalence import confident_k_by_walking, rare_items_needed
 
 __all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold", "check_guarantee"]
 
@@ -147,14 +147,14 @@ def calibrate_threshold(
 
 
 def calibrate_scores(
-    scores: NDArray[np.floating],
+    scores: Floats,
     capacity: Capacity,
     *,
     prevalence: Any = None,
     guarantee: str = "plug-in",
     confidence: float = 0.95,
     tie_keys: TieKeys | None = None,
-    is_rare: NDArray[np.bool_] | None = None,
+    is_rare: Mask | None = None,
     weights: NDArray[np.float64] | None = None,
     seed: int = 0,
 ) -> CalibratedThreshold:
@@ -243,8 +243,8 @@ def _batch(promise: _Promise) -> tuple[int, int]:
 
 
 def _walked_k(
-    scores: NDArray[np.floating],
-    is_rare: NDArray[np.bool_],
+    scores: Floats,
+    is_rare: Mask,
     promise: _Promise,
     tie_keys: TieKeys | None,
 ) -> int:
@@ -253,9 +253,12 @@ def _walked_k(
         return -1
     order, steps = rank(scores, tie_keys)
     b = exact(promise.capacity.value)
-    k = confident_k_by_walking(is_rare[order], steps, b, error=promise.error)
+    k = guarantees.confident_k_by_walking(is_rare[order], steps, b, error=promise.error)
     if k < 0:
-        n_rare, needed = int(np.count_nonzero(is_rare)), rare_items_needed(b, error=promise.error)
+        n_rare, needed = (
+            int(np.count_nonzero(is_rare)),
+            guarantees.rare_items_needed(b, error=promise.error),
+        )
         _warn_too_few(
             promise,
             f"needs {needed or 'more than a million'} rare calibration items "
@@ -265,7 +268,7 @@ def _walked_k(
 
 
 def _weighted_k(
-    scores: NDArray[np.floating],
+    scores: Floats,
     weights: NDArray[np.float64],
     promise: _Promise,
     tie_keys: TieKeys | None,
@@ -296,14 +299,14 @@ def _warn_too_few(promise: _Promise, shortage: str) -> None:
     )
 
 
-def _share(is_rare: NDArray[np.bool_], weights: NDArray[np.float64] | None) -> Fraction:
+def _share(is_rare: Mask, weights: NDArray[np.float64] | None) -> Fraction:
     if weights is None:
         return rare_share(is_rare)
     return Fraction(float(weights[is_rare].sum())) / Fraction(float(weights.sum()))
 
 
 def _count_flagged(
-    scores: NDArray[np.floating],
+    scores: Floats,
     cut: Cut,
     tie_keys: TieKeys | None,
     weights: NDArray[np.float64] | None,

@@ -1,8 +1,10 @@
-"""`CapacityClassifier`: wraps any scoring model, splits, fits, calibrates, flags."""
+"""`CapacityClassifier`: splits, fits any model, calibrates a rule on items the model has not seen.
+
+Predictions are made in `_deciding`: the models score the items here, and the rule decides.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -13,11 +15,9 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ._bayes_rule import BayesRuleMixin
-from ._calibration import CalibrationSample
-from ._core.labels import count_labels, find_rare
-from ._core.ranking import TieKeys, keys_within
-from ._core.scoring import (
+from .._core.arrays import Floats, Mask
+from .._core.labels import count_labels, find_rare
+from .._core.scoring import (
     RESPONSE_METHODS,
     Scores,
     mean_scores,
@@ -25,17 +25,15 @@ from ._core.scoring import (
     probabilities,
     response_method_of,
     score_classes,
-    take_rows,
 )
-from ._core.validation import check_confidence, check_ids, check_option, check_seed
-from ._decisions import Decisions, Floats, Mask
-from ._segmented import SegmentedDecisionMixin
-from ._wrapping.fitting import (
+from .._core.validation import check_option, check_seed
+from .._wrapping.fitting import (
     Fitted,
     Unseen,
     WrapperMixin,
     check_classes,
     check_cv_option,
+    check_enough_rare,
     check_labels,
     check_trained,
     fit_on_folds,
@@ -49,9 +47,11 @@ from ._wrapping.fitting import (
     route,
     unseen_once,
 )
-from .capacity import Capacity
-from .thresholds import TIES
-from .thresholds._calibrate import check_guarantee
+from ..capacity import Capacity
+from ..thresholds import (
+    ThresholdRule,
+)
+from ._deciding import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
 
@@ -66,12 +66,7 @@ def _model_has(method: str) -> Any:
 
 
 class CapacityClassifier(
-    SegmentedDecisionMixin,
-    BayesRuleMixin,
-    WrapperMixin,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    BaseEstimator,
+    CapacityDecisionMixin, WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
@@ -269,26 +264,6 @@ class CapacityClassifier(
             self._fit(X, y, ids, segments, params)
         return self
 
-    @available_if(_model_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
-        """Return the model's probabilities; the capacity does not change them.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            In the order of `classes_`; the mean over the folds with ``ensemble=True``.
-        """
-        check_is_fitted(self)
-        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
-        return several[0] if len(several) == 1 else np.mean(several, axis=0)
-
-    # --- fitting --------------------------------------------------------------------------------
-
     def _fit(
         self,
         X: Any,
@@ -299,47 +274,26 @@ class CapacityClassifier(
     ) -> None:
         self._check_params()
         X, y = indexable(X, y)
-        ids = check_ids(ids, n_rows(X))
-        codes = self._codes(segments, X)
-        self._seed = check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
-        self._n_rare = None if is_rare is None else int(np.count_nonzero(is_rare))
-        self._n_labelled = None if is_rare is None else is_rare.size
-        # An impossible capacity fails before any model is fitted.
-        for capacity in self._all_capacities():
-            capacity.as_ratio(self._reference_prevalence())
-        self.estimators_, unseen = self._fit_models(X, y, is_rare, params)
+        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed)
+        self.response_method_ = response_method_of(self.estimator, self.response_method)
+        self.estimators_, unseen = self._fit_models(X, y, is_rare, params, seed)
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
-        keys = self._keys(X, ids)
-        samples = [
-            self._sample(
-                scores,
-                keys_within(keys, rows),
-                ids is not None,
-                None if is_rare is None else is_rare[rows],
-                rows,
-                None if codes is None else codes[rows],
-            )
-            for rows, scores in unseen
-        ]
-        self._calibrate_on([replace(s, out_of_bag=self._is_out_of_bag) for s in samples])
+        self.rule_ = calibrator.rule(unseen, out_of_bag=self._is_out_of_bag)
 
     def _check_params(self) -> None:
-        self._check_segments()
-        for capacity in self._all_capacities():
-            check_guarantee(self.guarantee, capacity)
-        check_option("ties", self.ties, TIES)
+        self._check_promise()
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
-        check_confidence(self.confidence)
         check_cv_option(self.cv, words=("oob", "prefit"))
-        if self.ensemble and (self._holds_out or self._is_prefit or self._is_out_of_bag):
+        if self.ensemble and (holds_out(self.cv) or self._is_prefit or self._is_out_of_bag):
             raise ValueError(
                 f"ensemble=True keeps one model for each fold, and needs folds; got "
                 f"cv={self.cv!r}. Pass an int or a splitter."
             )
-        if self.ensemble and self._segments is not None:
+        if self.ensemble and self.segment_capacities is not None:
             raise ValueError(
                 "segment_capacities need one threshold for each segment, and ensemble=True has one "
                 "for each fold. Leave one of the two out."
@@ -352,10 +306,6 @@ class CapacityClassifier(
     @property
     def _is_out_of_bag(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "oob"
-
-    @property
-    def _holds_out(self) -> bool:
-        return holds_out(self.cv)
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
@@ -380,22 +330,22 @@ class CapacityClassifier(
         self.classes_, self.rare_label_ = np.asarray(self.estimator.classes_), self.rare_label
         return None, None
 
-    def _fit_models(self, X: Any, y: Any, is_rare: Any, params: dict[str, Any]) -> Fitted:
+    def _fit_models(
+        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int
+    ) -> Fitted:
         """Get the models that are to decide, and scores of items that they have not seen."""
-        self._method = response_method_of(self.estimator, self.response_method)
-        score = partial(_rare_scores, method=self._method, rare_label=self.rare_label_)
+        score = partial(_rare_scores, method=self.response_method_, rare_label=self.rare_label_)
         if self._is_prefit:
             if params:
                 raise ValueError(
-                    f"A trained model is not fitted again, so that {sorted(params)} would go "
-                    "unused."
+                    f"A trained model is not fitted again, and {sorted(params)} would not be used."
                 )
             return Fitted(
                 [self.estimator], [Unseen(np.arange(n_rows(X)), score(self.estimator, X))]
             )
         routed = route(self, params)
         if self._is_out_of_bag:
-            if self._method != "predict_proba":
+            if self.response_method_ != "predict_proba":
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             return fit_out_of_bag(
                 self.estimator, X, y, fit_params=routed.estimator.fit, rare_label=self.rare_label_
@@ -407,82 +357,83 @@ class CapacityClassifier(
             self.estimator,
             X,
             y,
-            self._folds(X, y, is_rare, routed.splitter.split),
+            self._folds(X, y, is_rare, routed.splitter.split, seed),
             fit_params=routed.estimator.fit,
             score=score,
-            refit=not (self._holds_out or self.ensemble),
+            refit=not (holds_out(self.cv) or self.ensemble),
             n_jobs=self.n_jobs,
         )
 
     def _folds(
-        self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any]
+        self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any], seed: int
     ) -> list[tuple[Any, Any]]:
-        if self._holds_out:
-            self._check_enough_rare(is_rare)
-            seed = None if self.random_state is None else self._seed
-            return [hold_out(is_rare, self.cv, np.random.default_rng(seed))]
+        if holds_out(self.cv):
+            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            rng = np.random.default_rng(None if self.random_state is None else seed)
+            return [hold_out(is_rare, self.cv, rng)]
         return unseen_once(
             self.cv, X, y, split_params, once=not self.ensemble, remedy="ensemble=True, or "
         )
 
-    def _check_enough_rare(self, is_rare: Mask) -> None:
-        n_rare = int(np.count_nonzero(is_rare))
-        if min(n_rare, is_rare.size - n_rare) < 2:
-            raise ValueError(
-                f"The class {self.rare_label_!r} has {n_rare} of {is_rare.size} items; fitting on "
-                "one part of the data and calibrating on the other takes two of this class and two "
-                "others. Use cv='prefit', or find more items."
+    # --- scores, and what a threshold on probabilities stands for -------------------------------
+
+    def _score(self, X: Any, model: int | None = None) -> Scores:
+        models = self.estimators_ if model is None else [self.estimators_[model]]
+        options = {"method": self.response_method_, "rare_label": self.rare_label_}
+        return mean_scores(
+            [score_classes(each, X, classes=self.classes_, **options) for each in models]
+        )
+
+    @available_if(_model_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Return the model's probabilities; the capacity does not change them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`; the mean over the folds with ``ensemble=True``.
+        """
+        check_is_fitted(self)
+        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
+        return several[0] if len(several) == 1 else np.mean(several, axis=0)
+
+    @property
+    def likelihood_ratio_threshold_(self) -> float:
+        r"""The level :math:`\gamma^*` of rare to common density that the threshold stands for."""
+        odds = self._threshold_odds("likelihood_ratio_threshold_")
+        return odds * (1 - self.prevalence_) / self.prevalence_
+
+    @property
+    def modified_prior_(self) -> float:
+        r"""The prior :math:`\pi_0'` under which the rule of Bayes is this rule."""
+        return 1 / (1 + self.likelihood_ratio_threshold_)
+
+    @property
+    def class_weight_(self) -> dict[Any, float]:
+        """Class weights under which the rule of Bayes is this rule, for two classes."""
+        odds = self._threshold_odds("class_weight_")
+        if self.classes_.size > 2:
+            raise AttributeError(
+                "class_weight_ is defined for two classes: the threshold compares the rare class "
+                "with all others together, weights compare it with each of them."
             )
+        common, rare = self.classes_[[1 - self._rare_index, self._rare_index]].tolist()
+        return {common: 1.0, rare: 1 / odds if odds > 0 else np.inf}
 
-    # --- deciding -------------------------------------------------------------------------------
-
-    def _score_by(self, model: Any, X: Any) -> Scores:
-        return score_classes(
-            model, X, method=self._method, rare_label=self.rare_label_, classes=self.classes_
-        )
-
-    def _score(self, X: Any) -> Scores:
-        return mean_scores([self._score_by(model, X) for model in self.estimators_])
-
-    def _samples_from(
-        self, X: Any, ids: ArrayLike | None, is_rare: Mask | None
-    ) -> list[CalibrationSample]:
-        keys = self._keys(X, ids)
-        scores = [self._score_by(model, X).rare for model in self.estimators_]
-        return [self._sample(column, keys, ids is not None, is_rare) for column in scores]
-
-    def _decide(self, X: Any, ids: ArrayLike | None) -> Decisions:
-        """Decide by the one model, or let each row be judged by the fold that its hash picks."""
-        if len(self.estimators_) == 1 or n_rows(X) == 0:
-            return super()._decide(X, ids)
-        (X,) = indexable(X)
-        keys = self._keys_as_calibrated(X, ids)
-        picks = self._keys(X, ids, seed=self._seed + 1)(np.arange(n_rows(X)))
-        fold_of = (picks * len(self.estimators_)).astype(np.intp)
-        return _joined(
-            [
-                (rows, self._decide_by_fold(fold, X, rows, keys))
-                for fold in range(len(self.estimators_))
-                if (rows := np.flatnonzero(fold_of == fold)).size
-            ]
-        )
-
-    def _decide_by_fold(self, fold: int, X: Any, rows: Any, keys: TieKeys) -> Decisions:
-        scores = self._score_by(self.estimators_[fold], take_rows(X, rows))
-        decisions = self._decide_by(self.calibrations_[fold], scores, keys_within(keys, rows), rows)
-        return decisions._replace(threshold=np.full(rows.size, decisions.threshold))
+    def _threshold_odds(self, name: str) -> float:
+        """Return t / (1 - t) for a threshold t on probabilities."""
+        self._check_fitted()
+        has_one = isinstance(self.rule_, ThresholdRule)
+        if self.response_method_ != "predict_proba" or not has_one:
+            raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
+        threshold = float(np.clip(self.threshold_, 0, 1))
+        return threshold / (1 - threshold) if threshold < 1 else np.inf
 
 
 def _rare_scores(model: Any, X: Any, *, method: str, rare_label: Any) -> Floats:
     return score_classes(model, X, method=method, rare_label=rare_label).rare
-
-
-def _joined(parts: list[tuple[NDArray[np.intp], Decisions]]) -> Decisions:
-    """Put decisions about some of the rows each back into the order of the rows."""
-    back = np.argsort(np.concatenate([rows for rows, _ in parts]))
-
-    def joined(name: str) -> Any:
-        columns = [getattr(part, name) for _, part in parts]
-        return None if columns[0] is None else np.concatenate(columns)[back]
-
-    return Decisions(*(joined(name) for name in Decisions._fields))

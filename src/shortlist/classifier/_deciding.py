@@ -1,0 +1,442 @@
+"""What every classifier here can do once it is fitted: flags, labels and lists within a capacity.
+
+Every prediction goes through `decide`, which asks the rule that calibration has made.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._core.arrays import Floats, Mask
+from .._core.hashing import tie_keys_of
+from .._core.labels import find_rare, two_labels
+from .._core.scoring import Scores, n_rows
+from .._core.validation import check_confidence, check_ids, check_option
+from .._wrapping.fitting import Unseen
+from .._wrapping.segments import check_segment_capacities, segment_codes
+from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
+from ..online import BudgetController, Controller, QuantileTracker
+from ..thresholds import (
+    TIES,
+    CalibratedThreshold,
+    Calibrator,
+    Decisions,
+    Items,
+    ReferencePrevalence,
+    Rule,
+    Terms,
+    check_guarantee,
+)
+
+__all__ = ["CapacityDecisionMixin"]
+
+_UNCHANGED: Any = "unchanged"
+# The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.
+_JUST_ABOVE = np.nextafter(0.0, 1.0)
+
+
+class CapacityDecisionMixin:
+    """Flags, labels and lists within a capacity, for any classifier that can score items.
+
+    A subclass stores the parameters `capacity`, `segment_capacities`, `default_segment_capacity`,
+    `prevalence`, `guarantee`, `confidence`, `ties` and `random_state`, implements `_score`, and in
+    `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`, `rule_`.
+    """
+
+    capacity: Any
+    segment_capacities: dict[Any, Capacity | None] | None
+    default_segment_capacity: Capacity | None
+    prevalence: Any
+    guarantee: str
+    confidence: float
+    ties: str
+    random_state: Any
+    classes_: NDArray[Any]
+    rare_label_: Any
+    rule_: Rule
+
+    def decide(
+        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+    ) -> Decisions:
+        """Decide about each item on its own, and return flags, scores and thresholds in one pass.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers for hashed ties, if calibration had them; otherwise the row's own values
+            are hashed.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item, if segments have capacities.
+
+        Returns
+        -------
+        Decisions
+            With `flagged`, `scores`, `thresholds`, `tie_keys` and `by_class`.
+        """
+        self._check_fitted()
+        codes = self.rule_.segment_codes(segments, X)
+        return self.rule_.decide(Items(X, self._score, ids=ids, segments=codes))
+
+    def flag(
+        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+    ) -> Mask:
+        """Decide for each item on its own whether to follow it up.
+
+        Parameters
+        ----------
+        X, ids, segments
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_items,)
+            True where the item is flagged.
+        """
+        return self.decide(X, ids=ids, segments=segments).flagged
+
+    def predict(
+        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Predict labels: the rare label where an item is flagged.
+
+        With more than two classes, an item that is not flagged gets the likeliest other label.
+
+        Parameters
+        ----------
+        X, ids, segments
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Labels.
+        """
+        decisions = self.decide(X, ids=ids, segments=segments)
+        if decisions.by_class is None:
+            return two_labels(self.classes_, self._rare_index, decisions.flagged)
+        predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
+        predicted[decisions.flagged] = self._rare_index
+        return self.classes_[predicted]
+
+    def decision_function(
+        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score minus the threshold: positive where an item is flagged.
+
+        Parameters
+        ----------
+        X, ids, segments
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,) or (n_items, n_classes)
+            With two classes one number per item, positive for the *rare* label wherever it stands
+            in `classes_`. With more classes a column per class, of which the largest is predicted;
+            the column of the rare label is the score minus the threshold.
+        """
+        decisions = self.decide(X, ids=ids, segments=segments)
+        margin = _margin(decisions)
+        if decisions.by_class is None:
+            return margin
+        # The best other class stands at 0 below a flag, and at 1 above everything else.
+        others = self._without_rare(decisions.by_class)
+        columns = others - others.max(axis=1, keepdims=True) + ~decisions.flagged[:, np.newaxis]
+        columns[:, self._rare_index] = margin
+        return columns
+
+    def score_samples(self, X: Any) -> Floats:
+        """Score items: the higher, the more suspicious.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Scores, to be compared with `threshold_` where that is a single number.
+        """
+        self._check_fitted()
+        return self._score(X).rare
+
+    def select(
+        self,
+        X: Any,
+        capacity: Capacity | None = None,
+        ids: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+    ) -> Mask:
+        """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
+
+        If segments have capacities, no segment gets more than its own: the result is the best list
+        within all of them, and may be shorter than the capacity for all items.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            The batch.
+        capacity : Capacity, default=None
+            How much can be followed up in this batch; `None` takes the capacity of the rule.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers that break ties; the row's own values are hashed when absent.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item, if segments have capacities.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_items,)
+            True for the items to follow up.
+        """
+        self._check_fitted()
+        codes = self.rule_.segment_codes(segments, X)
+        keys = tie_keys_of(X, ids, seed=self.rule_.terms.seed)
+        limit = None if capacity is None else check_capacity(capacity)
+        return self.rule_.select(self.score_samples(X), keys, limit, codes)
+
+    def with_capacity(
+        self, capacity: Capacity | None = _UNCHANGED, *, segment_capacities: Any = _UNCHANGED
+    ) -> Self:
+        """Return a fitted copy for another capacity, from the same model and calibration scores.
+
+        Parameters
+        ----------
+        capacity : Capacity, default="unchanged"
+            The new capacity.
+        segment_capacities : dict from segments to Capacity, default="unchanged"
+            New capacities of the same segments.
+
+        Returns
+        -------
+        classifier
+            Fitted, and sharing the fitted model; this one is not changed.
+        """
+        self._check_fitted()
+        changed = copy.copy(self)
+        changed.rule_ = self.rule_.with_capacity(
+            capacity,
+            segment_capacities=segment_capacities,
+            terms=self._terms(self.rule_.terms.reference, self.rule_.terms.seed),
+        )
+        changed.capacity = changed.rule_.capacity
+        if changed.rule_.segments is not None:
+            changed.segment_capacities = changed.rule_.segments.named
+        return changed
+
+    def recalibrate(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+    ) -> Self:
+        """Find a new threshold from other items, without refitting the model.
+
+        The guarantee then rests on these items. They should be recent, like the items to come, and
+        the model must not have been trained on them. No labels are needed. A multiple as capacity
+        still refers to the prevalence in `fit`. With ``guarantee="confident"`` the promise covers
+        the uncertainty of that prevalence too, at less cost when labels are given.
+
+        Parameters
+        ----------
+        X, ids, segments
+            As for :meth:`decide`.
+        y : array-like of shape (n_items,), default=None
+            Labels, if there are any; their prevalence replaces that of `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        check_consistent_length(X, y)
+        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
+        old = self.rule_.terms
+        labels = old.reference if is_rare is None else None
+        calibrator = self._calibrator(X, is_rare, ids, segments, seed=old.seed, labels=labels)
+        rows = np.arange(n_rows(X))
+        unseen = [Unseen(rows, self._score(X, k).rare) for k in range(len(self.rule_.samples))]
+        self.rule_ = self.rule_.recalibrated(
+            calibrator.samples(unseen),
+            capacity=calibrator.capacity,
+            segments=calibrator.segments,
+            terms=calibrator.terms,
+        )
+        return self
+
+    def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
+        """Return a controller that decides one item at a time and keeps the capacity over time.
+
+        It starts from the calibration scores, and takes the scores of `score_samples`.
+
+        Parameters
+        ----------
+        capacity : Capacity, default=None
+            A rate makes a :class:`~shortlist.online.QuantileTracker`; a count without `per`, or
+            with ``period=``, makes a :class:`~shortlist.online.BudgetController`. `None` takes the
+            capacity of the rule.
+        **options : dict
+            For the controller, such as ``period=86_400, expected_arrivals=5_000``.
+
+        Returns
+        -------
+        Controller
+        """
+        self._check_fitted()
+        if self.rule_.segments is not None:
+            raise CapacityError(
+                "A controller keeps one capacity, and this classifier has one for each segment. "
+                "Make a BudgetController or QuantileTracker for each of them, and pass it the "
+                "scores of its segment."
+            )
+        capacity = check_capacity(self.rule_.capacity if capacity is None else capacity)
+        options = {"calibration_scores": self.calibration_scores_, **options}
+        if capacity.kind == "count" and (capacity.per is None or "period" in options):
+            if capacity.per is not None:
+                options = {"expected_arrivals": capacity.per, **options}
+            return BudgetController(Capacity.count(int(capacity.value)), **options)
+        return QuantileTracker(capacity, **{"prevalence": self.reference_prevalence_, **options})
+
+    # --- what calibration has learned ------------------------------------------------------------
+
+    @property
+    def calibrations_(self) -> list[CalibratedThreshold]:
+        """The calibrated thresholds for all items, one for each model that decides."""
+        return self.rule_.calibrations
+
+    @property
+    def calibration_(self) -> CalibratedThreshold:
+        """The calibrated threshold, with all that is known about it."""
+        if len(self.calibrations_) > 1:
+            raise AttributeError("There are several calibrated thresholds: see calibrations_.")
+        return self.calibrations_[0]
+
+    @property
+    def threshold_(self) -> Any:
+        """An item is flagged when its score is strictly above; an array if there are several."""
+        values = [calibration.value for calibration in self.calibrations_]
+        return values[0] if len(values) == 1 else np.array(values)
+
+    @property
+    def segment_calibrations_(self) -> dict[Any, CalibratedThreshold]:
+        """The calibrated threshold of each segment with a capacity."""
+        return self.rule_.segment_calibrations
+
+    @property
+    def segment_thresholds_(self) -> dict[Any, float]:
+        """What a score must exceed in each segment; None stands for segments not named."""
+        return self.rule_.segment_thresholds
+
+    @property
+    def calibration_scores_(self) -> Floats:
+        """The scores that the rule was calibrated on, of all folds together."""
+        return self.rule_.calibration_scores
+
+    @property
+    def prevalence_(self) -> float:
+        """Share of rare items in the labels given to `fit`; NaN when there were none."""
+        share = self.rule_.terms.reference.share
+        return np.nan if share is None else float(share)
+
+    @property
+    def reference_prevalence_(self) -> Any:
+        """The prevalence that a multiple refers to, as stated or as in `fit`; None if unknown."""
+        return self.rule_.terms.reference.value
+
+    @property
+    def capacity_fraction_(self) -> float:
+        """The capacity of the rule as a fraction of all items."""
+        return self.rule_.max_fraction
+
+    # --- for subclasses --------------------------------------------------------------------------
+
+    def _score(self, X: Any, model: int | None = None) -> Scores:
+        """Score items for the rare label, rising with suspicion; by class, if more than two.
+
+        `model` is the number of one model among several; None averages all of them.
+        """
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():  # asked here because check_is_fitted is slow
+            check_is_fitted(self)
+
+    def _check_promise(self) -> None:
+        """Check all parameters that concern the capacity and what is promised about it."""
+        segments = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
+        if self.capacity is None and segments is None:
+            raise CapacityError(
+                "No capacity was given. Pass capacity=Capacity.fraction(0.02), say, or "
+                "segment_capacities."
+            )
+        for limit in (self.capacity, *(segments.limits if segments else [])):
+            if limit is not None:
+                check_guarantee(self.guarantee, limit)
+        check_option("ties", self.ties, TIES)
+        check_confidence(self.confidence)
+
+    def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
+        reference = labels._replace(stated=self.prevalence)
+        return Terms(self.guarantee, self.confidence, reference, seed)
+
+    def _calibrator(
+        self,
+        X: Any,
+        is_rare: Mask | None,
+        ids: ArrayLike | None,
+        segments: ArrayLike | None,
+        *,
+        seed: int,
+        labels: ReferencePrevalence | None = None,
+    ) -> Calibrator:
+        """Gather what turns scores of unseen items into a rule; impossible capacities fail here.
+
+        The prevalence comes from `labels`, or else from `is_rare`.
+        """
+        limits = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
+        labels = ReferencePrevalence.of_labels(is_rare) if labels is None else labels
+        ids = check_ids(ids, n_rows(X))
+        without = segments is None and limits is None
+        return Calibrator(
+            self.capacity,
+            limits,
+            self._terms(labels, seed),
+            tie_keys=tie_keys_of(X, ids, seed=seed) if self.ties == "hash" else None,
+            keyed_by_ids=ids is not None,
+            is_rare=is_rare,
+            segment_of=None if without else segment_codes(segments, limits, n_rows(X)),
+        )
+
+    @property
+    def _rare_index(self) -> int:
+        return self.classes_.tolist().index(self.rare_label_)
+
+    def _without_rare(self, by_class: Floats) -> NDArray[np.float64]:
+        others = np.array(by_class, dtype=np.float64)
+        others[:, self._rare_index] = -np.inf
+        return others
+
+
+def _margin(decisions: Decisions) -> NDArray[np.float64]:
+    """Return scores minus thresholds: finite, and positive exactly where flagged."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        margin = decisions.scores.astype(np.float64) - decisions.thresholds
+        margin = np.nan_to_num(margin, nan=0.0)
+    # Ties with the threshold, and infinities that meet, have no sign of their own.
+    unsettled = (margin > 0) != decisions.flagged
+    margin[unsettled] = np.where(decisions.flagged[unsettled], _JUST_ABOVE, 0.0)
+    return margin

@@ -1,0 +1,284 @@
+"""The house in numbers: sizes, imports and private crossings of a package, and walks through it.
+
+    python tools/house.py [FOLDER]     # numbers of src/shortlist, or of another package
+    python tools/house.py --walks      # files and hops of fit, predict, flag on a CSV and stream
+
+A *private crossing* is an import of a private module or name of another package. The shared floors
+(`_core`, `_wrapping`) belong to all packages. A *hop* is a call from one file into another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "src" / "shortlist")
+    parser.add_argument("--walks", action="store_true", help="trace some calls instead")
+    options = parser.parse_args()
+    rows = walks() if options.walks else House(options.folder).numbers()
+    for name, value in rows:
+        print(f"{name:<48} {value}")
+
+
+class House:
+    """All modules of a package, parsed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        files = [p for p in self.folder.rglob("*.py") if "tests" not in p.parts]
+        self.trees = {self.name_of(p): ast.parse(p.read_text()) for p in files}
+        self.lines = {self.name_of(p): p.read_text().splitlines() for p in files}
+        self.packages = {self.name_of(p) for p in files if p.name == "__init__.py"}
+
+    def name_of(self, path: Path) -> str:
+        """Return the dotted name of a module."""
+        parts = list(path.relative_to(self.folder).with_suffix("").parts)
+        return ".".join([self.folder.name, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+
+    def numbers(self) -> Iterator[tuple[str, object]]:
+        """Yield names and values."""
+        lengths = sorted(len(lines) for lines in self.lines.values())
+        bodies = sorted(body_length(f) for t in self.trees.values() for f in functions(t))
+        crossings = list(self.private_imports())
+        yield "modules", len(self.trees)
+        yield "lines of code (no comments, no docstrings)", self.code_lines()
+        yield "file length p50 / p90 / max", percentiles(lengths)
+        yield "files under 60 lines", sum(length < 60 for length in lengths)
+        yield "functions, per module", f"{len(bodies)}, {len(bodies) / len(self.trees):.1f}"
+        yield "function body p50 / p90 / max", percentiles(bodies)
+        yield "depth of own inheritance", max(map(self.depth, self.bases()), default=0)
+        yield "imports per module", f"{len(set(self.imports())) / len(self.trees):.2f}"
+        yield "import cycles", self.cycles()
+        yield "private crossings", len(crossings)
+        yield "private attributes read across packages", len(set(self.private_attributes()))
+        for crossing in crossings:
+            yield "  crossing", crossing
+
+    def code_lines(self) -> int:
+        """Count the lines that are neither empty, nor comments, nor docstrings."""
+        total = 0
+        for name, lines in self.lines.items():
+            doc = {n for node in ast.walk(self.trees[name]) for n in docstring_lines(node)}
+            code = (n for n, line in enumerate(lines, 1) if line.strip()[:1] not in ("", "#"))
+            total += sum(n not in doc for n in code)
+        return total
+
+    def imported(self) -> Iterator[tuple[str, str, str]]:
+        """Yield importing module, imported module, and imported name."""
+        for name, tree in self.trees.items():
+            package = name if name in self.packages else name.rpartition(".")[0]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom):
+                    base = package.split(".")[: len(package.split(".")) - node.level + 1]
+                    start = base if node.level else []
+                    source = ".".join([*start, *([node.module] if node.module else [])])
+                    for alias in node.names:
+                        whole = f"{source}.{alias.name}"
+                        yield name, whole if whole in self.trees else source, alias.name
+
+    def imports(self) -> Iterator[tuple[str, str]]:
+        """Yield pairs of modules, the first of which imports the second."""
+        for name, source, _ in self.imported():
+            if source in self.trees and source != name:
+                yield name, source
+
+    def private_imports(self) -> Iterator[str]:
+        """Yield imports of what is private to another package."""
+        for name, source, imported in self.imported():
+            if source not in self.trees:
+                continue
+            home = name if name in self.packages else name.rpartition(".")[0]
+            parts = source.split(".")
+            private = [i for i, part in enumerate(parts) if is_private(part)]
+            owners = [".".join(parts[:i]) for i in private]
+            foreign = [o for o in owners if not (home == o or home.startswith(f"{o}."))]
+            if foreign or (is_private(imported) and f"{source}.{imported}" not in self.trees):
+                yield f"{name} imports {source}.{imported}"
+
+    def private_attributes(self) -> Iterator[tuple[str, str]]:
+        """Yield private attributes that a module reads and that its package does not define."""
+        own: dict[str, set[str]] = {}
+        for name, tree in self.trees.items():
+            own.setdefault(top(name), set()).update(defined(tree))
+        foreign = {"_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"}
+        inherited = own.get("classifier", set())
+        for name, tree in self.trees.items():
+            known = own[top(name)] | foreign | inherited
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Attribute) and is_private(node.attr):
+                    if node.attr not in known:
+                        yield name, node.attr
+
+    def bases(self) -> dict[str, list[str]]:
+        """Return the names of the bases of each class."""
+        return {
+            node.name: [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+            for tree in self.trees.values()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+        }
+
+    def depth(self, name: str) -> int:
+        """Return how many classes of the package are stacked up to this one."""
+        bases = self.bases()
+        own = [base for base in bases.get(name, []) if base in bases and base != name]
+        return 1 + max(map(self.depth, own), default=0)
+
+    def cycles(self) -> int:
+        """Count the modules that reach themselves by imports."""
+        after: dict[str, set[str]] = {}
+        for name, source in self.imports():
+            after.setdefault(name, set()).add(source)
+
+        def reached(start: str) -> set[str]:
+            seen: set[str] = set()
+            waiting = list(after.get(start, ()))
+            while waiting:
+                name = waiting.pop()
+                if name not in seen:
+                    seen.add(name)
+                    waiting.extend(after.get(name, ()))
+            return seen
+
+        return sum(name in reached(name) for name in self.trees)
+
+
+def top(name: str) -> str:
+    """Return the part of the package that a module belongs to."""
+    return name.split(".")[1] if "." in name else name
+
+
+def is_private(name: str) -> bool:
+    """Tell `_x` from `x` and `__x__`."""
+    return name.startswith("_") and not name.startswith("__")
+
+
+def defined(tree: ast.AST) -> Iterator[str]:
+    """Yield all names that a file defines or assigns, also as attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield all functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def docstring_lines(node: ast.AST) -> range:
+    """Return the lines of the docstring of a node."""
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+        value = body[0].value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return range(value.lineno, (value.end_lineno or value.lineno) + 1)
+    return range(0)
+
+
+def body_length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the length of a function without its docstring."""
+    body = function.body[1:] if docstring_lines(function) else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def percentiles(values: list[int]) -> str:
+    """Return median, ninetieth percentile and maximum of sorted values."""
+    return " / ".join(
+        str(values[min(len(values) - 1, int(q * len(values)))]) for q in (0.5, 0.9, 1)
+    )
+
+
+def walks() -> Iterator[tuple[str, object]]:
+    """Yield files and hops of some calls, from an installed or importable shortlist."""
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    from shortlist import Capacity, CapacityClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] + rng.normal(size=400) > 1.5).astype(int)
+    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1))
+    yield "fit", trace(lambda: model.fit(X, y))
+    yield "predict", trace(lambda: model.predict(X))
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_tables(Path(folder), X, y)
+        command = run_command
+        command("fit", paths["known"], "--target", "y", "--count", "100", "--per", "1000",
+                "--learner", "logistic", "--out", paths["model"])  # fmt: skip
+        yield "flag on a CSV", trace(lambda: command("flag", paths["new"], "--model",
+                                                     paths["model"], "--out", paths["out"]))  # fmt: skip
+        yield "stream", trace(lambda: command("stream", paths["model"], "--in", paths["lines"]))
+
+
+def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:
+    """Write small tables, and return the paths of what there is and will be."""
+    import json
+
+    import pandas as pd
+
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    names = {"known": "known.csv", "new": "new.csv", "lines": "new.jsonl", "model": "m.shortlist",
+             "out": "flags.csv"}  # fmt: skip
+    paths = {name: str(folder / file) for name, file in names.items()}
+    table.assign(y=y).to_csv(paths["known"], index=False)
+    table.to_csv(paths["new"], index=False)
+    lines = [json.dumps(row) for row in table.to_dict("records")]
+    Path(paths["lines"]).write_text("\n".join(lines) + "\n")
+    return paths
+
+
+def run_command(*arguments: str) -> None:
+    """Run a command of the command line in this process."""
+    from typer.testing import CliRunner
+
+    from shortlist.cli import app
+
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exit_code:
+        raise SystemExit(f"{arguments[0]} failed: {result.output}")
+
+
+def trace(call: Callable[[], object]) -> str:
+    """Count the files of shortlist that a call passes, and the calls from one into another."""
+    call()  # what is imported or compiled once is no part of the walk
+    files: Counter[str] = Counter()
+    hops = 0
+
+    def follow(frame, event, argument):  # type: ignore[no-untyped-def]
+        nonlocal hops
+        if event == "call" and "shortlist" in frame.f_code.co_filename.split("/"):
+            caller = frame.f_back
+            while caller is not None and "shortlist" not in caller.f_code.co_filename.split("/"):
+                caller = caller.f_back
+            here = frame.f_code.co_filename
+            files[here] += 1
+            hops += caller is not None and caller.f_code.co_filename != here
+
+    sys.setprofile(follow)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return f"{len(files)} files, {hops} hops"
+
+
+if __name__ == "__main__":
+    main()
