@@ -116,9 +116,9 @@ class House:
         for name, tree in self.trees.items():
             known = own[top(name)] | foreign | inherited
             for node in ast.walk(tree):
-                if isinstance(node, ast.Attribute) and is_private(node.attr):
-                    if node.attr not in known:
-                        yield name, node.attr
+                attribute = node.attr if isinstance(node, ast.Attribute) else ""
+                if is_private(attribute) and attribute not in known:
+                    yield name, attribute
 
     def bases(self) -> dict[str, list[str]]:
         """Return the names of the bases of each class."""
@@ -220,12 +220,11 @@ def walks() -> Iterator[tuple[str, object]]:
     yield "predict", trace(lambda: model.predict(X))
     with tempfile.TemporaryDirectory() as folder:
         paths = write_tables(Path(folder), X, y)
-        command = run_command
-        command("fit", paths["known"], "--target", "y", "--count", "100", "--per", "1000",
-                "--learner", "logistic", "--out", paths["model"])  # fmt: skip
-        yield "flag on a CSV", trace(lambda: command("flag", paths["new"], "--model",
-                                                     paths["model"], "--out", paths["out"]))  # fmt: skip
-        yield "stream", trace(lambda: command("stream", paths["model"], "--in", paths["lines"]))
+        fitted = ["--target", "y", "--fraction", "0.1", "--learner", "logistic"]
+        run_command("fit", paths["known"], *fitted, "--out", paths["model"])
+        flag = ["flag", paths["model"], paths["new"], "--out", paths["out"]]
+        yield "flag on a CSV", trace(lambda: run_command(*flag))
+        yield "stream", trace(lambda: run_command("stream", paths["model"], paths["lines"]))
 
 
 def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:

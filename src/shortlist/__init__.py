@@ -1,7 +1,7 @@
 """Classification under capacity constraints.
 
-Someone can follow up only so many cases. shortlist finds the most rare cases that the capacity
-allows, keeps the promise that the capacity holds, and says what more capacity would find.
+Someone can follow up only so many cases. shortlist finds as many rare cases as the capacity allows,
+keeps the number of flags within it, and says what more capacity would find.
 """
 
 from .assignment import assign

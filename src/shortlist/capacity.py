@@ -23,11 +23,11 @@ class Capacity:
     """A limit on the number of items that may be flagged.
 
     Make one with :meth:`count`, :meth:`fraction` or :meth:`multiple`; the three say the same
-    thing in different units. A capacity is immutable and hashable, so that it can be a parameter
-    of an estimator and a value in a parameter grid.
+    thing in different units. A capacity is immutable and hashable. It can be a parameter of an
+    estimator and a value in a parameter grid.
 
-    All arithmetic reads numbers as they are written in decimal, so that 0.29 of 100 items
-    is 29, where binary floating point would make it 28.
+    All arithmetic reads numbers as they are written in decimal: 0.29 of 100 items is 29, where
+    binary floating point would give 28.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""`shortlist stream`: lines in, decisions out, and a state that is kept."""
+"""`shortlist stream`: lines in, decisions out, and a saved state."""
 
 import json
 import os
@@ -44,37 +44,37 @@ def stream(model_file, tmp_path, monkeypatch):
 
 
 def answers(result):
-    """Return what a stream said, line by line."""
+    """Return the answers of a stream."""
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def check_refused(result, code, complaint):
-    """One line on standard error, nothing on standard output, no traceback."""
+def check_refused(result, code, message):
+    """Check for one line on standard error, nothing on standard output and no traceback."""
     assert result.exit_code == code, result.output
-    assert complaint in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
     assert result.stdout == ""
 
 
 def test_decisions_come_in_the_order_of_the_lines(stream, lines, model_file, new_cases, tmp_path):
-    """With id, score, flag, threshold and reason; scores are those of `flag`."""
-    told = answers(stream(lines, *DAY))
-    assert [each["line"] for each in told] == list(range(1, 401))
-    assert set(told[0]) == {"line", "id", "score", "flag", "threshold", "reason", "at"}
+    """Each has id, score, flag, threshold and reason; the scores are those of `flag`."""
+    answered = answers(stream(lines, *DAY))
+    assert [each["line"] for each in answered] == list(range(1, 401))
+    assert set(answered[0]) == {"line", "id", "score", "flag", "threshold", "reason", "at"}
     with (tmp_path / "flags.jsonl").open("wb") as file:
         flag_rows(load_model(model_file), new_cases, file, format="jsonl")
     flagged = [json.loads(line) for line in (tmp_path / "flags.jsonl").read_text().splitlines()]
-    for ours, theirs in zip(told, flagged, strict=False):
+    for ours, theirs in zip(answered, flagged, strict=False):
         assert ours["id"] == theirs["case"]
         assert ours["score"] == pytest.approx(theirs["score"], rel=1e-9)
-    by_day = pd.Series([each["at"] // 86_400 for each in told if each["flag"]]).value_counts()
+    by_day = pd.Series([each["at"] // 86_400 for each in answered if each["flag"]]).value_counts()
     assert by_day.max() == 5
 
 
 @pytest.mark.parametrize("batch", ["1", "7"])
-def test_restarts_and_bundles_change_nothing(stream, lines, batch):
-    """Line by line, in bundles, in one run or in three: the same decisions."""
+def test_restarts_and_batches_change_nothing(stream, lines, batch):
+    """The decisions are the same line by line, in batches, in one run and in three."""
     whole = answers(stream(lines[:120], *DAY, state="whole"))
     parts = []
     for part in (lines[:30], lines[30:75], lines[75:120]):
@@ -82,16 +82,16 @@ def test_restarts_and_bundles_change_nothing(stream, lines, batch):
     assert [each | {"line": 0} for each in parts] == [each | {"line": 0} for each in whole]
 
 
-def test_ids_that_come_again(stream, lines):
-    """Get their answer again, also after a restart."""
+def test_repeated_ids(stream, lines):
+    """Repeated ids get their first answer again, even after a restart."""
     first = answers(stream(lines[:50], *DAY))
     again = stream([*lines[:50], lines[50]], *DAY, "--json")
-    told = answers(again)
-    assert [each["flag"] for each in told[:50]] == [each["flag"] for each in first]
-    assert {each["reason"] for each in told[:50]} == {"seen before"}
-    assert told[50]["reason"] != "seen before"
-    going_on, summary = again.stderr.splitlines()
-    assert "50 cases were decided" in going_on
+    answered = answers(again)
+    assert [each["flag"] for each in answered[:50]] == [each["flag"] for each in first]
+    assert {each["reason"] for each in answered[:50]} == {"seen before"}
+    assert answered[50]["reason"] != "seen before"
+    resuming, summary = again.stderr.splitlines()
+    assert "50 cases were decided" in resuming
     assert json.loads(summary)["n_repeated"] == 50
 
 
@@ -109,28 +109,28 @@ def test_ids_that_come_again(stream, lines):
     ids=["model", "tracker", "budget", "bucket", "bucket by time", "window", "ema"],
 )
 def test_every_controller(stream, lines, options):
-    """Decides, stops and goes on."""
-    told = answers(stream(lines[:200], *options)) + answers(stream(lines[200:], *options))
-    assert len(told) == 400
-    assert 0 < sum(each["flag"] for each in told) < 120
+    """Every controller decides, stops and resumes."""
+    answered = answers(stream(lines[:200], *options)) + answers(stream(lines[200:], *options))
+    assert len(answered) == 400
+    assert 0 < sum(each["flag"] for each in answered) < 120
 
 
-def test_bad_lines_are_told_and_counted(stream, lines):
-    """Each in its place; the others are decided as if it had not been there."""
+def test_invalid_lines_are_reported_and_counted(stream, lines):
+    """Errors appear in the order of the lines, and do not affect other decisions."""
     bad = ["{", "", '{"case": "x"}', lines[0].replace('"opened": "', '"opened": "x'), "[]"]
     result = stream([*lines[:20], *bad, *lines[20:40]], *DAY)
-    told = answers(result)
-    errors = [each for each in told if "error" in each]
+    answered = answers(result)
+    errors = [each for each in answered if "error" in each]
     assert [each["line"] for each in errors] == [21, 23, 24, 25]
     assert errors[1]["id"] == "x"
-    assert "4 in error" in result.stderr
-    sound = [each | {"line": 0} for each in told if "error" not in each]
+    assert "4 invalid" in result.stderr
+    valid = [each | {"line": 0} for each in answered if "error" not in each]
     clean = answers(stream(lines[:40], *DAY, state="clean"))
-    assert sound == [each | {"line": 0} for each in clean]
+    assert valid == [each | {"line": 0} for each in clean]
 
 
-def test_warnings_are_said_once(stream, lines):
-    """However many lines gave rise to them."""
+def test_warnings_are_shown_once(stream, lines):
+    """A warning appears once, however many lines cause it."""
     strange = [line.replace('"country": "', '"country": "new ') for line in lines[:30]]
     result = stream(strange, *DAY, "--batch", "1")
     assert len(answers(result)) == 30
@@ -138,24 +138,24 @@ def test_warnings_are_said_once(stream, lines):
 
 
 def test_completion_knows_the_commands():
-    """What a shell asks for when the tab key is pressed."""
+    """The tab key in a shell completes the names of commands."""
     asked = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": "shortlist ", "COMP_CWORD": "1"}
     said = CliRunner().invoke(app, [], prog_name="shortlist", env=asked).stdout.split()
     assert {"report", "stream", "fit", "flag"} <= set(said)
 
 
-def test_lines_without_a_moment_come_now(stream, lines):
-    """And a field with another name can hold it."""
+def test_lines_without_a_moment_count_as_of_now(stream, lines):
+    """A missing moment means now, and options name the fields with the moment and the id."""
     without = [json.dumps({**json.loads(line), "at": None}) for line in lines[:5]]
     assert all(each["at"] > 1.7e9 for each in answers(stream(without, *DAY)))
     named = [line.replace('"at"', '"when"') for line in lines[:5]]
-    told = answers(stream(named, *DAY, "--time", "when", "--id", "country", state="named"))
-    assert told[3]["at"] == 1_800
-    assert told[0]["id"] == json.loads(lines[0])["country"]
+    answered = answers(stream(named, *DAY, "--time", "when", "--id", "country", state="named"))
+    assert answered[3]["at"] == 1_800
+    assert answered[0]["id"] == json.loads(lines[0])["country"]
 
 
 def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, tmp_path):
-    """With --adopt, what was used up today stays used up."""
+    """With --adopt, flags used today remain used."""
     options = {"target": "fraud", "id": "case", "learner": "logistic", "smote": False}
     model = fit_table(cases, capacity=Capacity.fraction(0.1), **options).model
     save_model(model, tmp_path / "other")
@@ -166,35 +166,35 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
     hourly = ("--count", "5", "--period", "hour", "--adopt")
     check_refused(stream(lines[100:], *hourly), 2, "another period")
     more = ("--count", "7", "--period", "day", "--adopt")
-    told = answers(stream(lines[100:144], *more, model=tmp_path / "other"))
-    assert 5 <= used + sum(each["flag"] for each in told) <= 7
+    answered = answers(stream(lines[100:144], *more, model=tmp_path / "other"))
+    assert 5 <= used + sum(each["flag"] for each in answered) <= 7
     assert answers(stream([], "--count", "7", "--period", "day", model=tmp_path / "other")) == []
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (("--count", "5"), "belong together"),
         (("--period", "day"), "belong together"),
         (("--count", "5", "--period", "day", "--fraction", "0.1"), "in one way"),
-        (("--count", "5", "--period", "soon"), "no length of time"),
-        (("--count", "5", "--period", "day", "--starts-at", "soon"), "no moment"),
+        (("--count", "5", "--period", "soon"), "not a length of time"),
+        (("--count", "5", "--period", "day", "--starts-at", "soon"), "is not a moment"),
         (("--controller", "magic"), "must be one of"),
         (("--controller", "budget", "--fraction", "0.1"), "whole number of flags"),
         (("--controller", "ema", "--count", "5", "--period", "day"), "ount"),
         (("--fraction", "7"), "must be"),
     ],
 )
-def test_impossible_options(stream, lines, options, complaint):
-    """Exit code 2, and no state is left behind."""
+def test_impossible_options(stream, lines, options, message):
+    """Invalid options end with exit code 2 and a message."""
     result = stream(lines, *options)
     assert result.exit_code == 2, result.output
-    assert complaint in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_files_that_cannot_be_used(stream, lines, tmp_path, new_cases):
-    """A folder, no folder, no model, something else under the name of the state."""
+    """Missing folders, invalid models and other files raise an error and are left alone."""
     check_refused(stream(lines, state="no/state"), 3, "does not exist")
     check_refused(stream(lines, model=new_cases), 2, "not a model of shortlist")
     (tmp_path / "else").write_text("something else")
@@ -203,7 +203,7 @@ def test_files_that_cannot_be_used(stream, lines, tmp_path, new_cases):
 
 
 def test_a_full_disk_prints_no_decision(stream, lines, monkeypatch):
-    """Exit code 3; what had been told before still counts."""
+    """The exit code is 3; flags printed before still count."""
     used = sum(each["flag"] for each in answers(stream(lines[:100], *DAY)))
 
     def full(descriptor, data):
@@ -212,12 +212,12 @@ def test_a_full_disk_prints_no_decision(stream, lines, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         check_refused(stream(lines[100:], *DAY), 3, "disk is full")
-    told = answers(stream(lines[100:144], *DAY))
-    assert used + sum(each["flag"] for each in told) <= 5
+    answered = answers(stream(lines[100:144], *DAY))
+    assert used + sum(each["flag"] for each in answered) <= 5
 
 
 def test_a_real_stream(model_file, lines, tmp_path, stream):
-    """Answers come while the input stays open; Ctrl-C ends it with all saved; then it goes on."""
+    """Answers arrive while the input is open; Ctrl-C saves the state; the next run resumes."""
     command = [*COMMAND, "stream", str(model_file), "--state", str(tmp_path / "state"), *DAY]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -229,5 +229,5 @@ def test_a_real_stream(model_file, lines, tmp_path, stream):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors == b"Error: Interrupted. All that was decided is saved.\n"
+    assert errors == b"Error: Interrupted. All decisions are saved.\n"
     assert answers(stream(lines[:1], *DAY))[0]["reason"] == "seen before"

@@ -13,41 +13,41 @@ RATE = Capacity.fraction(0.01)
 
 
 def test_evidence_is_the_wealth_of_a_gambler():
-    """A first flag at even odds wins nothing; the second is bet on with the flags so far."""
+    """A first flag at even odds wins nothing; the bet on the second uses the flags so far."""
     alarm = RateAlarm(Capacity.fraction(0.5), side="either")
-    assert alarm.update(True).evidence == pytest.approx(1)  # the guess was the capacity
-    # Now the guess is (5 + 1) / (5 + 0.5) times a half.
+    assert alarm.update(True).evidence == pytest.approx(1)  # the estimate was the capacity
+    # Now the estimate is (5 + 1) / (5 + 0.5) times a half.
     assert alarm.update(True).evidence == pytest.approx((6 / 5.5 * 0.5) / 0.5)
 
 
 @pytest.mark.parametrize(("side", "rate"), [("above", 0.03), ("below", 0.001), ("either", 0.03)])
 def test_a_rate_that_has_left_is_noticed(rng, side, rate):
-    """Three times as many flags, or a tenth, within some thousand items."""
+    """Three times as many flags, or a tenth, raise the alarm within ten thousand items."""
     alarm = RateAlarm(RATE, side=side).update(rng.random(10_000) < rate)
     assert alarm.raised
 
 
 def test_an_alarm_on_one_side_is_deaf_on_the_other(rng):
-    """Too few flags are not too many."""
+    """Too few flags raise no alarm for too many, and the reverse."""
     assert not RateAlarm(RATE, side="above").update(np.zeros(20_000, dtype=bool)).raised
     assert not RateAlarm(RATE, side="below").update(np.ones(2_000, dtype=bool)).raised
 
 
 def test_an_alarm_stays_raised(rng):
-    """Whatever comes after."""
+    """Whatever follows, a raised alarm remains raised."""
     alarm = RateAlarm(RATE).update(np.ones(20, dtype=bool))
     assert alarm.update(np.zeros(50_000, dtype=bool)).raised
 
 
 def test_no_capacity_and_a_flag_is_an_alarm():
-    """Where nothing may be flagged, the first flag is proof."""
+    """If nothing may be flagged, the first flag raises the alarm."""
     assert not RateAlarm(Capacity.fraction(0)).update(False).raised
     assert RateAlarm(Capacity.fraction(0)).update(True).raised
     assert not RateAlarm(Capacity.fraction(1)).update(True).raised
 
 
 def test_the_state_of_an_alarm_goes_through_json(rng):
-    """And the evidence goes on where it was."""
+    """A loaded alarm continues with the same evidence."""
     flags = rng.random(3_000) < 0.015
     kept = RateAlarm(RATE).update(flags[:1_000])
     loaded = RateAlarm.from_state(json.loads(json.dumps(kept.state(), allow_nan=False)))
@@ -56,7 +56,7 @@ def test_the_state_of_an_alarm_goes_through_json(rng):
 
 @pytest.mark.parametrize("flags", [0.5, [1, 0], [[True]], "yes"])
 def test_flags_are_true_or_false(flags):
-    """A score by mistake would be an alarm by mistake."""
+    """Anything but booleans raises an error, because scores would raise a false alarm."""
     with pytest.raises(ValueError, match="flags"):
         RateAlarm(RATE).update(flags)
 
@@ -81,7 +81,7 @@ def test_a_classifier_makes_a_tracker_for_its_rate(classifier):
 
 
 def test_a_classifier_makes_a_budget_for_a_count(classifier):
-    """A count with a period, or without a reference."""
+    """A count with a period, or without `per`, makes a budget."""
     model, X = classifier
     scores, times = model.score_samples(X), np.arange(2_000.0)
     plain = model.controller(Capacity.count(10), period=500, expected_arrivals=500)

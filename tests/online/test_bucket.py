@@ -1,4 +1,4 @@
-"""The bucket beyond its bound: what the gate must not do to the threshold."""
+"""The token bucket: its threshold, its refill and its units."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from shortlist.online import QuantileTracker, TokenBucketController
 
 
 def test_an_empty_bucket_does_not_mislead_the_threshold(rng):
-    """However often the bucket refuses, the threshold is that of a tracker without a bucket."""
+    """However often the bucket is empty, the threshold is that of a tracker without a bucket."""
     options = {"calibration_scores": rng.normal(size=2_000), "step": 0.1}
     tracker = QuantileTracker(Capacity.fraction(0.05), **options)
     bucket = TokenBucketController(Capacity.fraction(0.05), burst=1, **options)
@@ -20,7 +20,7 @@ def test_an_empty_bucket_does_not_mislead_the_threshold(rng):
 
 
 def test_time_refills_the_bucket(rng):
-    """Six a minute are one every ten seconds, however many items come."""
+    """Six flags a minute are one every ten seconds, however many items arrive."""
     bucket = TokenBucketController(
         Capacity.count(6),
         calibration_scores=rng.normal(size=500),
@@ -35,7 +35,7 @@ def test_time_refills_the_bucket(rng):
 
 
 def test_units_are_explained():
-    """A rate has no period, and a period needs a count and the usual arrivals."""
+    """A rate takes no period, and a period needs a count and the expected arrivals."""
     with pytest.raises(CapacityError, match="period"):
         TokenBucketController(
             Capacity.fraction(0.1), calibration_scores=[0.0], period=60, expected_arrivals=5

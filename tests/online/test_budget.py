@@ -1,4 +1,4 @@
-"""The budget beyond its number: how it is spent, and what it is told."""
+"""The budget: how it is spent, and which arguments it accepts."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def caught(scores, times, flagged, capacity):
 
 @pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
 def test_most_of_the_highest_scores_are_flagged(rng, pace):
-    """On a steady stream nearly the whole budget goes to nearly the highest scores."""
+    """On a steady stream, nearly the whole budget goes to the highest scores."""
     scores, times = arrivals(rng, 10)
     budget = make(rng.normal(size=5_000), pace=pace)
     flagged = budget.decide_many(scores, at=times).flagged
@@ -50,7 +50,7 @@ def test_most_of_the_highest_scores_are_flagged(rng, pace):
 
 @pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
 def test_tied_scores_use_the_budget_too(rng, pace):
-    """With five per cent of all items tied at the top, the day still gets its two per cent."""
+    """With five per cent of all items tied at the top, a day still uses its two per cent."""
     scores, times = arrivals(rng, 10)
     scores = np.minimum(scores, np.quantile(scores, 0.95))
     flagged = make(scores, pace=pace).decide_many(scores, at=times).flagged
@@ -61,7 +61,7 @@ def test_tied_scores_use_the_budget_too(rng, pace):
 
 
 def test_a_day_that_always_ends_high_is_learned(rng):
-    """Scores that rise through the day are met by the pattern of earlier days."""
+    """Scores that rise through the day are anticipated from the pattern of earlier days."""
     scores, times = arrivals(rng, 12)
     order = np.lexsort((scores, times // DAY))
     flagged = {
@@ -74,7 +74,7 @@ def test_a_day_that_always_ends_high_is_learned(rng):
 
 
 def test_a_lowered_capacity_holds_at_once(rng):
-    """Below what has been used, nothing more is flagged that day; the next day is new."""
+    """Below the number already used, nothing more is flagged until the next day."""
     budget = make(rng.normal(size=5_000))
     rising = np.arange(9.0, 21.0)
     assert budget.decide_many(rising, at=0.0).flagged.sum() == 12
@@ -86,7 +86,7 @@ def test_a_lowered_capacity_holds_at_once(rng):
 
 
 def test_a_larger_capacity_thins_the_lists_and_is_used(rng):
-    """From twenty to two thousand in mid-day: the lists stay as small, and the number holds."""
+    """From twenty to two thousand in mid-day: the lists do not grow, and the limit holds."""
     budget = make(rng.normal(size=5_000))
     scores, times = arrivals(rng, 4, per_day=20_000)
     budget.decide_many(scores[:10_000], at=times[:10_000])
@@ -98,7 +98,7 @@ def test_a_larger_capacity_thins_the_lists_and_is_used(rng):
 
 
 def test_moments_may_be_datetimes(rng):
-    """Aware or not (then UTC), they are the same as seconds; local midnights are possible."""
+    """Datetimes, with a time zone or without (UTC), equal seconds; periods start at any hour."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     budgets = [make(rng.normal(size=50) * 0, capacity=1) for _ in range(3)]
     for budget, at in zip(
@@ -114,7 +114,7 @@ def test_moments_may_be_datetimes(rng):
 
 
 def test_the_clock_is_passed_in(rng):
-    """Without a moment and without a clock, the controller asks for one of them."""
+    """The clock supplies missing moments; without a clock, a missing moment raises an error."""
     now = iter([0.0, 10.0, DAY])
     budget = make(np.zeros(5), capacity=1, clock=lambda: next(now))
     assert [budget.decide(score).flag for score in (1.0, 2.0, 3.0)] == [True, False, True]
@@ -123,19 +123,19 @@ def test_the_clock_is_passed_in(rng):
 
 
 def test_a_clock_that_flaps_at_midnight_opens_no_budget_twice():
-    """Back and forth over midnight, both days together get two budgets and no more."""
+    """Back and forth over midnight, both days together use at most two budgets."""
     budget = make(np.zeros(5), capacity=5)
     times = DAY + np.tile([-1.0, 1.0], 100)
     assert budget.decide_many(np.ones(200), at=times).flagged.sum() <= 10
 
 
 def test_the_first_day_may_be_joined_late(rng):
-    """A day that was not seen from its start teaches nothing about days."""
+    """Nothing is learned from a day that was not seen from its start."""
     budget = make(rng.normal(size=5_000))
-    expected = budget.state()["arrays"]["real"][2]
+    expected = budget.state()["floats"][2]
     budget.decide_many(rng.normal(size=10), at=0.9 * DAY)
     budget.decide(0.0, at=DAY)
-    assert budget.state()["arrays"]["real"][2] == expected
+    assert budget.state()["floats"][2] == expected
 
 
 def test_a_saved_budget_stays_small(rng):
@@ -157,8 +157,8 @@ def test_a_saved_budget_stays_small(rng):
         (Capacity.count(5), {"period": -1}, "period"),
     ],
 )
-def test_what_is_no_budget_is_explained(capacity, options, match):
-    """The error names the argument and the way out."""
+def test_invalid_budgets_are_explained(capacity, options, match):
+    """The error names the argument and the alternative."""
     options = {"period": DAY, "expected_arrivals": 10, **options}
     with pytest.raises((CapacityError, ValueError), match=match):
         BudgetController(capacity, calibration_scores=[0.0], **options)

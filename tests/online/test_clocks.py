@@ -1,4 +1,4 @@
-"""Moments of every kind: none of them may open a budget twice."""
+"""Moments of every kind: none of them opens a budget twice."""
 
 import itertools
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,14 +16,14 @@ DAY = 86_400.0
 
 
 def budget(capacity=2, **options):
-    """Return a budget that is glad to flag anything above zero."""
+    """Return a budget that flags anything above zero."""
     options = {"period": DAY, "expected_arrivals": 10, **options}
     return BudgetController(Capacity.count(capacity), calibration_scores=np.zeros(5), **options)
 
 
 @pytest.mark.parametrize("day", [1, 20_000, 10_000_000, -20_000])
 def test_the_last_instant_of_a_day_belongs_to_it(day):
-    """Also where the quotient of moment and period rounds up to the next day."""
+    """This holds even where the quotient of moment and period rounds up to the next day."""
     controller = budget()
     last = np.nextafter(day * DAY, -np.inf)
     flags = [controller.decide(1.0, at=at).flag for at in (last - 9, last, last, last, day * DAY)]
@@ -48,7 +48,7 @@ def test_periods_of_any_length_start_where_replay_says(rng, period):
 
 
 def test_moments_before_1970_count_like_others():
-    """Periods have negative numbers there, and the same length."""
+    """Periods before 1970 have negative numbers and the same length."""
     controller = budget()
     times = [-1.5 * DAY, -1.2 * DAY, -1.1 * DAY, -1.0 * DAY, -0.1, 0.0]
     flags = [controller.decide(1.0 + i, at=at).flag for i, at in enumerate(times)]
@@ -56,7 +56,7 @@ def test_moments_before_1970_count_like_others():
 
 
 def test_an_hour_that_comes_twice_is_two_hours():
-    """When summer time ends, 02:30 comes twice; the two are an hour apart and each counts once."""
+    """When summer time ends, 02:30 occurs twice; the two are an hour apart and each counts once."""
     berlin = ZoneInfo("Europe/Berlin")
     first = datetime(2026, 10, 25, 2, 30, tzinfo=berlin)
     second = first.replace(fold=1)
@@ -67,7 +67,7 @@ def test_an_hour_that_comes_twice_is_two_hours():
 
 
 def test_the_same_moment_in_any_spelling():
-    """Aware, naive (UTC), pandas, NumPy or seconds: all are one moment, and may be mixed."""
+    """With a time zone, without (UTC), pandas, NumPy or seconds: all are equal and can be mixed."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     spellings = [
         noon,
@@ -90,7 +90,7 @@ def test_the_same_moment_in_any_spelling():
 
 @pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT"), np.nan, None])
 def test_a_missing_moment_is_an_error_and_changes_nothing(missing):
-    """One missing moment among many must not lose the place in time of all that follow."""
+    """One missing moment among many raises an error before the clock moves."""
     controller = budget()
     controller.decide(1.0, at=5.0)
     before = controller.state()
@@ -102,7 +102,7 @@ def test_a_missing_moment_is_an_error_and_changes_nothing(missing):
 
 
 def test_a_clock_and_moments_may_be_mixed():
-    """An item without a moment comes when the clock says, and never before the latest."""
+    """An item without a moment arrives at the clock's moment, but never before the latest one."""
     now = {"time": 100.0}
     controller = budget(1, clock=lambda: now["time"])
     assert controller.decide(1.0).flag
@@ -113,7 +113,7 @@ def test_a_clock_and_moments_may_be_mixed():
 
 
 def test_without_a_period_moments_may_come_and_go():
-    """A rate counts items; a missing moment stays where time was."""
+    """A rate counts items; an item without a moment leaves the time unchanged."""
     plain, mixed = (
         QuantileTracker(Capacity.fraction(0.1), calibration_scores=np.arange(50.0), step=0.1)
         for _ in range(2)
@@ -128,7 +128,7 @@ def test_without_a_period_moments_may_come_and_go():
 
 
 def test_a_new_capacity_holds_from_the_clocks_moment():
-    """Hours without a flag under a capacity of zero do not fill the bucket afterwards."""
+    """Hours under a capacity of zero do not refill the bucket."""
     now = {"time": 0.0}
     bucket = TokenBucketController(
         Capacity.count(24),

@@ -1,4 +1,4 @@
-"""The catalogue of checks, on every controller in several settings."""
+"""All checks, on every controller in several settings."""
 
 import numpy as np
 import pytest
@@ -43,5 +43,5 @@ MAKERS = {
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_every_controller_passes_every_check(make, check):
-    """The checks are the interface."""
+    """The checks of `shortlist.online.checks` define the interface."""
     check(make)

@@ -1,59 +1,84 @@
-"""A controller of one's own gets the interface and its checks for free."""
+"""How to write your own controller: the interface and its checks come for free.
+
+This one flags every score above a threshold that never moves. What it learns lives in two arrays:
+`state_floats` with the threshold and the rate, and `state_ints`, which it does not need.
+"""
 
 import numpy as np
 import pytest
 from numba import njit
 
 from shortlist import Capacity
-from shortlist.online import Controller
-from shortlist.online._tail import map_scores
+from shortlist.online import ABOVE_THRESHOLD, BELOW_THRESHOLD, Controller
 from shortlist.online.checks import CHECKS
 
+THRESHOLD, RATE = range(2)
 
-@njit
-def step(score, at, deciding, real, whole):
-    """Flag above a threshold that stays, while there is any capacity."""
-    threshold = real[0] if real[1] > 0 else np.inf
-    return (1 if score > threshold else 0), threshold
+
+# First, the decision about one item, and the loop over many. Both are compiled.
 
 
 @njit
-def many(scores, times, deciding, codes, thresholds, real, whole):
-    """Loop over the step."""
+def step(score, at, deciding, floats, ints):
+    """Return why the item is flagged or not, and the threshold."""
+    threshold = floats[THRESHOLD] if floats[RATE] > 0 else np.inf
+    return (ABOVE_THRESHOLD if score > threshold else BELOW_THRESHOLD), threshold
+
+
+@njit
+def loop(scores, times, deciding, codes, thresholds, floats, ints):
+    """Decide about items in order."""
     for i in range(scores.size):
-        codes[i], thresholds[i] = step(scores[i], times[i], deciding, real, whole)
+        codes[i], thresholds[i] = step(scores[i], times[i], deciding, floats, ints)
 
 
-class Unmoved(Controller):
-    """The quantile of the calibration scores, come what may."""
+# Then, what a capacity and a model mean for the two arrays.
 
-    _step = staticmethod(step)
-    _many = staticmethod(many)
+
+class FixedController(Controller):
+    """Keep the quantile of the calibration scores, whatever happens."""
+
+    compiled_step = staticmethod(step)
+    compiled_loop = staticmethod(loop)
 
     def __init__(self, capacity, *, calibration_scores, clock=None, remember=100):
         super().__init__(
             capacity, calibration_scores=calibration_scores, clock=clock, remember=remember
         )
 
-    def _check(self, capacity):
+    def check_capacity(self, capacity):
+        """Accept every capacity that is a rate; others raise an error here."""
         capacity.as_fraction()
 
-    def _first_arrays(self, calibration):
-        cut = np.quantile(calibration, 1 - self._capacity.as_fraction())
-        return np.array([cut, 0.0]), np.zeros(0, dtype=np.int64)
+    def initial_state(self, calibration_scores):
+        """Return the floats and the ints to start with."""
+        threshold = np.quantile(calibration_scores, 1 - self.capacity.as_fraction())
+        return np.array([threshold, 0.0]), np.zeros(0, dtype=np.int64)
 
-    def _use(self, capacity, *, since=None):
-        self._real[1] = capacity.as_fraction()
+    def apply_capacity(self, capacity, *, since=None):
+        """Set the rate; called at the start and whenever the capacity changes."""
+        self.state_floats[RATE] = capacity.as_fraction()
 
-    def _swap(self, old, new):
-        self._real[:1] = map_scores(self._real[:1], old, new)
+    def change_scale(self, old, new):
+        """Translate the threshold to the scores of another model."""
+        self.state_floats[:1] = old.translate(self.state_floats[:1], to=new)
 
-    def _sound(self):
-        return self._real.shape == (2,) and self._whole.shape == (0,)
+    def is_consistent(self):
+        """Accept a loaded state only if the compiled functions can work with it."""
+        return self.state_floats.shape == (2,) and self.state_ints.shape == (0,)
+
+
+# Last, the checks. They cover batches, ids, clocks, restarts, invalid input and more.
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_thirty_lines_are_a_controller(check):
-    """Two compiled functions and five short methods pass the whole catalogue."""
+    """Two compiled functions and five short methods pass every check."""
     scores = np.random.default_rng(0).normal(size=500)
-    check(lambda: Unmoved(Capacity.fraction(0.1), calibration_scores=scores))
+    check(lambda: FixedController(Capacity.fraction(0.1), calibration_scores=scores))
+
+
+def test_a_controller_without_its_methods_says_so():
+    """The base class cannot decide anything by itself."""
+    with pytest.raises(NotImplementedError):
+        Controller(Capacity.fraction(0.1), calibration_scores=[0.0])

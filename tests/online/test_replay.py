@@ -1,4 +1,4 @@
-"""Replays, simulated streams and the picture."""
+"""Replays, simulated streams and their display."""
 
 import json
 
@@ -20,7 +20,7 @@ from shortlist.plots import ReplayDisplay
 
 
 def test_a_replay_by_hand():
-    """Two periods of four items, room for one each, and a window that flags what is new."""
+    """Two periods of four items, one flag allowed in each, with numbers worked out by hand."""
     scores = [1.0, 5.0, 2.0, 0.0, 1.0, 9.0, 8.0, 0.0]
     y = [0, 0, 1, 0, 0, 1, 0, 0]
     times = [0, 1, 2, 3, 10, 11, 12, 13]
@@ -40,7 +40,7 @@ def test_a_replay_by_hand():
 
 
 def test_the_controller_stays_as_it_is():
-    """A copy runs."""
+    """Only a copy of the controller runs."""
     stream = simulate_stream(days=2, arrivals=200, max_flags=4)
     tracker = QuantileTracker(Capacity.fraction(0.02), calibration_scores=stream.calibration_scores)
     before = tracker.state()
@@ -49,7 +49,7 @@ def test_the_controller_stays_as_it_is():
 
 
 def test_announced_capacities_are_the_ones_in_force():
-    """A schedule that the controller was given is what it is judged by."""
+    """The controller is judged by the schedule of capacities that it was given."""
     stream = simulate_stream("capacity", days=4, arrivals=500, max_flags=10)
     budget = BudgetController(
         Capacity.count(10),
@@ -65,7 +65,7 @@ def test_announced_capacities_are_the_ones_in_force():
 
 
 def test_a_period_without_items_is_a_row_of_zeros():
-    """Nothing came, nothing was flagged."""
+    """Without items, there are no flags."""
     tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0.0, 1.0])
     table = replay([1.0, 2.0], [0, 1], [0.0, 25.0], tracker, period=10)
     assert_array_equal(table.n_items, [1, 0, 1])
@@ -103,13 +103,13 @@ def test_simulated_streams_are_in_order(scenario):
 
 
 def test_an_unknown_scenario_is_named():
-    """With those that are known."""
+    """The error lists the known scenarios."""
     with pytest.raises(ValueError, match="stationary"):
         simulate_stream("war")
 
 
 def test_the_picture_shows_what_the_table_says():
-    """One line for the controller in each panel."""
+    """The lines have the values of the table."""
     stream = simulate_stream("jump", days=4, arrivals=500, max_flags=5)
     tracker = QuantileTracker(Capacity.fraction(0.01), calibration_scores=stream.calibration_scores)
     table = replay(stream.scores, stream.y, stream.times, tracker)

@@ -1,4 +1,4 @@
-"""Restarts, threads and capacities that change at an awkward moment."""
+"""Restarts, threads, and changes of capacity at awkward moments."""
 
 import copy
 import json
@@ -47,13 +47,13 @@ every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
 
 def restarted(controller):
-    """Return the controller after a way through JSON."""
+    """Return the controller, saved to JSON and loaded again."""
     return Controller.from_state(json.loads(json.dumps(controller.state(), allow_nan=False)))
 
 
 @every_kind
 def test_an_announcement_survives_a_restart(make, rng):
-    """A capacity announced for later takes effect although the process died in between."""
+    """A capacity announced for later takes effect even if the process ended in between."""
     scores, times = rng.normal(size=2_000), np.arange(2_000) * DAY / 1_000
     kept, died = make(scores), make(scores)
     nothing = Capacity(kept.capacity.kind, 0, kept.capacity.per)
@@ -68,17 +68,17 @@ def test_an_announcement_survives_a_restart(make, rng):
 
 
 def test_an_announcement_is_replaced_by_a_later_one_for_the_same_moment(rng):
-    """The last word counts, and repeating it does not fill the memory."""
+    """Only the last announcement counts, and repeating it takes no memory."""
     budget = KINDS["budget"](rng.normal(size=500))
     for k in range(300):
         budget.set_capacity(Capacity.count(k), at=5 * DAY)
-    assert len(budget.state()["pending"]) == 1
+    assert len(budget.state()["scheduled"]) == 1
     budget.decide(0.0, at=5 * DAY)
     assert budget.capacity == Capacity.count(299)
 
 
 def test_lowered_below_what_is_spent_and_raised_again():
-    """What was spent stays spent: the day's total never exceeds the largest number in force."""
+    """Used flags remain used: the day's total never exceeds the largest capacity in force."""
     budget = BudgetController(Capacity.count(10), calibration_scores=np.zeros(3), **TIMED)
     rising = iter(np.arange(1.0, 1_000.0))
     counts = []
@@ -91,7 +91,7 @@ def test_lowered_below_what_is_spent_and_raised_again():
 
 @every_kind
 def test_a_controller_without_capacity_may_get_some_later(make, rng):
-    """It starts by flagging nothing, and is none the worse for it."""
+    """A controller that starts with a capacity of zero works normally afterwards."""
     scores, times = rng.normal(size=1_000), np.arange(1_000) * DAY / 1_000
     controller = make(scores)
     some, none = controller.capacity, Capacity(controller.capacity.kind, 0, controller.capacity.per)
@@ -99,6 +99,14 @@ def test_a_controller_without_capacity_may_get_some_later(make, rng):
     assert not closed.decide_many(scores + 9, at=times).flagged.any()
     closed.set_capacity(some)
     assert closed.decide_many(scores, at=times + DAY).flagged.any()
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_a_state_of_an_earlier_release_is_refused(version, rng):
+    """The error says what to do."""
+    state = KINDS["tracker"](rng.normal(size=50)).state()
+    with pytest.raises(ValueError, match="Load it with the release that wrote it"):
+        Controller.from_state({**state, "version": version})
 
 
 CALIBRATIONS = {
@@ -114,7 +122,7 @@ CALIBRATIONS = {
 @every_kind
 @pytest.mark.parametrize("calibration", CALIBRATIONS.values(), ids=CALIBRATIONS)
 def test_any_finite_scores_will_do_for_calibration(make, calibration):
-    """Thresholds are numbers or infinite, never NaN, also after a swap and a restart."""
+    """Thresholds are never NaN, not even after a swap of the model and a restart."""
     controller = make(np.asarray(calibration, dtype=float))
     scores = np.tile([0.0, 1.0, -1.7e308, 1.7e308, 5e-324], 60)
     times = np.arange(300.0)
@@ -126,7 +134,7 @@ def test_any_finite_scores_will_do_for_calibration(make, calibration):
 
 @every_kind
 def test_memory_does_not_grow_with_the_stream(make, rng):
-    """A hundred thousand new ids: the saved state is as large as after ten thousand."""
+    """After a hundred thousand new ids, the saved state is as large as after ten thousand."""
     controller = make(rng.normal(size=500), remember=100)
     sizes = []
     for part in range(10):
@@ -141,7 +149,7 @@ def test_memory_does_not_grow_with_the_stream(make, rng):
 
 
 def test_threads_share_a_budget():
-    """Eight threads with the highest scores there are get the day's number, together."""
+    """Eight threads with the highest scores together get exactly the day's number."""
     budget = BudgetController(Capacity.count(50), calibration_scores=np.zeros(5), **TIMED)
 
     def work(thread):
@@ -153,7 +161,7 @@ def test_threads_share_a_budget():
 
 
 def test_threads_get_one_answer_for_one_id():
-    """However they race, one of them is first and all others are told the same."""
+    """However the threads race, one of them is first and all others get its answer."""
     budget = BudgetController(Capacity.count(50), calibration_scores=np.zeros(5), **TIMED)
     with ThreadPoolExecutor(8) as pool:
         for name in range(200):
@@ -166,7 +174,7 @@ def test_threads_get_one_answer_for_one_id():
 
 @every_kind
 def test_copies_and_pickles_have_a_lock_of_their_own(make, rng):
-    """And go on with the same decisions."""
+    """Copies make the same decisions as the original."""
     controller = make(rng.normal(size=300))
     copies = [copy.deepcopy(controller), pickle.loads(pickle.dumps(controller))]
     scores = rng.normal(size=50)
@@ -177,7 +185,7 @@ def test_copies_and_pickles_have_a_lock_of_their_own(make, rng):
 
 @pytest.mark.parametrize("kind", ["budget", "bucket in time"])
 def test_a_number_beyond_counting_is_refused(kind, rng):
-    """And the capacity stays as it was."""
+    """The error leaves the capacity unchanged."""
     controller = KINDS[kind](rng.normal(size=50))
     before = controller.state()
     with pytest.raises(CapacityError, match="at most"):
@@ -186,7 +194,7 @@ def test_a_number_beyond_counting_is_refused(kind, rng):
 
 
 def test_the_step_of_the_papers_rule_goes_over_to_the_new_scale(rng):
-    """Scores a thousand times as small, and the flag rate stays in sight of the capacity."""
+    """With scores a thousand times smaller, the flag rate stays close to the capacity."""
     scores = rng.normal(size=40_000)
     ema = EmaController(RATE, calibration_scores=scores[:5_000])
     ema.swap_model(scores[:5_000] / 1_000)
@@ -194,12 +202,12 @@ def test_the_step_of_the_papers_rule_goes_over_to_the_new_scale(rng):
 
 
 def test_what_cannot_be_made_up_for_is_let_go(rng):
-    """A late cut to a hundredth closes the threshold, and not for longer than the scale is wide."""
+    """After a late cut to a hundredth, the threshold is closed no longer than its bound allows."""
     scores = rng.normal(size=60_000)
     tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=scores[:2_000], step=0.1)
     times = np.arange(60_000.0)
     tracker.decide_many(scores[:20_000], at=times[:20_000])
     tracker.set_capacity(Capacity.fraction(0.005), at=0.0)
     flags = tracker.decide_many(scores[20_000:], at=times[20_000:]).flagged
-    # Made up for in full, 9,900 flags would take two million items; the bound is some hundred.
+    # A full correction of 9,900 flags would take two million items; the bound is a few hundred.
     assert abs(flags.sum() - 200) <= tracker.interval_bound(largest=Capacity.fraction(0.5))

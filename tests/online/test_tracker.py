@@ -1,4 +1,4 @@
-"""The tracker beyond its bound: late announcements, and rates beyond the scale."""
+"""The tracker: late announcements, rates beyond the scale, and its arguments."""
 
 import numpy as np
 import pytest
@@ -23,19 +23,19 @@ def scores(rng):
 
 def offset(tracker):
     """Return the sum of the errors, times the step."""
-    return tracker.state()["arrays"]["real"][0]
+    return tracker.state()["floats"][0]
 
 
 def test_a_late_announcement_is_made_up_for(scores):
-    """The errors since then are counted again with the true rate, to within sixteen items."""
-    told, late = (
+    """Errors since then are counted again with the true rate, to within sixteen items."""
+    announced, late = (
         QuantileTracker(Capacity.fraction(0.02), calibration_scores=scores[:5_000], step=0.03)
         for _ in range(2)
     )
     times = np.arange(2_000.0)
-    told.decide_many(scores[:1_000], at=times[:1_000])
-    told.set_capacity(Capacity.fraction(0.01), at=999.5)
-    told.decide_many(scores[1_000:2_000], at=times[1_000:])
+    announced.decide_many(scores[:1_000], at=times[:1_000])
+    announced.set_capacity(Capacity.fraction(0.01), at=999.5)
+    announced.decide_many(scores[1_000:2_000], at=times[1_000:])
     flags = late.decide_many(scores[:2_000], at=times).flagged
     before = offset(late)
     late.set_capacity(Capacity.fraction(0.01), at=1_000.0)
@@ -45,7 +45,7 @@ def test_a_late_announcement_is_made_up_for(scores):
 
 
 def test_a_late_announcement_brings_the_long_run_back(scores):
-    """After a late cut of the capacity, the overrun is worked off; uncorrected it is not."""
+    """After a late cut of the capacity, the overrun is made up for, but only with a correction."""
     flags = {}
     for corrected in (True, False):
         tracker = QuantileTracker(
@@ -62,27 +62,27 @@ def test_a_late_announcement_brings_the_long_run_back(scores):
 
 
 def test_a_rate_beyond_the_scale_starts_at_its_end():
-    """Ten scores say nothing about one in a million; the threshold starts above all of them."""
+    """Ten scores carry no information about one in a million; the threshold starts above them."""
     tracker = QuantileTracker(Capacity.fraction(1e-6), calibration_scores=np.arange(10.0))
     assert tracker.decide(8.9).flag is False
     assert np.isfinite(tracker.interval_bound())
 
 
 def test_all_scores_may_be_equal():
-    """A model that says nothing is kept at its rate all the same."""
+    """The tracker keeps the rate of a model whose scores are all the same."""
     tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=np.ones(10), step=0.1)
     flagged = tracker.decide_many(np.ones(2_000)).flagged
     assert abs(flagged.sum() - 1_000) <= tracker.interval_bound()
 
 
 def test_a_batch_count_is_no_rate(scores):
-    """A number of flags without a reference is an error that names the way out."""
+    """A count without `per` raises an error that names the alternative."""
     with pytest.raises(CapacityError, match="per="):
         QuantileTracker(Capacity.count(5), calibration_scores=scores)
 
 
 def test_a_multiple_needs_the_prevalence(scores):
-    """With it, a multiple is a rate."""
+    """A multiple is a rate only with a prevalence."""
     tracker = QuantileTracker(
         Capacity.multiple(2), calibration_scores=scores, prevalence=0.005, step=0.1
     )
@@ -93,7 +93,7 @@ def test_a_multiple_needs_the_prevalence(scores):
 
 @pytest.mark.parametrize("step", [0, -1, np.nan, "fast"])
 def test_a_step_is_above_zero(scores, step):
-    """Otherwise nothing would follow anything."""
+    """Any other step raises an error, because the threshold could not follow."""
     with pytest.raises((ValueError, TypeError), match="step"):
         QuantileTracker(Capacity.fraction(0.1), calibration_scores=scores, step=step)
 
@@ -106,7 +106,7 @@ def test_calibration_scores_are_finite_numbers(bad):
 
 
 def test_the_bound_at_a_capacity_of_zero():
-    """Nothing is flagged, nothing lost; a range has to begin above zero, and to be one."""
+    """At zero the bound is zero; a range must begin above zero and not be reversed."""
     tracker = QuantileTracker(Capacity.fraction(0), calibration_scores=np.arange(99))
     assert tracker.interval_bound() == 0
     low, high = Capacity.fraction(0.01), Capacity.fraction(0.02)
@@ -118,7 +118,7 @@ def test_the_bound_at_a_capacity_of_zero():
 
 @pytest.mark.parametrize("prevalence", ["0.1", True, 5, -1, np.nan])
 @pytest.mark.parametrize("kind", CONTROLLERS)
-def test_a_prevalence_that_is_none_is_refused(kind, prevalence):
-    """Beside a fraction as well, which does not need it."""
+def test_an_invalid_prevalence_is_refused(kind, prevalence):
+    """An invalid prevalence is refused even with a fraction, which does not need it."""
     with pytest.raises((TypeError, ValueError), match="prevalence"):
         kind(Capacity.fraction(0.1), calibration_scores=np.arange(99), prevalence=prevalence)

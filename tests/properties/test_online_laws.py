@@ -1,4 +1,4 @@
-"""What controllers promise, against scores, clocks and restarts that nobody has imagined."""
+"""The guarantees of controllers, for arbitrary scores, clocks and restarts."""
 
 import json
 from fractions import Fraction
@@ -26,7 +26,7 @@ rates = st.integers(1, 19).map(lambda twentieths: twentieths / 20)
 
 
 def restarted(controller):
-    """Return the controller after a way through JSON."""
+    """Return the controller, saved to JSON and loaded again."""
     return type(controller).from_state(json.loads(json.dumps(controller.state(), allow_nan=False)))
 
 
@@ -52,22 +52,22 @@ visits = st.lists(
 
 @given(st.sampled_from(sorted(KINDS)), calibrations, visits, st.integers(0, 60), st.booleans())
 @settings(max_examples=200)
-def test_bundles_and_restarts_change_no_decision(kind, calibration, visits, split, with_ids):
-    """One by one, in two bundles, or saved and loaded in between: the answers are the same."""
-    alone, bundled = KINDS[kind](calibration), KINDS[kind](calibration)
+def test_batches_and_restarts_change_no_decision(kind, calibration, visits, split, with_ids):
+    """One by one, in two batches, or saved and loaded in between: the answers are the same."""
+    alone, batched = KINDS[kind](calibration), KINDS[kind](calibration)
     expected = [
         alone.decide(score, at=at, id=key if with_ids else None) for score, at, key in visits
     ]
     decided = []
     for part in (visits[:split], visits[split:]):
         scores, times, ids = ([row[i] for row in part] for i in range(3))
-        batch = bundled.decide_many(
+        batch = batched.decide_many(
             np.array(scores), at=np.array(times), ids=ids if with_ids else None
         )
         decided += [batch.decision(i) for i in range(len(part))]
-        bundled = restarted(bundled)
+        batched = restarted(batched)
     assert decided == expected
-    assert bundled.state() == alone.state()
+    assert batched.state() == alone.state()
 
 
 # --- the tracker -------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def against(threshold, move):
 @given(calibrations, moves, st.lists(rates, min_size=1, max_size=4), st.sampled_from([0.5, 2.0, 9]))
 @settings(max_examples=150)
 def test_the_tracker_keeps_its_bound_on_every_interval(calibration, moves, rates, step):
-    """Whatever an adversary does who sees the threshold, and however the capacity changes."""
+    """The bound holds against an adversary who sees the threshold, for any changes of capacity."""
     tracker = QuantileTracker(
         Capacity.fraction(rates[0]), calibration_scores=calibration, step=step
     )
@@ -104,13 +104,13 @@ def test_the_tracker_keeps_its_bound_on_every_interval(calibration, moves, rates
 
 @given(calibrations, streams, rates, st.sampled_from([0.03, 1.0]))
 def test_the_tracker_is_four_lines_of_arithmetic(calibration, scores, rate, step):
-    """The compiled kernel agrees with the rule as it is written down."""
+    """The compiled code agrees with the rule as written in the notes."""
     tracker = QuantileTracker(Capacity.fraction(rate), calibration_scores=calibration, step=step)
-    offset = tracker.state()["arrays"]["real"][0]
+    offset = tracker.state()["floats"][0]
     for score in scores:
         flag = tracker.decide(score).flag
         offset += step * (flag - rate)
-    assert np.isclose(tracker.state()["arrays"]["real"][0], offset)
+    assert np.isclose(tracker.state()["floats"][0], offset)
 
 
 # --- the window and the rule of the paper ------------------------------------------------------
@@ -118,7 +118,7 @@ def test_the_tracker_is_four_lines_of_arithmetic(calibration, scores, rate, step
 
 @given(calibrations, streams, rates, st.integers(1, 30), rates)
 def test_the_window_is_an_exact_quantile(calibration, scores, rate, size, later):
-    """The threshold is the (k + 1)-th largest of the last scores, also after a change."""
+    """The threshold is the (k + 1)-th largest of the last scores, even after a change."""
     window = WindowController(Capacity.fraction(rate), calibration_scores=calibration, window=size)
     kept = np.resize(calibration[-size:], size).tolist()
     for i, score in enumerate(scores):
@@ -161,7 +161,7 @@ histories = st.lists(st.one_of(item, item, item, change, restart, watch), max_si
 @given(histories, calibrations, st.integers(0, 5), st.sampled_from(["auto", "recent", "pattern"]))
 @settings(max_examples=200)
 def test_a_budget_is_never_exceeded(history, calibration, k, pace):
-    """Through restarts, new capacities, clocks that run backwards and repeated ids."""
+    """It holds through restarts, new capacities, clocks that run backwards and repeated ids."""
     period = 40.0
     budget: Controller = BudgetController(
         Capacity.count(k),
@@ -196,7 +196,7 @@ def test_a_budget_is_never_exceeded(history, calibration, k, pace):
 @given(histories, st.integers(0, 3), st.integers(1, 12))
 @settings(max_examples=60)
 def test_a_budget_of_items_is_never_exceeded(history, k, per):
-    """Every so many items, counted without repeated ids, hold at most k flags."""
+    """Every `per` items, not counting repeated ids, contain at most k flags."""
     k = min(k, per)
     budget = BudgetController(Capacity.count(k, per=per), calibration_scores=[0.0, 1.0])
     n, used = 0, {}
@@ -213,7 +213,7 @@ def test_a_budget_of_items_is_never_exceeded(history, k, per):
 
 @given(st.integers(1, 40), st.integers(1, 60))
 def test_all_of_a_budget_can_be_used(k, per):
-    """When everything scores above all that was ever seen, the whole budget is spent."""
+    """If every score is higher than all before, the whole budget is used."""
     k = min(k, per)
     budget = BudgetController(Capacity.count(k, per=per), calibration_scores=[0.0])
     flagged = budget.decide_many(np.arange(1.0, per + 1)).flagged
@@ -234,7 +234,7 @@ def fullest(flags, allowance):
 
 @given(streams, st.integers(1, 4), st.lists(rates, min_size=1, max_size=3), st.integers(1, 50))
 def test_a_bucket_never_overflows(scores, burst, rates, pause):
-    """On every stretch at most `burst` flags beyond the capacity, also through restarts."""
+    """Every stretch has at most `burst` flags beyond the capacity, through restarts, too."""
     bucket = TokenBucketController(
         Capacity.fraction(rates[0]), calibration_scores=[0.0, 1.0], burst=burst, step=3.0
     )
@@ -255,7 +255,7 @@ def test_a_bucket_never_overflows(scores, burst, rates, pause):
     st.integers(0, 20),
 )
 def test_a_bucket_in_time_never_overflows(items, burst, k):
-    """Between any two moments at most `burst` flags beyond the capacity of the time between."""
+    """Between any two moments there are at most `burst` flags beyond the capacity of that time."""
     bucket = TokenBucketController(
         Capacity.count(k),
         calibration_scores=[0.0, 1.0],
@@ -292,7 +292,7 @@ def test_a_bucket_in_time_never_overflows(items, burst, k):
 )
 @settings(max_examples=200)
 def test_a_boundary_is_where_exact_arithmetic_says(length, first, steps, k):
-    """A float's breadth before a period begins, its budget is closed, however large the moment."""
+    """One float before a period begins, its budget is still closed, however large the moment."""
     budget = BudgetController(
         Capacity.count(k), calibration_scores=[0.0], period=float(length), expected_arrivals=5
     )
@@ -316,7 +316,7 @@ def test_a_boundary_is_where_exact_arithmetic_says(length, first, steps, k):
 )
 @settings(max_examples=60)
 def test_a_late_announcement_adds_no_more_than_it_corrects(calibration, blocks, step):
-    """Beyond its bound, the tracker owes at most the difference of rates for the items since."""
+    """The error exceeds the bound by at most the difference of rates for the late items."""
     tracker = QuantileTracker(
         Capacity.fraction(blocks[0][1]), calibration_scores=calibration, step=step
     )

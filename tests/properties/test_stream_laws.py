@@ -1,4 +1,4 @@
-"""Laws of streams that are stopped and started again."""
+"""Laws of streams that are stopped and restarted."""
 
 import numpy as np
 from hypothesis import given
@@ -23,8 +23,8 @@ KINDS = {
 
 
 @given(data=st.data(), scores=SCORES, kind=st.sampled_from(sorted(KINDS)))
-def test_bundles_and_restarts_change_no_decision(data, scores, kind, tmp_path_factory):
-    """However the items are bundled, and wherever the process ends, tidily or not."""
+def test_batches_and_restarts_change_no_decision(data, scores, kind, tmp_path_factory):
+    """This holds for any batches, and wherever the process ends, normally or not."""
     ids = data.draw(
         st.lists(
             st.one_of(st.none(), st.sampled_from("abcdefghij")),
@@ -34,15 +34,15 @@ def test_bundles_and_restarts_change_no_decision(data, scores, kind, tmp_path_fa
     )
     alone = KINDS[kind]()
     expected = [alone.decide(s, id=i).flag for s, i in zip(scores, ids, strict=True)]
-    path, told, done = tmp_path_factory.mktemp("law") / "state", [], 0
+    path, returned, done = tmp_path_factory.mktemp("law") / "state", [], 0
     while done < len(scores):
         durable = DurableController(path, KINDS[kind], identity={}, sync=False)
         durable.__enter__()
         for _ in range(data.draw(st.integers(1, 3))):
             part = slice(done, done + data.draw(st.integers(1, 9)))
             if scores[part]:
-                told += durable.decide(scores[part], ids=ids[part]).flagged.tolist()
+                returned += durable.decide(scores[part], ids=ids[part]).flagged.tolist()
             done = part.stop
-        tidy = data.draw(st.booleans())
-        durable.__exit__(None if tidy else RuntimeError, None, None)
-    assert told == expected
+        normally = data.draw(st.booleans())
+        durable.__exit__(None if normally else RuntimeError, None, None)
+    assert returned == expected

@@ -1,4 +1,4 @@
-"""Probabilities and rates of the online part, with tolerances derived."""
+"""Probabilities and rates of controllers and alarms, with derived tolerances."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, repla
 
 @pytest.mark.parametrize("side", ["above", "below", "either"])
 def test_false_alarms_are_as_rare_as_promised(side):
-    """Looking after each of 5,000 items, at most five in a hundred streams ever alarm."""
+    """Checked after each of 5,000 items, at most five in a hundred streams ever raise the alarm."""
     rng, error, trials = np.random.default_rng(0), 0.05, 400
     raised = sum(
         RateAlarm(Capacity.fraction(0.02), side=side, error=error)
@@ -46,7 +46,7 @@ def test_the_tracker_keeps_its_rate_through_a_drift():
 
 
 def test_a_budget_loses_little_against_hindsight():
-    """On steady streams its detections are within a few per cent of the oracle's."""
+    """On steady streams, its detections are within a few per cent of the oracle's."""
     found = []
     for seed in range(1, 5):
         stream = simulate_stream(

@@ -1,9 +1,9 @@
-"""Starts streams one after the other, and kills each at a random moment, as `kill -9` does.
+"""Start one stream after the other, and kill each at a random moment, as `kill -9` does.
 
-Run as a program: ``python killed.py FOLDER``. It forks a stream for every life, with a model that
-costs nothing, so that a hundred crashes take seconds. Lines without an answer are sent again, as a
-careful sender would. Writes all answers, and the number of lives that were cut short, for lines
-with and without ids.
+Run as a program: ``python killed.py FOLDER``. It forks a process for every stream. The model costs
+nothing; therefore a hundred crashes take only seconds. Lines without an answer are sent again, as a
+careful sender would do. The program prints all answers and the number of streams that were killed,
+for lines with and without ids.
 """
 
 import json
@@ -48,7 +48,7 @@ def budget():
 
 
 def lines(with_ids):
-    """Return one line per second, more suspicious from day to day."""
+    """Return one line per second, with slowly rising amounts."""
     rng = random.Random(0)
     for i in range(N_LINES):
         line = {"amount": 50 + 200 * rng.random() + i / 10, "at": float(i)}
@@ -56,13 +56,13 @@ def lines(with_ids):
 
 
 def live(state, source, out):
-    """Be a stream, in a process of its own."""
+    """Run a stream, in its own process."""
     with DurableController(state, budget, identity={}) as durable, os.fdopen(out, "wb") as file:
         run_stream(MODEL, durable, source, file, batch=4)
 
 
 def one_life(state, content, patience):
-    """Start a stream, feed it, kill it, and return what it said, and whether it was cut short."""
+    """Start a stream, feed it and kill it; return its answers and whether it was cut short."""
     (source, feed), (listen, out) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -97,7 +97,7 @@ def many_lives(state, with_ids):
     lifetime = None
     while waiting:
         sent, start = waiting[:N_SENT], time.monotonic()
-        # The first life is not cut short, and tells how long one is.
+        # The first stream is not killed; it shows how long one lasts.
         patience = 600.0 if lifetime is None else rng.uniform(0, lifetime)
         content = b"".join(line for _, line in sent)
         told, killed = one_life(state, content, patience)
@@ -109,7 +109,7 @@ def many_lives(state, with_ids):
 
 
 if __name__ == "__main__":
-    budget().decide(0.5, at=0.0)  # compile before the first life
+    budget().decide(0.5, at=0.0)  # compile before the first stream
     folder = Path(sys.argv[1])
     said = {ids: many_lives(folder / ids, ids == "ids") for ids in ("ids", "none")}
     sys.stdout.write(json.dumps(said))

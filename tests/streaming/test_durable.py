@@ -1,4 +1,4 @@
-"""Whatever happens, and whenever: no more is told than the capacity allows."""
+"""Whatever happens at any moment, no more flags are returned than the capacity allows."""
 
 import itertools
 import os
@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import StateFileError
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.streaming import DurableController, _durable, _state_file
+from shortlist.streaming import DurableController, _durable
 
 IDENTITY = {"model": "a", "capacity": 3}
 _HIGHER = itertools.count(1_000_000)
 
 
 class Crash(BaseException):
-    """The process is gone: nothing after this line has happened."""
+    """Stands for the sudden end of the process."""
 
 
 def high():
-    """Return a score above all before: a budget waits for something better than a tie."""
+    """Return a score above all earlier ones, because a budget does not flag ties."""
     return float(next(_HIGHER))
 
 
 def crashed_after(path, n_decided):
-    """Leave the file of a process that ended after so many decisions, one at a time."""
+    """Leave the file of a process that crashed after this many single decisions."""
     try:
         with durable(path) as controller:
             for _ in range(n_decided):
@@ -49,22 +49,22 @@ def durable(path, **options):
 
 
 def test_decisions_are_those_of_the_controller(tmp_path, rng):
-    """In bundles of any size, over restarts, with and without ids."""
+    """Batches, restarts and missing ids do not change the decisions."""
     scores = rng.normal(100, 60, 600)
     ids = [f"i{i}" if i % 3 else None for i in range(600)]
     alone = budget()
     expected = [alone.decide(s, id=i).flag for s, i in zip(scores.tolist(), ids, strict=True)]
-    told = []
+    returned = []
     for start in range(0, 600, 60):
         with durable(tmp_path / "state") as controller:
             for first in range(start, start + 60, 20):
                 part = slice(first, first + 20)
-                told += controller.decide(scores[part], ids=ids[part]).flagged.tolist()
-    assert told == expected
+                returned += controller.decide(scores[part], ids=ids[part]).flagged.tolist()
+    assert returned == expected
 
 
 def test_an_id_that_comes_again_gets_its_answer_again(tmp_path):
-    """Also after the end of the process, and without using up anything."""
+    """It gets the same answer in the next process, too, and uses up nothing."""
     with durable(tmp_path / "state") as controller:
         first = controller.decide([high(), high()], ids=["a", "b"]).flagged.tolist()
     with durable(tmp_path / "state") as controller:
@@ -75,7 +75,7 @@ def test_an_id_that_comes_again_gets_its_answer_again(tmp_path):
 
 
 def crash_at(monkeypatch, moment):
-    """Let the process end at the given system call, a write being half done."""
+    """End the process at the given system call, in the middle of a write."""
     calls = [0]
 
     def counted(function, torn=None):
@@ -93,7 +93,7 @@ def crash_at(monkeypatch, moment):
     monkeypatch.setattr(
         os, "write", counted(write, lambda fd, data: write(fd, data[: len(data) // 2]))
     )
-    monkeypatch.setattr(_state_file, "_sync_data", counted(_state_file._sync_data))
+    monkeypatch.setattr(_durable, "_sync_data", counted(_durable._sync_data))
     monkeypatch.setattr(os, "fsync", counted(os.fsync))
     monkeypatch.setattr(Path, "replace", counted(Path.replace))
     return calls
@@ -101,30 +101,32 @@ def crash_at(monkeypatch, moment):
 
 @pytest.mark.parametrize("moment", range(1, 40))
 def test_a_crash_at_any_system_call(tmp_path, monkeypatch, moment):
-    """Is followed by another run, which never tells a fourth flag and does not lose one told."""
+    """The next run never returns a fourth flag, and counts every flag returned before."""
     monkeypatch.setattr(_durable, "_COMPACT_AFTER", 600)
-    told = []
+    returned = []
     with monkeypatch.context() as patch:
         calls = crash_at(patch, moment)
         try:
             with durable(tmp_path / "state") as controller:
                 for _ in range(10):
-                    told += controller.decide([high(), 0.0]).flagged.tolist()
+                    returned += controller.decide([high(), 0.0]).flagged.tolist()
         except Crash:
             pass
         crashed = calls[0] >= moment
     with durable(tmp_path / "state") as controller:
         for _ in range(10):
-            told += controller.decide([high(), 0.0]).flagged.tolist()
+            returned += controller.decide([high(), 0.0]).flagged.tolist()
         assert controller.controller.remaining == 0
-    assert sum(told) <= 3
-    assert sum(told) >= 2 if crashed else sum(told) == 3  # at most the one in flight is lost
+    assert sum(returned) <= 3
+    assert (
+        sum(returned) >= 2 if crashed else sum(returned) == 3
+    )  # at most the one in flight is lost
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")] or crashed
 
 
 @given(data=st.data())
 def test_a_file_that_ends_anywhere_after_its_head(data, tmp_path_factory):
-    """Is read up to its last whole line, and goes on from there."""
+    """The file is read up to its last complete line, and decisions continue from there."""
     path = tmp_path_factory.mktemp("cut") / "state"
     crashed_after(path, 4)
     content = path.read_bytes()
@@ -140,8 +142,8 @@ def test_a_file_that_ends_anywhere_after_its_head(data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_damaged_line_is_not_passed_over(tmp_path, place):
-    """Unless it is the last, which may never have been finished."""
+def test_a_damaged_line_is_not_skipped(tmp_path, place):
+    """Only a damaged last line is dropped, because it may never have been completed."""
     path = tmp_path / "state"
     crashed_after(path, 2)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -156,7 +158,7 @@ def test_a_damaged_line_is_not_passed_over(tmp_path, place):
 
 
 def test_two_processes_cannot_share_a_state(tmp_path):
-    """The second is told so, and the first goes on."""
+    """The second gets an error, and the first continues."""
     with durable(tmp_path / "state") as first:
         with pytest.raises(StateFileError, match="in use by another process"):
             durable(tmp_path / "state").__enter__()
@@ -166,7 +168,7 @@ def test_two_processes_cannot_share_a_state(tmp_path):
 
 
 def test_another_stream_is_refused(tmp_path):
-    """With what differs; with `adopt` it is taken over at once and for good."""
+    """The error names the difference; with `adopt` the new identity is saved at once."""
     with durable(tmp_path / "state") as controller:
         controller.decide([high(), high()])
     other = {"model": "b", "capacity": 3}
@@ -180,8 +182,8 @@ def test_another_stream_is_refused(tmp_path):
         pass
 
 
-def test_a_full_disk_tells_nothing(tmp_path, monkeypatch):
-    """The decision is not returned, and afterwards the file is as it was, or counts it."""
+def test_a_full_disk_returns_no_decision(tmp_path, monkeypatch):
+    """No decision is returned, and the file is unchanged or counts the decision."""
     with durable(tmp_path / "state") as controller:
         controller.decide([high()])
 
@@ -197,7 +199,7 @@ def test_a_full_disk_tells_nothing(tmp_path, monkeypatch):
 
 
 def test_after_a_failed_write_nothing_more_is_decided(tmp_path, monkeypatch):
-    """Until the file is opened again, which counts what was told and drops what was cut off."""
+    """Reopening counts every decision that was returned, and drops the incomplete line."""
     write = os.write
 
     def half(descriptor, data):
@@ -230,7 +232,7 @@ def test_after_a_failed_write_nothing_more_is_decided(tmp_path, monkeypatch):
     ids=["NaN", "infinite", "table", "too few ids", "no id", "no moment"],
 )
 def test_bad_input_changes_nothing(tmp_path, scores, options):
-    """Neither in the controller nor in the file."""
+    """Neither the controller nor the file changes."""
     with durable(tmp_path / "state") as controller:
         before = controller.controller.state(), (tmp_path / "state").read_bytes()
         with pytest.raises((TypeError, ValueError)):
@@ -240,55 +242,59 @@ def test_bad_input_changes_nothing(tmp_path, scores, options):
 
 
 def test_a_period_needs_moments(tmp_path):
-    """Without one it says so, and decides with one."""
+    """A missing moment raises an error; with a moment the item is decided."""
 
     def make():
         options = {"period": 60.0, "expected_arrivals": 5}
         return BudgetController(Capacity.count(1), calibration_scores=np.arange(9.0), **options)
 
     with DurableController(tmp_path / "state", make, identity={}) as controller:
-        with pytest.raises(ValueError, match="at is needed"):
+        with pytest.raises(ValueError, match="at is required"):
             controller.decide([high()])
         assert controller.decide([high()], at=[3.0]).flagged.all()
 
 
 def test_no_items_are_no_decisions(tmp_path):
-    """And nothing to go wrong."""
+    """An empty batch gives an empty answer."""
     with durable(tmp_path / "state") as controller:
         assert controller.decide([]).flagged.size == 0
         assert controller.decide([], ids=[]).flagged.size == 0
 
 
 def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
-    """As after a change of version between a crash and the next start."""
+    """This happens if the version changes between a crash and the next start."""
     crashed_after(tmp_path / "state", 1)
     decide = _durable._decide
     with monkeypatch.context() as patch:
         turned = lambda c, items: decide(c, items._replace(scores=-items.scores))  # noqa: E731
         patch.setattr(_durable, "_decide", turned)
-        with pytest.raises(StateFileError, match="decided otherwise"), durable(tmp_path / "state"):
+        with (
+            pytest.raises(StateFileError, match="cannot be resumed safely"),
+            durable(tmp_path / "state"),
+        ):
             pass
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
         (b"hello", "damaged, or not a state file"),
         (b"hello\n", "damaged, or not a state file"),
-        (_state_file._packed({"format": "else"}), "is not a state file"),
-        (_state_file._packed({"format": "shortlist stream", "version": 9}), "has version 9"),
+        (_durable._packed({"format": "else"}), "is not a state file"),
+        (_durable._packed({"format": "shortlist stream", "version": 9}), "has version 9"),
+        (_durable._packed({"format": "shortlist stream", "version": 1}), "Finish the period"),
     ],
 )
-def test_another_file_is_refused_and_left_alone(tmp_path, content, complaint):
-    """Nothing is decided."""
+def test_another_file_is_refused_and_left_alone(tmp_path, content, message):
+    """An error is raised, and nothing is decided."""
     (tmp_path / "state").write_bytes(content)
-    with pytest.raises(StateFileError, match=complaint), durable(tmp_path / "state"):
+    with pytest.raises(StateFileError, match=message), durable(tmp_path / "state"):
         pass
     assert (tmp_path / "state").read_bytes() == content
 
 
 def test_the_file_stays_small(tmp_path, monkeypatch):
-    """What was appended is put into a whole state from time to time."""
+    """From time to time, a complete state replaces the appended lines."""
     monkeypatch.setattr(_durable, "_COMPACT_AFTER", 2_000)
     with durable(tmp_path / "state") as controller:
         head = (tmp_path / "state").stat().st_size
@@ -298,14 +304,14 @@ def test_the_file_stays_small(tmp_path, monkeypatch):
 
 
 def test_any_controller_can_be_durable(tmp_path, rng):
-    """Here one that keeps a rate, with moments."""
+    """A tracker keeps its rate over restarts."""
     scores = rng.normal(size=300)
 
     def make():
         return QuantileTracker(Capacity.fraction(0.1), calibration_scores=rng.normal(size=100))
 
-    told = []
+    returned = []
     for part in np.split(scores, 3):
         with DurableController(tmp_path / "state", make, identity={}, sync=False) as controller:
-            told += controller.decide(part).flagged.tolist()
-    assert 0 < sum(told) < 100
+            returned += controller.decide(part).flagged.tolist()
+    assert 0 < sum(returned) < 100

@@ -1,4 +1,4 @@
-"""A stream that is killed over and over never tells more flags than the capacity allows."""
+"""A stream that is killed over and over never returns more flags than the capacity allows."""
 
 import json
 import os
@@ -14,7 +14,7 @@ PERIOD, COUNT, N_LINES = 100, 3, 600
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """Return what streams said that were killed at random moments."""
+    """Return the answers of streams that were killed at random moments."""
     program = Path(__file__).with_name("killed.py")
     result = subprocess.run(
         [sys.executable, "-B", str(program), str(tmp_path_factory.mktemp("killed"))],
@@ -29,30 +29,30 @@ def killed(tmp_path_factory):
 
 def by_item(answers):
     """Gather all answers to the same line."""
-    told = defaultdict(list)
+    answered = defaultdict(list)
     for answer in answers:
-        told[answer["item"]].append(answer["flag"])
-    return told
+        answered[answer["item"]].append(answer["flag"])
+    return answered
 
 
 def check_periods(flagged):
-    """At most three flags in any period, and most slots used."""
+    """Check that no period has more than three flags, and that most slots are used."""
     assert max(flagged.values()) <= COUNT
-    # The slots of answers that nobody heard are lost, unless their ids came again.
+    # The slots of answers that were never printed are lost, unless their ids arrived again.
     assert sum(flagged.values()) >= 0.5 * COUNT * N_LINES / PERIOD
 
 
 def test_kill_9_at_random_moments(killed):
-    """With ids, every line has one answer in the end, and no period has a fourth flag."""
+    """With ids, every line has one answer in the end, and no period has more than three flags."""
     assert killed["ids"]["cut_short"] >= 10
-    told = by_item(killed["ids"]["answers"])
-    assert sorted(told) == list(range(N_LINES))
-    assert all(len(set(flags)) == 1 for flags in told.values())
-    check_periods(Counter(item // PERIOD for item, flags in told.items() if any(flags)))
+    answered = by_item(killed["ids"]["answers"])
+    assert sorted(answered) == list(range(N_LINES))
+    assert all(len(set(flags)) == 1 for flags in answered.values())
+    check_periods(Counter(item // PERIOD for item, flags in answered.items() if any(flags)))
 
 
 def test_kill_9_without_ids(killed):
-    """Lines that are sent again are new; by the moments they count for, the capacity holds."""
+    """Lines that are sent again are new; the capacity holds for the moments at which they count."""
     assert killed["none"]["cut_short"] >= 10
     answers = killed["none"]["answers"]
     assert sorted(by_item(answers)) == list(range(N_LINES))

@@ -1,4 +1,4 @@
-"""What a line says to the model, and what is wrong with it."""
+"""Parsing a line for a model, and what can be wrong with it."""
 
 import json
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from shortlist.streaming._items import LineReader
+from shortlist.streaming._lines import LineReader
 from shortlist.tables import open_source
 from shortlist.tables._schema import all_rows
 
@@ -21,12 +21,12 @@ def reader(table_fit):
 
 
 def read(reader, **changed):
-    """Read one line, changed here and there."""
+    """Read a valid line with some fields changed."""
     return reader.read(1, json.dumps(GOOD | changed).encode())
 
 
 def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
-    """Each value becomes what it is when it comes from a file."""
+    """Each value is read as if it came from a file."""
     frame = pd.read_csv(new_cases).drop(columns="fraud")
     lines = frame.astype(object).where(frame.notna(), None).to_dict("records")
     items = [reader.read(i, json.dumps(line).encode()) for i, line in enumerate(lines)]
@@ -38,7 +38,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
 
 
 @pytest.mark.parametrize(
-    ("changed", "complaint"),
+    ("changed", "message"),
     [
         ({"amount": "much"}, "'amount' must be a finite number; got 'much'."),
         ({"amount": True}, "'amount' must be a finite number"),
@@ -49,18 +49,18 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"vip": "perhaps"}, "'vip' must be true or false"),
         ({"vip": 3}, "'vip' must be true or false"),
         ({"opened": 17}, "'opened' must be a date"),
-        ({"country": {}}, "'country' must be a text"),
-        ({"country": "\ud800"}, "'country' must be a text"),
-        ({"case": 1.5}, "'case' must be a text or a whole number"),
-        ({"case": True}, "'case' must be a text or a whole number"),
+        ({"country": {}}, "'country' must be a string"),
+        ({"country": "\ud800"}, "'country' must be a string"),
+        ({"case": 1.5}, "'case' must be a string or a whole number"),
+        ({"case": True}, "'case' must be a string or a whole number"),
         ({"at": "yesterday"}, "is not a moment"),
         ({"at": True}, "at must be seconds"),
         ({"at": 1e300}, "at must be a moment within"),
     ],
 )
-def test_a_bad_value_is_named(reader, changed, complaint):
-    """With what arrived and what was needed."""
-    assert complaint in read(reader, **changed).error
+def test_a_bad_value_is_named(reader, changed, message):
+    """The error names the column, the value and what was expected."""
+    assert message in read(reader, **changed).error
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_a_bad_value_is_named(reader, changed, complaint):
     ids=["blank", "torn", "list", "number", "null", "not UTF-8", "deep", "nothing inside"],
 )
 def test_a_bad_line_is_an_error(reader, line):
-    """And never more than that."""
+    """An invalid line is reported in the item and raises nothing."""
     assert reader.read(1, line).error
 
 
 def test_what_may_be_missing(reader):
-    """Null is a gap, and so are the words for it in a number; the id and the moment may lack."""
+    """Null is a missing value, as is NA in a number; the id and the moment are optional."""
     item = read(reader, amount=None, country=None, opened=None, vip=None, case=None)
     assert (item.error, item.id, item.at) == (None, None, None)
     row = reader.frame([item]).iloc[0]
@@ -82,11 +82,11 @@ def test_what_may_be_missing(reader):
     assert row["country"] == "(missing)"
     assert read(reader, amount="NA").values[0] is None
     assert read(reader, amount=" 7 ").values[0] == 7
-    assert "There is no 'amount'" in reader.read(1, b'{"case": "c1", "vip": true}').error
+    assert "The column 'amount' is missing" in reader.read(1, b'{"case": "c1", "vip": true}').error
 
 
 def test_ids_and_moments(reader, table_fit):
-    """Numbers and texts are the same ids; moments are seconds or ISO texts."""
+    """Numbers and strings are the same ids; moments are seconds or ISO 8601."""
     assert read(reader, case=17).id == read(reader, case="17").id == "17"
     assert read(reader, case=17).shown == 17
     assert read(reader, at=90).at == read(reader, at="1970-01-01T00:01:30Z").at == 90

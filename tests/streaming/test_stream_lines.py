@@ -1,4 +1,4 @@
-"""Lines from a descriptor: in bundles when they wait, one by one when they do not."""
+"""Lines from a descriptor: in batches if several are waiting, otherwise one by one."""
 
 import os
 
@@ -26,7 +26,7 @@ def _is_open(descriptor):
 
 
 def test_a_line_is_handed_on_at_once(pipe):
-    """Although the stream goes on, and although half a line has come after it."""
+    """The stream is still open, and half of the next line has arrived."""
     batches = read_batches(pipe[0], most=100)
     os.write(pipe[1], b"one\ntw")
     assert next(batches) == [b"one"]
@@ -38,7 +38,7 @@ def test_a_line_is_handed_on_at_once(pipe):
 
 
 def test_waiting_lines_come_together_up_to_a_limit(tmp_path):
-    """And none is lost or changed."""
+    """No line is lost or changed."""
     lines = [b"%d" % i for i in range(50_000)]
     (tmp_path / "f").write_bytes(b"\n".join(lines) + b"\n")
     descriptor = os.open(tmp_path / "f", os.O_RDONLY)
@@ -50,7 +50,7 @@ def test_waiting_lines_come_together_up_to_a_limit(tmp_path):
 
 @pytest.mark.parametrize("ending", [b"\nafter\n", b""])
 def test_an_endless_line_is_skipped(tmp_path, monkeypatch, ending):
-    """It takes no memory, and the next line is read as if nothing had been."""
+    """It takes no memory, and the next line is read normally."""
     monkeypatch.setattr(_lines, "LONGEST_LINE", 1 << 16)
     (tmp_path / "f").write_bytes(b"before\n" + b"x" * (1 << 20) + ending)
     descriptor = os.open(tmp_path / "f", os.O_RDONLY)

@@ -11,7 +11,7 @@ from shortlist.streaming._settings import _KINDS
 
 
 def test_what_auto_stands_for(table_fit):
-    """A budget for a number per period, a tracker for a share; by default the model's own."""
+    """A number per period gets a budget, a share a tracker; the default is the model's share."""
     model = table_fit.model
     per_day = StreamSettings(capacity=Capacity.count(50), period=86_400.0)
     assert isinstance(make_controller(model, per_day), BudgetController)
@@ -21,7 +21,7 @@ def test_what_auto_stands_for(table_fit):
 
 
 def test_arrivals_are_guessed_from_the_capacity_of_the_model(table_fit):
-    """It flags one in ten, so that fifty flags need five hundred cases."""
+    """The model flags one in ten; therefore fifty flags need five hundred cases."""
     settings = StreamSettings(capacity=Capacity.count(50), period=60.0).resolved(table_fit.model)
     assert settings.expected_arrivals == 500
     nothing = StreamSettings(capacity=Capacity.count(0), period=60.0).resolved(table_fit.model)
@@ -31,7 +31,7 @@ def test_arrivals_are_guessed_from_the_capacity_of_the_model(table_fit):
 
 @pytest.mark.parametrize("name", CONTROLLERS[1:])
 def test_every_controller_has_a_name(table_fit, name):
-    """And starts from the calibration scores of the model."""
+    """Each controller can be made by its name."""
     capacity = Capacity.count(100, per=1_000)
     controller = make_controller(table_fit.model, StreamSettings(name, capacity, remember=3))
     assert type(controller) is _KINDS[name]
@@ -48,13 +48,13 @@ def test_every_controller_has_a_name(table_fit, name):
     ids=["no period", "share of a period", "count of a count"],
 )
 def test_a_number_and_a_period_belong_together(table_fit, settings):
-    """And nothing else goes with a period."""
+    """Every other combination raises an error."""
     with pytest.raises(CapacityError, match="belong together"):
         settings.resolved(table_fit.model)
 
 
 def test_settings_say_what_a_stream_is(table_fit):
-    """The same after a way through JSON; a guess at the arrivals is no part of it."""
+    """The capacity is in its JSON form; the estimated arrivals are not included."""
     settings = StreamSettings(capacity=Capacity.count(5), period=60.0).resolved(table_fit.model)
-    assert settings.to_json()["capacity"] == ["count", 5, None]
+    assert settings.to_json()["capacity"] == {"kind": "count", "value": 5, "per": None}
     assert "expected_arrivals" not in settings.to_json()

@@ -1,1 +1,1 @@
-"""The ground floor: what every package stands on, and nobody outside needs."""
+"""The ground floor: helpers that every package uses, and that are private to the library."""

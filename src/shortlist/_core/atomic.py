@@ -20,8 +20,8 @@ def write_whole(path: Path) -> Iterator[BinaryIO]:
     and a file that stood there before is left as it was.
     """
     check_writable(path)
-    target = path.resolve()  # through a link, so that the link stays one
-    # Named before it is made, so that there is no moment in which Ctrl-C would leave it behind.
+    target = path.resolve()  # a link stays a link
+    # Named before it is made: Ctrl-C can never leave it behind.
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with open(unfinished, "xb", opener=_private) as file:
@@ -36,7 +36,7 @@ def write_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Complain now about a place that cannot be written to, rather than after long work."""
+    """Raise an error for a place that cannot be written to, before long work starts."""
     folder = path.resolve().parent
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Name a file in it.")
@@ -47,7 +47,7 @@ def check_writable(path: Path) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read as long as it is unfinished."""
+    """Open a file that only its owner can read until it is finished."""
     return os.open(path, flags, 0o600)
 
 

@@ -1,8 +1,8 @@
 """Tie keys: a number in [0, 1) for each item that depends on the item alone.
 
-Items with the same score need an order that neither the row order nor the batch size can change,
-and that nobody can read off the item. A keyed hash of an identifier, or of the row's own values,
-is one: uniform, independent of the score, and the same whenever the item comes back.
+Items with the same score need an order that depends neither on the row order nor on the batch size,
+and that cannot be predicted from the item. A keyed hash of an identifier, or of the row's own
+values, gives one: uniform, independent of the score, and the same whenever the item comes back.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int) -> TieKeys:
 
 
 def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:
-    """Complain about keys from another source than in calibration: no cut compares the two."""
+    """Raise an error if keys come from another source than in calibration."""
     if by_ids != calibrated_by_ids:
         raise ValueError(
             f"Ties were calibrated {'with' if calibrated_by_ids else 'without'} ids, and these "
-            f"items come {'with' if by_ids else 'without'} them, so that their hashes cannot be "
-            "compared. Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
+            f"items come {'with' if by_ids else 'without'} them. Such hashes cannot be compared. "
+            "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
         )
 
 
@@ -62,7 +62,7 @@ def hash_rows(X: Any, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def _sum_over_columns(X: Any, seed: int) -> Words:
-    """Add up the bits of a row, each mixed with its column so that the place counts."""
+    """Add up the bits of a row, each mixed with its column: the position of a value matters."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     with np.errstate(over="ignore"):
         if isinstance(frame, nw.DataFrame):
@@ -137,7 +137,7 @@ def _object_word(value: Any, seed: int) -> int:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell None, NaN, NaT and the NA of nullable columns; they are all the same to a hash."""
+    """Whether a value is None, NaN, NaT or pandas.NA; all of them have the same hash."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA refuses to be true or false

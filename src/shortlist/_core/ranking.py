@@ -1,4 +1,4 @@
-"""Sorting, ties and order statistics: the only place where tied scores are reasoned about.
+"""Sorting, ties and order statistics: every decision between tied scores is made here.
 
 Items are ranked by score, the most suspicious first. Tied scores are either left in one block,
 which is taken whole or not at all, or put in order by a *tie key*: a number in [0, 1) that
@@ -47,7 +47,7 @@ AFTER_ALL = Cut(-np.inf, 1.0)
 
 
 def cut_after(scores: Floats, k: int, tie_keys: TieKeys | None = None) -> Cut:
-    """Find the cut at the (k + 1)-th item, so that at most `k` items come strictly before it.
+    """Find the cut at the (k + 1)-th item: at most `k` items come strictly before it.
 
     Without tie keys the block of scores tied with that item lies behind the cut as a whole.
     """

@@ -88,14 +88,14 @@ def score_classes(
     classes = known if classes is None else classes
     rare = _position(rare_label, known)
     if method == "decision_function" and known.size == 2 and rare_label_of(model) is not None:
-        # Ours speaks for its rare label, and loses the ranking where nothing can be flagged.
+        # Ours is positive for the rare label, and ranks nothing where nothing can be flagged.
         scores = model.score_samples(X)
         output = scores if rare_label_of(model) == known[1] else -scores
     else:
         output = np.asarray(getattr(model, method)(X))
     _check_columns(model, output, known, method)
     if output.ndim == 1:
-        # A one-dimensional decision function speaks for the second class.
+        # A one-dimensional decision function is positive for the second class.
         output = output if classes.size == 2 and rare == 1 else np.column_stack([-output, output])
     if output.ndim == 1:
         return Scores(output)

@@ -1,11 +1,11 @@
-"""Scores that do not tremble in their last bits.
+"""Scores without the noise in their last digits.
 
-Many models give one item slightly different scores in different batches: sums are taken in
-another order, by several threads or by another kernel. A threshold on an atom of the scores would
-then flag the atom or not by accident. So scores are lifted to the next point of a grid that is far
-coarser than the noise and far finer than anything a model knows (about ten digits in double
-precision). The grid points have odd last bits, so that the numbers models like to return (0, 1/2,
-3/40) do not lie at the edge of a cell.
+Many models give an item slightly different scores in different batches: sums are computed in
+another order, by several threads or by another kernel. If many items share the score at the
+threshold, chance would then decide whether all of them are flagged. Scores are therefore lifted to
+the next point of a grid that is far coarser than the noise and far finer than anything a model
+knows (about ten digits in double precision). Grid points have odd last bits: numbers that models
+often return (0, 1/2, 3/40) do not lie at the edge of a cell.
 """
 
 from __future__ import annotations
@@ -58,16 +58,15 @@ def as_calibrated(scores: NDArray[np.floating], precision: np.dtype[Any]) -> NDA
         return scores
     if scores.dtype.itemsize < precision.itemsize:
         raise ValueError(
-            f"The model gives {scores.dtype} scores for these items, and gave {precision} "
-            "ones in calibration, so that items on the threshold may come out above it. Pass "
-            "items of the type that the calibration items had, or recalibrate on items of this "
-            "type."
+            f"The model gives {scores.dtype} scores for these items, but gave {precision} ones in "
+            "calibration. Items on the threshold could then come out above it. Pass items of the "
+            "type that the calibration items had, or recalibrate on items of this type."
         )
     with np.errstate(over="ignore"):
         return scores.astype(precision)
 
 
 def _flip_negative(bits: NDArray[Any]) -> None:
-    """Flip the magnitude of negative numbers, so that bits rise with the scores; or back."""
+    """Flip the magnitude of negative numbers: bits then rise with the scores. Twice undoes it."""
     largest = np.iinfo(bits.dtype).max
     bits ^= (bits >> (8 * bits.itemsize - 1)) & largest

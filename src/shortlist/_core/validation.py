@@ -1,4 +1,4 @@
-"""Checks on arguments, and the wording of their complaints."""
+"""Checks of arguments, with errors that say what arrived and what is needed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "check_confidence",
+    "check_count",
+    "check_id",
     "check_ids",
     "check_number",
     "check_option",
@@ -24,7 +26,6 @@ __all__ = [
     "check_sample_weight",
     "check_scores",
     "check_seed",
-    "check_whole",
     "name_rows",
     "warn_user",
 ]
@@ -55,16 +56,21 @@ def check_number(name: str, value: Any) -> Real:
     return value
 
 
-def check_whole(name: str, value: Any, *, at_least: int = 1) -> None:
-    """Raise an error for anything but a whole number of at least `at_least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}; got {value!r}.")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise an error for anything but a finite number greater than 0."""
-    if not float(check_number(name, value)) > 0:
+def check_positive(name: str, value: Any) -> float:
+    """Return `value` as a float if it is greater than 0."""
+    number = float(check_number(name, value))
+    if number <= 0:
         raise ValueError(f"{name} must be greater than 0; got {value!r}.")
+    return number
+
+
+def check_count(name: str, value: Any, *, at_least: int = 1, at_most: int | None = None) -> int:
+    """Return `value` as an int if it is a whole number within its limits."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if is_whole and value >= at_least and (at_most is None or value <= at_most):
+        return int(value)
+    limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    raise ValueError(f"{name} must be a whole number {limits}; got {value!r}.")
 
 
 def check_confidence(confidence: Any) -> float:
@@ -83,8 +89,8 @@ def check_scores(
 ) -> NDArray[np.floating]:
     """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
 
-    float32 and float64 are kept as they are, so that large arrays are not copied. `rows` are the
-    user's numbers for the items, where they are not simply 0, 1, 2, ...
+    float32 and float64 are kept as they are, and large arrays are not copied. `rows` are the user's
+    numbers of the items, if they are not simply 0, 1, 2, ...
     """
     array = np.asarray(scores)
     if array.ndim != 1:
@@ -133,6 +139,16 @@ def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
     return array
 
 
+def check_id(id: Any) -> str | int:
+    """Return one identifier if it is of a type that JSON can store."""
+    if type(id) is str or type(id) is int:
+        return id
+    raise TypeError(
+        f"id must be a string or an integer, because it is stored as JSON; got {id!r} of type "
+        f"{type(id).__name__}. Convert it with str(...)."
+    )
+
+
 def name_rows(rows: NDArray[np.intp]) -> str:
     """Name the first few rows, and count the others."""
     named = ", ".join(str(row) for row in rows[:_MOST_ROWS_NAMED])
@@ -141,7 +157,7 @@ def name_rows(rows: NDArray[np.intp]) -> str:
 
 
 def check_same_length(**arrays: Any) -> None:
-    """Complain when the named arguments, `None` aside, have different lengths."""
+    """Raise an error if the named arguments, other than `None`, have different lengths."""
     lengths = {name: len(array) for name, array in arrays.items() if array is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())

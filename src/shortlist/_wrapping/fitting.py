@@ -1,4 +1,4 @@
-"""Splitting, cross-fitting and routing: what every classifier here does before it calibrates."""
+"""Splits, folds and metadata routing: what every classifier does before it calibrates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PLAIN_LABELS = "biuUS"
 
 
 def forget(classifier: Any) -> None:
-    """Drop what an earlier fit has learned, so that a failure leaves no mixture behind."""
+    """Drop what an earlier fit has learned: a failed fit must not leave a mixture."""
     for name in list(vars(classifier)):
         if name.endswith("_") and not name.startswith("_"):
             delattr(classifier, name)
@@ -82,7 +82,7 @@ def remember_features(classifier: Any, model: Any) -> None:
 
 
 def check_cv_option(cv: Any, *, words: tuple[str, ...] = ("prefit",)) -> None:
-    """Complain about a `cv` that is neither a share, nor folds, nor one of the `words`."""
+    """Raise an error for a `cv` that is neither a share, nor folds, nor one of the `words`."""
     if isinstance(cv, str) and cv not in words:
         named = " or ".join(repr(word) for word in words)
         raise ValueError(f"cv must be a float, an int, a splitter or {named}; got {cv!r}.")
@@ -94,17 +94,17 @@ def check_cv_option(cv: Any, *, words: tuple[str, ...] = ("prefit",)) -> None:
 
 
 def is_prefit(estimator: Any, cv: Any) -> bool:
-    """Tell whether the model is to be taken as it is."""
+    """Whether the model is already trained and is not fitted again."""
     return isinstance(estimator, FrozenEstimator) or (isinstance(cv, str) and cv == "prefit")
 
 
 def holds_out(cv: Any) -> bool:
-    """Tell whether a share of the data is held out."""
+    """Whether a share of the data is held out."""
     return isinstance(cv, Real) and not isinstance(cv, Integral)
 
 
 def check_trained(estimator: Any) -> None:
-    """Complain about a model that should be trained and is not."""
+    """Raise an error for a model that should be trained and is not."""
     try:
         check_is_fitted(estimator)
     except NotFittedError as error:
@@ -128,7 +128,7 @@ def check_labels(y: Any) -> NDArray[Any]:
 
 
 def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
-    """Complain when there is nothing to tell apart."""
+    """Raise an error if there are fewer than two classes."""
     if classes.size < 2:
         raise ValueError(
             f"{type(classifier).__name__} needs items of two classes or more, with a positive "
@@ -294,6 +294,6 @@ class WrapperMixin:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags = get_tags(self.estimator).input_tags
-        # Under a capacity, accuracy is not what is asked for.
+        # Under a capacity, high accuracy is not the aim.
         tags.classifier_tags.poor_score = True
         return tags

@@ -81,7 +81,7 @@ def segment_codes(
     if capacities is None:
         if segments is not None:
             raise ValueError(
-                "segments were given, but no segment_capacities, so that they would go unused. "
+                "segments were given without segment_capacities, and would not be used. "
                 "Pass segment_capacities to the classifier, or leave the segments out."
             )
         return np.zeros(n_items, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What all capacity-aware classifiers share: labels, held-out items, and the rule at last."""
+"""What all capacity-aware classifiers share: labels, held-out items and the final rule."""
 
 from __future__ import annotations
 

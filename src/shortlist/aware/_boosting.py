@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles, Mask
-from .._core.validation import check_number, check_option, check_whole
+from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -162,8 +162,8 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
             )
         for name, at_least in _LEAST_COUNTS.items():
-            check_whole(name, getattr(self, name), at_least=at_least)
-        check_whole("cv as a number of folds", self._n_folds(), at_least=2)
+            check_count(name, getattr(self, name), at_least=at_least)
+        check_count("cv as a number of folds", self._n_folds(), at_least=2)
 
     def _n_steps(self) -> int:
         return self._n_folds() * len(trained_for(self.loss))

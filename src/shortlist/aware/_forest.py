@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from .._core.arrays import Doubles, Mask
 from .._core.scoring import out_of_bag_scores
-from .._core.validation import check_number, check_whole
+from .._core.validation import check_count, check_number
 from .._wrapping.fitting import Unseen
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -158,9 +158,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_whole("n_estimators", self.n_estimators, at_least=4)
+        check_count("n_estimators", self.n_estimators, at_least=4)
         if isinstance(self.min_samples_leaf, Integral):
-            check_whole("min_samples_leaf", self.min_samples_leaf)
+            check_count("min_samples_leaf", self.min_samples_leaf)
         elif not 0 < float(check_number("min_samples_leaf", self.min_samples_leaf)) < 1:
             raise ValueError(
                 f"min_samples_leaf={self.min_samples_leaf!r} as a float is a share of all items, "

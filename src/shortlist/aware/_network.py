@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask
-from .._core.validation import check_number, check_option, check_positive, check_whole
+from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._top_losses import TOP_LOSSES, Lagrangian, detection_loss
@@ -168,11 +168,11 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
             raise ValueError(f"alpha must be 'auto', or not negative; got {self.alpha!r}.")
-        check_whole("n_members", self.n_members)
-        check_whole("max_iter", self.max_iter, at_least=0)
-        check_whole("batch_size", self.batch_size, at_least=2)
+        check_count("n_members", self.n_members)
+        check_count("max_iter", self.max_iter, at_least=0)
+        check_count("batch_size", self.batch_size, at_least=2)
         for n_units in self._hidden():
-            check_whole("each of hidden_layer_sizes", n_units)
+            check_count("each of hidden_layer_sizes", n_units)
 
     def _hidden(self) -> tuple[Any, ...]:
         sizes = self.hidden_layer_sizes

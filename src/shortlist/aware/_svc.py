@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_number, check_option, check_whole
+from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -192,7 +192,7 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "selection='cross-fit', or guarantee='plug-in'."
             )
         for name in ("max_support", "n_swaps"):
-            check_whole(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
     def _check_cv(self) -> None:
         if self.cv != "auto":

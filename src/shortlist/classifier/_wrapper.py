@@ -77,31 +77,32 @@ class CapacityClassifier(
         is: arrays, data frames with strings, sparse matrices.
     capacity : Capacity
         How much can be followed up: ``Capacity.multiple(b)`` in units of the prevalence,
-        ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` where
-        segments have capacities of their own.
+        ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` if segments have
+        capacities.
     rare_label : label, default=None
-        The label that is looked for; `None` takes the rarest in `y`.
+        The label to find; `None` takes the rarest in `y`.
     prevalence : number, default=None
-        Share of rare items that a multiple refers to, where it is known better than from `y`: for
-        example when common items were sampled less often. `None` takes the share in `y`.
+        Share of rare items that a multiple refers to. Pass it if the share in `y` is not the true
+        one, for example because common items were sampled less often. `None` takes the share in
+        `y`.
     segment_capacities : dict from segments to Capacity, default=None
-        How many items of each segment (a region, a team, a product) may be flagged. A fraction is
-        one of the segment's *own* items, a multiple refers to the prevalence in all data, and
-        `None` as a value is no limit. The segments of the items are passed to `fit`, `predict`,
-        `select` and the other methods. Items are flagged within both limits, theirs and
-        `capacity`, and all limits are promised at once.
+        How many items of each segment (a region, a team, a product) may be flagged. A fraction
+        refers to the segment's *own* items, a multiple to the prevalence in all data, and `None`
+        as a value means no limit. Pass the segments of the items to `fit`, `predict`, `select`
+        and the other methods. Both limits hold, that of the segment and `capacity`, and the
+        guarantee covers all limits at once.
     default_segment_capacity : Capacity, default=None
-        For the items of all segments that are not named, taken together. `None` makes such
-        a segment an error.
+        For the items of all segments that are not named, taken together. If `None`, such a segment
+        is an error.
     cv : float, int, splitter, "oob" or "prefit", default=0.5
         Where the scores for the threshold come from:
 
         - a float is the share of the data held out for calibration, stratified; the model is
           fitted on the rest, as in the paper. Every guarantee holds.
         - an int or splitter cross-fits: the model is refitted on everything, and the threshold
-          comes from pooled out-of-fold scores. This wastes no data, but the scores are those of
-          other models than the one that is used, so guarantees are *approximate*; boosted trees
-          may exceed them clearly. ``ensemble=True`` keeps the guarantee in expectation.
+          comes from pooled out-of-fold scores. No data is wasted, but other models than the final
+          one gave these scores, and guarantees are *approximate*; boosted trees can exceed them
+          clearly. ``ensemble=True`` keeps the guarantee in expectation.
         - ``"oob"``, for forests and bagging: one fit on everything, and the threshold from
           out-of-bag scores. Each comes from about a third of the trees, so guarantees are
           *approximate*, as for cross-fitting.
@@ -113,10 +114,11 @@ class CapacityClassifier(
         "confident" and a multiple as capacity, the promise covers the unknown prevalence as well,
         unless `prevalence` is stated.
     confidence : float, default=0.95
-        How surely, for the last two guarantees.
+        Probability with which the last two guarantees hold.
     ties : {"exclude", "hash"}, default="exclude"
-        Items tied with the threshold are left out as a block, or flagged in part by a hash of
-        their ids (or of their own values), so that coarse scores use their capacity.
+        Items tied with the threshold are left out as a block, or some of them are flagged, chosen
+        by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
+        capacity.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Which output of the model is the score; "auto" takes the first that it has.
     ensemble : bool, default=False
@@ -125,28 +127,37 @@ class CapacityClassifier(
         about it. The guarantee "expected" then holds exactly; "confident" and "next-batch" hold for
         each fold's threshold, not for their mixture.
     random_state : int, RandomState instance or None, default=None
-        Controls the split, and is the key of the hash.
+        Controls the split; also the key of the hash.
     n_jobs : int, default=None
         Number of folds fitted in parallel.
 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted model. Not there with ``ensemble=True``.
+        The fitted model. Absent with ``ensemble=True``.
     estimators_ : list of classifiers
         The fitted models that decide: just `estimator_`, or one for each fold.
     classes_ : ndarray
         Labels seen in `fit`.
     rare_label_ : label
-        The label that is looked for.
+        The label to find.
     prevalence_ : float
         Share of rare items in `fit`.
     capacity_fraction_ : float
         The capacity as a fraction of all items.
+    rule_ : Rule
+        The object that decides: a :class:`~shortlist.thresholds.ThresholdRule`, `FoldRule` or
+        `SegmentRule`. It keeps the calibration scores.
     threshold_ : float
         Items with a score strictly above are flagged. An array with ``ensemble=True``.
+    calibration_scores_ : ndarray
+        The scores that the rule was calibrated on, of all folds together.
+    reference_prevalence_ : number or None
+        The prevalence that a multiple refers to.
+    response_method_ : str
+        Which output of the model is the score.
     calibration_ : CalibratedThreshold
-        The threshold with its interval and sample size. Not there with ``ensemble=True``.
+        The threshold with its interval and sample size. Absent with ``ensemble=True``.
     calibrations_ : list of CalibratedThreshold
         One for each of `estimators_`.
     segment_calibrations_ : dict from segments to CalibratedThreshold
@@ -173,14 +184,14 @@ class CapacityClassifier(
     Notes
     -----
     In binary problems `decision_function` is positive where an item is flagged, also when the rare
-    label sorts first. scikit-learn's rank metrics take it to speak for ``classes_[1]``: with the
-    rare label first, use :func:`~shortlist.capacity_scorer`, or metrics of probabilities.
+    label sorts first. scikit-learn's rank metrics expect it to be positive for ``classes_[1]``. If
+    the rare label sorts first, use :func:`~shortlist.capacity_scorer`, or metrics of probabilities.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
 
-    Scores that agree in their first ten digits count as tied (five in single precision): models
-    may tremble beyond that from batch to batch, and no flag should depend on it.
+    Scores that agree in their first ten digits count as tied (five in single precision): the last
+    digits can differ from batch to batch, and no flag should depend on them.
 
     Examples
     --------

@@ -1,20 +1,33 @@
-"""Decide one case at a time, and keep the capacity."""
+"""Decide about one item at a time, and keep a capacity over time."""
 
 from ._alarm import SIDES, RateAlarm
-from ._base import Controller
 from ._bucket import TokenBucketController
 from ._budget import PACES, BudgetController
-from ._decision import REASONS, Decision, DecisionBatch
+from ._controller import Controller
+from ._decisions import (
+    ABOVE_THRESHOLD,
+    BELOW_THRESHOLD,
+    CAPACITY_USED_UP,
+    REASONS,
+    SEEN_BEFORE,
+    Decision,
+    DecisionBatch,
+)
 from ._ema import EmaController
 from ._replay import Replay, replay
+from ._scale import TailScale
 from ._simulate import SCENARIOS, Stream, simulate_stream
 from ._tracker import QuantileTracker
 from ._window import WindowController
 
 __all__ = [
+    "ABOVE_THRESHOLD",
+    "BELOW_THRESHOLD",
+    "CAPACITY_USED_UP",
     "PACES",
     "REASONS",
     "SCENARIOS",
+    "SEEN_BEFORE",
     "SIDES",
     "BudgetController",
     "Controller",
@@ -25,6 +38,7 @@ __all__ = [
     "RateAlarm",
     "Replay",
     "Stream",
+    "TailScale",
     "TokenBucketController",
     "WindowController",
     "replay",

@@ -9,85 +9,94 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats
+from .._core.validation import check_count, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._base import Controller
-from ._decision import ABOVE, FULL
-from ._input import check_count, check_period, check_positive, check_reference, check_whole
-from ._timeline import Arrays, Clock
-from ._tracker import LOG_RATE, OFFSET, RATE, STEP, track_step, within_scale
+from ._clock import Clock
+from ._controller import Controller
+from ._decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
+from ._inputs import (
+    check_flag_count,
+    check_optional_positive,
+    check_optional_prevalence,
+    check_period,
+)
+from ._scale import TailScale
+from ._tracker import LOG_RATE, OFFSET, RATE, STEP, offset_within, track_step
 
 __all__ = ["TokenBucketController"]
 
-# The whole numbers: tokens, the most of them, what an item brings, and whether time brings them.
-TOKENS, MOST, PER_ITEM, BY_TIME = range(4)
-# The floats, after those of the tracker: tokens per second, the moment of the last refill, the
-# usual time between items, how many items that is an average of, flags per second; then the scale.
-PER_SECOND, LAST, GAP, MEMORY, FLAGS_PER_SECOND = range(4, 9)
-_SCALE = 9
-# Tokens are counted in whole parts and rounded down, so that no rounding adds up to a flag.
+# The ints: tokens, the largest number of tokens, tokens per item, and whether time refills them.
+TOKENS, MOST_TOKENS, TOKENS_PER_ITEM, REFILLED_BY_TIME = range(4)
+# The floats after those of the tracker: tokens per second, the moment of the last refill, the
+# average time between items, over how many items it is averaged, and flags per second. The knots
+# of the scale are the last.
+TOKENS_PER_SECOND, LAST_REFILL, GAP, GAP_MEMORY, FLAGS_PER_SECOND = range(4, 9)
+_KNOTS = 9
+# Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
 _PARTS = 1 << 40
 _LARGEST_BURST = 1 << 20
 _ROUND_DOWN = 1.0 - 1e-15
 
 
 @njit(cache=True)
-def _refill(at: float, real: Any, whole: Any) -> None:
-    if whole[BY_TIME]:
-        gone = max(at - real[LAST], 0.0)
-        real[LAST] = max(at, real[LAST])
-        brought = gone * real[PER_SECOND] * _ROUND_DOWN
-        room = whole[MOST] - whole[TOKENS]
-        whole[TOKENS] += room if brought >= room else int(brought)
+def _refill(at: float, floats: Any, ints: Any) -> None:
+    if ints[REFILLED_BY_TIME]:
+        elapsed = max(at - floats[LAST_REFILL], 0.0)
+        floats[LAST_REFILL] = max(at, floats[LAST_REFILL])
+        refill = elapsed * floats[TOKENS_PER_SECOND] * _ROUND_DOWN
+        room = ints[MOST_TOKENS] - ints[TOKENS]
+        ints[TOKENS] += room if refill >= room else int(refill)
     else:
-        whole[TOKENS] = min(whole[TOKENS] + whole[PER_ITEM], whole[MOST])
+        ints[TOKENS] = min(ints[TOKENS] + ints[TOKENS_PER_ITEM], ints[MOST_TOKENS])
 
 
 @njit(cache=True)
-def _expect(at: float, real: Any) -> None:
-    """Turn flags per second into flags per item, by the usual time between items."""
-    gap = max(at - real[LAST], 0.0)
-    real[GAP] += (gap - real[GAP]) / real[MEMORY]
-    rate = min(max(real[GAP] * real[FLAGS_PER_SECOND], 1e-12), 1.0)
-    real[RATE] = rate if real[FLAGS_PER_SECOND] > 0 else 0.0
-    real[LOG_RATE] = np.log(rate)
+def _update_rate(at: float, floats: Any) -> None:
+    """Turn flags per second into flags per item, by the average time between items."""
+    gap = max(at - floats[LAST_REFILL], 0.0)
+    floats[GAP] += (gap - floats[GAP]) / floats[GAP_MEMORY]
+    rate = min(max(floats[GAP] * floats[FLAGS_PER_SECOND], 1e-12), 1.0)
+    floats[RATE] = rate if floats[FLAGS_PER_SECOND] > 0 else 0.0
+    floats[LOG_RATE] = np.log(rate)
 
 
 @njit(cache=True)
 def _bucket_step(
-    score: float, at: float, deciding: bool, real: Any, whole: Any
+    score: float, at: float, deciding: bool, floats: Any, ints: Any
 ) -> tuple[int, float]:
-    if whole[BY_TIME]:
-        if np.isinf(real[LAST]):
-            real[LAST] = at
+    if ints[REFILLED_BY_TIME]:
+        if np.isinf(floats[LAST_REFILL]):
+            floats[LAST_REFILL] = at
         else:
-            _expect(at, real)
-    _refill(at, real, whole)
-    # The tracker sees its own wish, not what the bucket grants: it must not lower the threshold
-    # because the bucket is empty.
-    code, threshold = track_step(score, real, real[_SCALE:].reshape(2, -1))
-    if code == ABOVE and deciding:
-        if whole[TOKENS] < _PARTS:
-            return FULL, threshold
-        whole[TOKENS] -= _PARTS
+            _update_rate(at, floats)
+    _refill(at, floats, ints)
+    # The tracker counts the item as flagged even if the bucket is empty. Otherwise an empty bucket
+    # would lower the threshold.
+    code, threshold = track_step(score, floats, floats[_KNOTS:].reshape(2, -1))
+    if code == ABOVE_THRESHOLD and deciding:
+        if ints[TOKENS] < _PARTS:
+            return CAPACITY_USED_UP, threshold
+        ints[TOKENS] -= _PARTS
     return code, threshold
 
 
 @njit(cache=True)
-def _bucket_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
+def _bucket_loop(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _bucket_step(scores[i], times[i], deciding, real, whole)
+        codes[i], thresholds[i] = _bucket_step(scores[i], times[i], deciding, floats, ints)
 
 
 class TokenBucketController(Controller):
     """Keep a rate with a hard limit on bursts.
 
-    A bucket holds at most `burst` tokens and is refilled at the capacity; a flag takes one. On
-    every stretch there are at most `burst` flags more than the capacity of that stretch, whatever
-    the scores do. Which items deserve the tokens is decided by quantile tracking, whose threshold
-    is not misled when the bucket is empty.
+    A bucket holds at most `burst` tokens and is refilled at the rate of the capacity. Each flag
+    takes one token. On every stretch there are at most `burst` flags more than the capacity of that
+    stretch, whatever the scores do. Quantile tracking chooses the items that get the tokens; an
+    empty bucket does not affect its threshold.
 
     Parameters
     ----------
@@ -97,19 +106,17 @@ class TokenBucketController(Controller):
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model.
     burst : int, default=10
-        The most tokens, at least 1. The bucket starts full.
+        The largest number of tokens, at least 1. The bucket starts full.
     period : float, default=None
-        Seconds that a count refers to.
+        The period of a count, in seconds.
     expected_arrivals : int, default=None
-        Items in a period, to begin with; needed with `period`, then learned.
+        Items in a period, as a first estimate that is then learned. Required with `period`.
     step : float, default=0.03
         As for :class:`QuantileTracker`.
     prevalence : number, default=None
         Share of rare items, for a multiple.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
-    remember : int, default=10000
-        How many ids are known again.
+    clock, remember
+        As for :class:`Controller`.
 
     Examples
     --------
@@ -123,8 +130,8 @@ class TokenBucketController(Controller):
     ['above threshold', 'above threshold', 'capacity used up']
     """
 
-    _step = staticmethod(_bucket_step)
-    _many = staticmethod(_bucket_many)
+    compiled_step = staticmethod(_bucket_step)
+    compiled_loop = staticmethod(_bucket_loop)
 
     def __init__(
         self,
@@ -142,86 +149,90 @@ class TokenBucketController(Controller):
         if (period is None) != (expected_arrivals is None):
             raise ValueError(
                 "period and expected_arrivals belong together: with a number of flags per period, "
-                "say how many items usually come in one."
+                "pass the usual number of items in one."
             )
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            burst=check_whole("burst", burst, "tokens", _LARGEST_BURST),
+            burst=check_count("burst", burst, at_most=_LARGEST_BURST),
             period=None if period is None else check_period(period),
-            expected_arrivals=None
-            if expected_arrivals is None
-            else check_positive("expected_arrivals", expected_arrivals),
+            expected_arrivals=check_optional_positive("expected_arrivals", expected_arrivals),
             step=check_positive("step", step),
-            prevalence=check_reference(prevalence),
+            prevalence=check_optional_prevalence(prevalence),
         )
 
-    def _check(self, capacity: Capacity) -> None:
-        if not self._timed:
-            capacity.as_ratio(self._options["prevalence"])
+    def check_capacity(self, capacity: Capacity) -> None:
+        """Accept a rate, or with a period a count."""
+        if not self.is_timed:
+            capacity.as_ratio(self.options["prevalence"])
         elif capacity.kind != "count" or capacity.per is not None:
             raise CapacityError(
                 f"With period=..., the capacity is a number of flags in a period; got {capacity!r}."
                 " Use Capacity.count(k), or leave the period out."
             )
         else:
-            check_count(capacity)
+            check_flag_count(capacity)
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
-        most = self._options["burst"] * _PARTS
+    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Start with a full bucket, and a tracker on the scale of the calibration scores."""
+        most = self.options["burst"] * _PARTS
         gap, memory = 0.0, 1.0
-        if self._timed:
-            memory = max(self._options["expected_arrivals"], 1.0)
-            gap = self._options["period"] / memory
-        head = [0.0, 0.0, 0.0, self._options["step"], 0.0, -np.inf, gap, memory, 0.0]
-        real = np.concatenate([head, self._scale.ravel()])
-        return real, np.array([most, most, 0, self._timed], dtype=np.int64)
+        if self.is_timed:
+            memory = max(self.options["expected_arrivals"], 1.0)
+            gap = self.options["period"] / memory
+        head = [0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory, 0.0]
+        floats = np.concatenate([head, self.scale.knots.ravel()])
+        return floats, np.array([most, most, 0, self.is_timed], dtype=np.int64)
 
-    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        real, whole = self._real, self._whole
-        if self._timed:
-            if np.isfinite(real[LAST]):
-                _refill(max(self._now, real[LAST]), real, whole)  # up to now at the old pace
-            real[FLAGS_PER_SECOND], real[PER_SECOND] = self._refills(capacity)
-            rate = min(real[FLAGS_PER_SECOND] * real[GAP], 1.0)
+    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+        """Set the refill and the rate of the tracker."""
+        floats, ints = self.state_floats, self.state_ints
+        if self.is_timed:
+            if np.isfinite(floats[LAST_REFILL]):  # until now, the old capacity refills the bucket
+                _refill(max(self.now, floats[LAST_REFILL]), floats, ints)
+            floats[FLAGS_PER_SECOND], floats[TOKENS_PER_SECOND] = self._per_second(capacity)
+            rate = min(floats[FLAGS_PER_SECOND] * floats[GAP], 1.0)
         else:
-            whole[PER_ITEM] = self._brought(capacity)
-            rate = capacity.as_fraction(self._options["prevalence"])
-        real[RATE] = rate
+            ints[TOKENS_PER_ITEM] = self._tokens_per_item(capacity)
+            rate = capacity.as_fraction(self.options["prevalence"])
+        floats[RATE] = rate
         if rate > 0:
-            real[LOG_RATE] = math.log(rate)
-            real[OFFSET] = within_scale(real[OFFSET], real[LOG_RATE], self._scale)
+            floats[LOG_RATE] = math.log(rate)
+            floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
 
-    def _refills(self, capacity: Capacity) -> tuple[float, float]:
-        """Return flags and parts of tokens per second."""
-        flags = int(capacity.value) / self._options["period"] if self._timed else 0.0
+    def _per_second(self, capacity: Capacity) -> tuple[float, float]:
+        """Return flags per second, and parts of tokens per second."""
+        flags = int(capacity.value) / self.options["period"] if self.is_timed else 0.0
         return flags, flags * _PARTS
 
-    def _brought(self, capacity: Capacity) -> int:
+    def _tokens_per_item(self, capacity: Capacity) -> int:
         """Return parts of tokens per item."""
-        if self._timed:
+        if self.is_timed:
             return 0
-        return math.floor(capacity.as_ratio(self._options["prevalence"]) * _PARTS)
+        return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)
 
-    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        self._real = np.concatenate([self._real[:_SCALE], new.ravel()])
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Keep the tokens and the offset, and exchange the scale."""
+        self.state_floats = np.concatenate([self.state_floats[:_KNOTS], new.knots.ravel()])
 
-    def _sound(self) -> bool:
-        real, whole = self._real, self._whole
-        if real.shape != (_SCALE + self._scale.size,) or whole.shape != (4,):
+    def is_consistent(self) -> bool:
+        """Check the sizes, the tokens, the refill and the scale."""
+        floats, ints = self.state_floats, self.state_ints
+        if floats.shape != (_KNOTS + self.scale.knots.size,) or ints.shape != (4,):
             return False
-        most = self._options["burst"] * _PARTS
-        expected = [most, self._brought(self._capacity), int(self._timed)]
+        most = self.options["burst"] * _PARTS
+        expected = [most, self._tokens_per_item(self.capacity), int(self.is_timed)]
         return (
-            np.array_equal(real[_SCALE:], self._scale.ravel())
-            and bool(np.isfinite(np.delete(real, LAST)).all())
-            and real[LAST] <= self._now
-            and real[STEP] == self._options["step"]
-            and 0 <= real[RATE] <= 1
-            and real[MEMORY] >= 1
-            and (real[FLAGS_PER_SECOND], real[PER_SECOND]) == self._refills(self._capacity)
-            and 0 <= whole[TOKENS] <= most
-            and whole[MOST:].tolist() == expected
+            np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
+            and bool(np.isfinite(np.delete(floats, LAST_REFILL)).all())
+            and floats[LAST_REFILL] <= self.now
+            and floats[STEP] == self.options["step"]
+            and 0 <= floats[RATE] <= 1
+            and floats[GAP_MEMORY] >= 1
+            and (floats[FLAGS_PER_SECOND], floats[TOKENS_PER_SECOND])
+            == self._per_second(self.capacity)
+            and 0 <= ints[TOKENS] <= most
+            and ints[MOST_TOKENS:].tolist() == expected
         )

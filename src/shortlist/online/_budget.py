@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats
+from .._core.moments import to_seconds
 from .._core.validation import check_number, check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._base import Controller
-from ._book import (
+from ._budget_ledger import (
     CAPACITY,
     LENGTH,
     LISTED,
@@ -21,65 +22,66 @@ from ._book import (
     SIZE,
     STRIDE,
     USED,
-    first_book,
-    is_sound,
-    open_book,
+    first_ledger,
+    is_valid_ledger,
+    open_ledger,
     stride_for,
 )
-from ._input import check_count, check_period, check_positive
-from ._pace import PATTERN, RECENT, pace_many, pace_step
-from ._tail import map_scores
-from ._time import seconds
-from ._timeline import Arrays, Clock
+from ._budget_pacing import PATTERN, RECENT, pacing_loop, pacing_step
+from ._clock import Clock
+from ._controller import Controller
+from ._inputs import check_flag_count, check_optional_positive, check_period
+from ._scale import TailScale
 
 __all__ = ["PACES", "BudgetController"]
 
 #: How a budget may be spread over its period; see :class:`BudgetController`.
 PACES = ("auto", "recent", "pattern")
 _RULES = {"auto": None, "recent": RECENT, "pattern": PATTERN}
-_OUT_OF_DATE = 1 << 40
+_OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
 
 
 class BudgetController(Controller):
-    """Flag at most so many items per period, and choose them well: the default for counts.
+    """Never flag more than a number of items per period, and choose them well.
 
-    The number holds in every period, for any scores, after restarts, changes of the capacity,
-    clocks that run backwards and repeated ids. Within a period, the flags left are paced over the
-    arrivals still to come: the threshold is the score that just as many of those should exceed.
+    This is the default for counts. The limit holds in every period, for any scores, after restarts
+    and changes of the capacity, with clocks that run backwards and with repeated ids. Within a
+    period, the flags left are paced over the arrivals still to come: the threshold is the score
+    that as many of those are expected to exceed as there are flags left.
 
     Parameters
     ----------
     capacity : Capacity
         ``Capacity.count(k)`` with `period`, or ``Capacity.count(k, per=n)`` for every n items.
     calibration_scores : array-like of shape (n_items,)
-        Recent scores of the model; they stand for the periods before the first.
+        Recent scores of the model. They stand in for the periods before the first.
     period : float, default=None
-        Length of a period in seconds; `None` counts items, by the capacity's `per`.
+        Length of a period in seconds. `None` counts items instead, by the capacity's `per`.
     expected_arrivals : int, default=None
-        Items in a period, to begin with; then learned, with their pattern over the period. Needed
-        with `period`.
+        Items in a period, as a first estimate. The number and its pattern over the period are then
+        learned. Required with `period`.
     pace : {"auto", "recent", "pattern"}, default="auto"
-        What the threshold goes by:
+        Which scores set the threshold:
 
-        - ``"recent"``: the last period's length of scores. Quick after a change.
+        - ``"recent"``: the latest scores, over the length of one period. Reacts quickly to changes.
         - ``"pattern"``: the same hours of the last six periods, of which the richer half decides.
           For strong patterns within the day, such as scores that rise through it, and for bursts.
-        - ``"auto"``: both, judged after every period by the share of its highest scores that each
-          would have flagged.
+        - ``"auto"``: both rules run, and the one that would have flagged the larger share of the
+          highest scores of earlier periods leads.
     starts_at : float or datetime, default=0
-        A moment at which a period starts: the first one's, or any other, such as a local midnight.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
-    remember : int, default=10000
-        How many ids are known again.
+        A moment at which a period starts: the start of the first one or of any other, such as a
+        local midnight.
+    clock, remember
+        As for :class:`Controller`.
 
     Notes
     -----
-    A capacity that is lowered below what has been used flags nothing more in that period. An item
-    from an earlier period than the latest one seen is counted in the latest.
+    If the capacity is lowered below the number of flags already used, nothing more is flagged in
+    that period. An item from an earlier period counts in the latest period seen.
 
-    Resolving the quantile after every flag is what makes the regret against a clairvoyant choice
-    grow like log T rather than the square root of T (Arlotto and Gurvich, arXiv 1710.07719).
+    The quantile is solved again after every flag. Therefore the regret against a choice with
+    hindsight grows like log T rather than the square root of T (Arlotto and Gurvich, arXiv
+    1710.07719).
 
     Examples
     --------
@@ -101,8 +103,8 @@ class BudgetController(Controller):
     0
     """
 
-    _step = staticmethod(pace_step)
-    _many = staticmethod(pace_many)
+    compiled_step = staticmethod(pacing_step)
+    compiled_loop = staticmethod(pacing_loop)
 
     def __init__(
         self,
@@ -118,8 +120,8 @@ class BudgetController(Controller):
     ) -> None:
         if period is not None and expected_arrivals is None:
             raise ValueError(
-                "expected_arrivals is needed with period=...: say how many items usually come in "
-                "one. A rough number will do; it is learned."
+                "expected_arrivals is required with period=...: pass the usual number of items in "
+                "a period. A rough number is enough, because it is learned."
             )
         super().__init__(
             capacity,
@@ -127,72 +129,77 @@ class BudgetController(Controller):
             clock=clock,
             remember=remember,
             period=None if period is None else check_period(period),
-            expected_arrivals=None
-            if expected_arrivals is None
-            else check_positive("expected_arrivals", expected_arrivals),
+            expected_arrivals=check_optional_positive("expected_arrivals", expected_arrivals),
             pace=check_option("pace", pace, PACES),
-            starts_at=float(check_number("starts_at", seconds(starts_at))),
+            starts_at=float(check_number("starts_at", to_seconds(starts_at))),
         )
 
     @property
     def remaining(self) -> int:
         """Flags left in the period of the latest item."""
-        return max(int(self._whole[CAPACITY] - self._whole[USED]), 0)
+        return max(int(self.state_ints[CAPACITY] - self.state_ints[USED]), 0)
 
-    def _check(self, capacity: Capacity) -> None:
+    def check_capacity(self, capacity: Capacity) -> None:
+        """Accept a count per period, or a count per so many items."""
         if capacity.kind != "count":
             raise CapacityError(
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
-        check_count(capacity)
-        if self._timed and capacity.per is not None:
+        check_flag_count(capacity)
+        if self.is_timed and capacity.per is not None:
             raise CapacityError(
-                f"{capacity!r} refers to {capacity.per} items, and period= to time. Use "
+                f"{capacity!r} refers to {capacity.per} items, but period= refers to time. Use "
                 f"Capacity.count({capacity.value}), or leave the period out."
             )
-        if not self._timed and (capacity.per is None or capacity.per != self._capacity.per):
+        if not self.is_timed and (capacity.per is None or capacity.per != self.capacity.per):
             raise CapacityError(
                 f"Without period=..., a budget is Capacity.count(k, per=n), with the same n "
                 f"throughout; got {capacity!r}."
             )
 
     def _length(self) -> float:
-        return float(self._options["period"] or self._capacity.per or 1)
+        return float(self.options["period"] or self.capacity.per or 1)
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
-        return first_book(
-            calibration,
-            capacity=int(self._capacity.value),
+    def _origin(self) -> float:
+        return float(self.options["starts_at"]) if self.is_timed else 0.0
+
+    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Start with periods made up from the calibration scores."""
+        return first_ledger(
+            calibration_scores,
+            capacity=int(self.capacity.value),
             length=self._length(),
-            origin=self._options["starts_at"] if self._timed else 0.0,
-            expected=self._options["expected_arrivals"] or self._length(),
-            rule=_RULES[self._options["pace"]],
+            origin=self._origin(),
+            expected=self.options["expected_arrivals"] or self._length(),
+            rule=_RULES[self.options["pace"]],
         )
 
-    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        whole, today = self._whole, open_book(self._real, self._whole).today
-        whole[CAPACITY] = int(capacity.value)
-        # Every stride-th arrival is listed: a larger capacity thins out what is there.
-        stride = stride_for(int(capacity.value), int(whole[SIZE]))
-        while whole[STRIDE] < stride:
-            kept = today[:, : whole[LISTED] : 2]
+    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+        """Set the number of flags, and thin out today's list if it has become too short for it."""
+        ints, today = self.state_ints, open_ledger(self.state_floats, self.state_ints).today
+        ints[CAPACITY] = int(capacity.value)
+        stride = stride_for(int(capacity.value), int(ints[SIZE]))
+        while ints[STRIDE] < stride:
+            kept = today[:, : ints[LISTED] : 2]
             today[:, : kept.shape[1]] = kept.copy()
-            whole[LISTED], whole[STRIDE] = kept.shape[1], 2 * whole[STRIDE]
-        whole[SINCE] = _OUT_OF_DATE
+            ints[LISTED], ints[STRIDE] = kept.shape[1], 2 * ints[STRIDE]
+        ints[SINCE] = _OUT_OF_DATE
 
-    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        book = open_book(self._real, self._whole)
-        for scores in (book.today[0], book.past[:, 0], book.caught):
-            scores[...] = map_scores(scores.ravel(), old, new).reshape(scores.shape)
-        self._whole[SINCE] = _OUT_OF_DATE
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Translate all listed scores."""
+        ledger = open_ledger(self.state_floats, self.state_ints)
+        for scores in (ledger.today[0], ledger.past[:, 0], ledger.caught):
+            scores[...] = old.translate(scores, to=new)
+        self.state_ints[SINCE] = _OUT_OF_DATE
 
-    def _sound(self) -> bool:
-        real, whole = self._real, self._whole
+    def is_consistent(self) -> bool:
+        """Check the ledger, and that it belongs to the capacity and the options."""
+        floats, ints = self.state_floats, self.state_ints
         return (
-            is_sound(real, whole)
-            and real[LENGTH] == self._length()
-            and real[ORIGIN] == (self._options["starts_at"] if self._timed else 0.0)
-            and whole[CAPACITY] == int(self._capacity.value)
-            and whole[PINNED] == (self._options["pace"] != "auto")
+            is_valid_ledger(floats, ints)
+            and floats[LENGTH] == self._length()
+            and floats[ORIGIN] == self._origin()
+            and ints[CAPACITY] == int(self.capacity.value)
+            and ints[PINNED] == (self.options["pace"] != "auto")
         )

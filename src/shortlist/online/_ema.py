@@ -8,13 +8,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats
 from .._core.ranking import cut_after
+from .._core.validation import check_positive
 from ..capacity import Capacity
-from ._base import Controller
-from ._decision import ABOVE, BELOW
-from ._input import check_positive, check_reference
-from ._tail import FARTHEST_SCORE, central_spread, map_scores
-from ._timeline import Arrays, Clock
+from ._clock import Clock
+from ._controller import Controller
+from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from ._inputs import check_optional_positive, check_optional_prevalence
+from ._scale import FARTHEST_SCORE, TailScale
 
 __all__ = ["EmaController"]
 
@@ -22,32 +24,32 @@ THRESHOLD, AVERAGE, RATE, ALPHA, STEP = range(5)
 
 
 @njit(cache=True)
-def _ema_step(score: float, at: float, deciding: bool, real: Any, whole: Any) -> tuple[int, float]:
-    threshold = real[THRESHOLD]
-    if real[RATE] <= 0.0:
-        return BELOW, np.inf
+def _ema_step(score: float, at: float, deciding: bool, floats: Any, ints: Any) -> tuple[int, float]:
+    threshold = floats[THRESHOLD]
+    if floats[RATE] <= 0.0:
+        return BELOW_THRESHOLD, np.inf
     flag = score > threshold
-    real[AVERAGE] = (1.0 - real[ALPHA]) * real[AVERAGE] + real[ALPHA] * flag
-    real[THRESHOLD] += real[STEP] if real[AVERAGE] > real[RATE] else -real[STEP]
-    return (ABOVE if flag else BELOW), threshold
+    floats[AVERAGE] = (1.0 - floats[ALPHA]) * floats[AVERAGE] + floats[ALPHA] * flag
+    floats[THRESHOLD] += floats[STEP] if floats[AVERAGE] > floats[RATE] else -floats[STEP]
+    return (ABOVE_THRESHOLD if flag else BELOW_THRESHOLD), threshold
 
 
 @njit(cache=True)
-def _ema_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
+def _ema_loop(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _ema_step(scores[i], times[i], deciding, real, whole)
+        codes[i], thresholds[i] = _ema_step(scores[i], times[i], deciding, floats, ints)
 
 
 class EmaController(Controller):
     r"""Follow the flag rate by the rule of the paper, section 5.2.
 
     The threshold rises by `step` while the exponential average of the flags is above the rate, and
-    falls by `step` otherwise. It is here under its own name and makes no promise: the average is
-    skewed, so that its *median* is driven to the rate, and the rate itself ends up above the
-    capacity unless `alpha` is far below it; with a large step it swings.
-    :class:`QuantileTracker` has neither problem.
+    falls by `step` otherwise. The rule makes no guarantee. The average is skewed; therefore its
+    *median* is driven to the rate, and the rate itself ends up above the capacity unless `alpha` is
+    far below it. With a large step the threshold oscillates. :class:`QuantileTracker` has neither
+    problem.
 
     Parameters
     ----------
@@ -58,15 +60,13 @@ class EmaController(Controller):
     alpha : float, default=0.002
         Weight of the newest item in the average.
     step : float, default=None
-        By how much the threshold moves, in units of the score. The paper names no value; `None`
-        is a thousandth of half the distance between the 16th and the 84th percentile of the
-        calibration scores, which is the standard deviation of normal ones.
+        By how much the threshold moves, in units of the score. The paper gives no value. `None` is
+        a thousandth of half the distance between the 16th and the 84th percentile of the
+        calibration scores; for normal scores, half that distance is the standard deviation.
     prevalence : number, default=None
         Share of rare items, for a multiple.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
-    remember : int, default=10000
-        How many ids are known again.
+    clock, remember
+        As for :class:`Controller`.
 
     Notes
     -----
@@ -82,8 +82,8 @@ class EmaController(Controller):
     [89.0, 89.5, 90.0]
     """
 
-    _step = staticmethod(_ema_step)
-    _many = staticmethod(_ema_many)
+    compiled_step = staticmethod(_ema_step)
+    compiled_loop = staticmethod(_ema_loop)
 
     def __init__(
         self,
@@ -104,42 +104,48 @@ class EmaController(Controller):
             clock=clock,
             remember=remember,
             alpha=float(alpha),
-            step=None if step is None else check_positive("step", step),
-            prevalence=check_reference(prevalence),
+            step=check_optional_positive("step", step),
+            prevalence=check_optional_prevalence(prevalence),
         )
 
-    def _check(self, capacity: Capacity) -> None:
-        capacity.as_ratio(self._options["prevalence"])
+    def check_capacity(self, capacity: Capacity) -> None:
+        """Accept every capacity that is a rate."""
+        capacity.as_ratio(self.options["prevalence"])
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
-        k = self._capacity.as_ratio(self._options["prevalence"]) * calibration.size
-        threshold = cut_after(calibration, int(k)).value
+    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Start at the quantile of the calibration scores."""
+        k = self.capacity.as_ratio(self.options["prevalence"]) * calibration_scores.size
+        threshold = cut_after(calibration_scores, int(k)).value
         if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
-            threshold = float(calibration.min())
-        step = self._options["step"]
+            threshold = float(calibration_scores.min())
+        step = self.options["step"]
         if step is None:
-            low, high = np.quantile(calibration, [0.16, 0.84])
+            low, high = np.quantile(calibration_scores, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
-        rate = self._capacity.as_fraction(self._options["prevalence"])
-        real = np.array([threshold, rate, rate, self._options["alpha"], step])
-        return real, np.zeros(0, dtype=np.int64)
+        rate = self.capacity.as_fraction(self.options["prevalence"])
+        floats = np.array([threshold, rate, rate, self.options["alpha"], step])
+        return floats, np.zeros(0, dtype=np.int64)
 
-    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self._real[RATE] = capacity.as_fraction(self._options["prevalence"])
+    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+        """Set the rate."""
+        self.state_floats[RATE] = capacity.as_fraction(self.options["prevalence"])
 
-    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        self._real[THRESHOLD] = map_scores(self._real[THRESHOLD : THRESHOLD + 1], old, new)[0]
-        # The step is in units of scores.
-        step = float(self._real[STEP]) * (central_spread(new) / central_spread(old))
-        self._real[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Translate the threshold, and the step with the spread of the scores."""
+        floats = self.state_floats
+        floats[THRESHOLD] = old.translate(floats[THRESHOLD : THRESHOLD + 1], to=new)[0]
+        step = float(floats[STEP]) * (new.central_spread / old.central_spread)
+        floats[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
 
-    def _sound(self) -> bool:
+    def is_consistent(self) -> bool:
+        """Check the sizes, the rate, the average and the step."""
+        floats = self.state_floats
         return (
-            self._real.shape == (5,)
-            and self._whole.shape == (0,)
-            and bool(np.isfinite(self._real).all())
-            and self._real[RATE] == self._capacity.as_fraction(self._options["prevalence"])
-            and self._real[ALPHA] == self._options["alpha"]
-            and 0 <= self._real[AVERAGE] <= 1
-            and self._real[STEP] > 0
+            floats.shape == (5,)
+            and self.state_ints.shape == (0,)
+            and bool(np.isfinite(floats).all())
+            and floats[RATE] == self.capacity.as_fraction(self.options["prevalence"])
+            and floats[ALPHA] == self.options["alpha"]
+            and 0 <= floats[AVERAGE] <= 1
+            and floats[STEP] > 0
         )

@@ -1,4 +1,4 @@
-"""What a controller would have done: a table per period, beside an oracle and a fixed threshold."""
+"""Replay a recorded stream: what a controller would have done, period by period."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats, Mask, Rows
 from .._core.labels import find_rare
+from .._core.moments import check_moments, to_seconds
 from .._core.ranking import flag_exactly
 from .._core.validation import check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
-from ._base import Controller
-from ._input import check_period
-from ._time import check_times, periods_of, seconds
+from ._clock import periods_of
+from ._controller import Controller
+from ._inputs import check_period
 
 __all__ = ["Replay", "replay"]
 
@@ -25,21 +27,21 @@ _MOST_PERIODS = 10**7
 
 @dataclass(frozen=True)
 class Replay:
-    """What :func:`replay` found, one entry per period.
+    """The result of :func:`replay`, one entry per period.
 
     Attributes
     ----------
     periods : ndarray of int
         Numbers of the periods.
     n_items, n_rare, capacity, flags, detections : ndarrays of int
-        Items and rare items that came, flags allowed and made, and rare items among them.
+        Items and rare items that arrived, flags allowed and used, and rare items among the flags.
     score : ndarray of float
         The adjusted detection rate M of each period; NaN without rare items.
     oracle_detections : ndarray of int
-        Rare items among the highest scores of the period, as many as allowed: the choice of one
-        who sees the whole period beforehand.
+        Rare items among the highest scores of the period, as many as allowed: the choice with
+        hindsight.
     fixed_flags, fixed_detections : ndarrays of int
-        What `fixed_threshold` would have done.
+        The same for `fixed_threshold`.
     flagged : ndarray of bool
         The decision about each item.
     """
@@ -50,21 +52,21 @@ class Replay:
     capacity: NDArray[np.int64]
     flags: NDArray[np.int64]
     detections: NDArray[np.int64]
-    score: NDArray[np.float64]
+    score: Floats
     oracle_detections: NDArray[np.int64]
     fixed_flags: NDArray[np.int64]
     fixed_detections: NDArray[np.int64]
-    flagged: NDArray[np.bool_]
+    flagged: Mask
 
     @property
-    def adjusted_detections(self) -> NDArray[np.float64]:
-        """Detections per period, once overruns have been paid for."""
-        return self.detections * _processed(self.flags, self.capacity)
+    def adjusted_detections(self) -> Floats:
+        """Detections per period, after paying for overruns."""
+        return self.detections * _followed_up_share(self.flags, self.capacity)
 
     @property
-    def fixed_adjusted_detections(self) -> NDArray[np.float64]:
+    def fixed_adjusted_detections(self) -> Floats:
         """The same for the fixed threshold."""
-        return self.fixed_detections * _processed(self.fixed_flags, self.capacity)
+        return self.fixed_detections * _followed_up_share(self.fixed_flags, self.capacity)
 
     @property
     def relative_detection(self) -> float:
@@ -103,6 +105,9 @@ def replay(
 ) -> Replay:
     """Run a controller over a recorded stream, and compare it with hindsight.
 
+    Besides the controller, the table shows an oracle that sees each period beforehand, and a
+    threshold that never changes.
+
     Parameters
     ----------
     scores : array-like of shape (n_items,)
@@ -112,20 +117,20 @@ def replay(
     times : array-like of shape (n_items,)
         Moments in seconds, or datetimes.
     controller : Controller
-        A copy of it runs; it stays as it is.
+        A copy of it runs; the controller itself does not change.
     period : float, default=86400
-        Seconds of a period.
+        Length of a period in seconds.
     starts_at : float or datetime, default=0
         A moment at which a period starts.
     capacity : Capacity or sequence of Capacity, default=None
-        What can be followed up in a period, as flags and oracle are judged: one for all, or one for
-        each period from the first item's to the last one's. `None` takes what the controller had in
-        force at the period's end. The controller itself is not told: announce changes to it
-        beforehand, with ``set_capacity(..., at=...)``.
+        What can be followed up in a period, for judging the flags and for the oracle: one for all
+        periods, or one for each period from that of the first item to that of the last. `None`
+        takes the controller's capacity at the end of each period. This does not change the
+        controller: announce changes to it beforehand, with ``set_capacity(..., at=...)``.
     rare_label : label, default=None
-        The label that is looked for; `None` takes the rarest in `y`.
+        The label to look for; `None` takes the rarest in `y`.
     fixed_threshold : float, default=None
-        A threshold to compare with; `None` takes the controller's first.
+        A threshold to compare with; `None` takes the first threshold of the controller.
 
     Returns
     -------
@@ -149,93 +154,132 @@ def replay(
     >>> table.overrun_share
     0.0
     """
+    recording = _check_recording(scores, y, times, period, starts_at, rare_label)
+    flagged, first_threshold, in_force = _run(copy.deepcopy(controller), recording)
+    capacities = in_force if capacity is None else _one_per_period(capacity, recording)
+    allowed = _allowed_flags(capacities, recording, controller.options.get("prevalence"))
+    fixed = recording.scores > (first_threshold if fixed_threshold is None else fixed_threshold)
+    return _make_table(
+        recording,
+        allowed=allowed,
+        flagged=flagged,
+        fixed=fixed,
+        oracle=_oracle_flags(recording, allowed),
+    )
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """A checked stream, and its periods: numbers, and where the items of each start and stop."""
+
+    scores: Floats
+    moments: Floats
+    is_rare: Mask
+    period_of_item: NDArray[np.int64]
+    periods: NDArray[np.int64]
+    starts: Rows
+    stops: Rows
+
+    def count(self, mask: Mask) -> NDArray[np.int64]:
+        """Count the items of a mask in each period."""
+        rows = self.period_of_item[mask] - self.periods[0]
+        return np.bincount(rows, minlength=self.periods.size).astype(np.int64)
+
+
+def _check_recording(
+    scores: Any, y: Any, times: Any, period: float, starts_at: Any, rare_label: Any
+) -> _Recording:
     values = check_scores(scores).astype(np.float64)
-    moments = check_times(times, values.size)
+    moments = check_moments(times, values.size)
     check_same_length(scores=values, y=np.asarray(y))
     if values.size == 0:
         raise ValueError("replay needs at least one item; got none.")
     if np.any(np.diff(moments) < 0):
-        raise ValueError("times must not fall: sort the items by their times before replaying.")
+        raise ValueError("times must not fall: sort the items by time before you replay them.")
     is_rare = find_rare(y, rare_label)[0]
-    index = periods_of(moments, seconds(starts_at), check_period(period))
-    if index[-1] - index[0] >= _MOST_PERIODS:
+    numbers = periods_of(moments, to_seconds(starts_at), check_period(period))
+    if numbers[-1] - numbers[0] >= _MOST_PERIODS:
         raise ValueError(
-            f"times span {index[-1] - index[0] + 1} periods of {period} seconds, and the table has "
-            f"a row for each: at most {_MOST_PERIODS}. Pass a longer period=..., or fewer items."
+            f"times span {numbers[-1] - numbers[0] + 1} periods of {period} seconds, but the table "
+            f"can have at most {_MOST_PERIODS} rows. Pass a longer period=..., or fewer items."
         )
-    periods = np.arange(index[0], index[-1] + 1)
-    starts = np.searchsorted(index, periods)
-    stops = np.searchsorted(index, periods, side="right")
-    flagged, first, in_force = _run(copy.deepcopy(controller), values, moments, starts)
-    fixed = values > (first if fixed_threshold is None else fixed_threshold)
-    capacities = in_force if capacity is None else _capacities(capacity, periods.size)
-    prevalence = controller._options.get("prevalence")
-    allowed = np.array(
-        [
-            each.max_flags(n, prevalence)
-            for each, n in zip(capacities, (stops - starts).tolist(), strict=True)
-        ]
+    periods = np.arange(numbers[0], numbers[-1] + 1)
+    starts = np.searchsorted(numbers, periods)
+    stops = np.searchsorted(numbers, periods, side="right")
+    return _Recording(values, moments, is_rare, numbers, periods, starts, stops)
+
+
+def _run(controller: Controller, recording: _Recording) -> tuple[Mask, float, list[Capacity]]:
+    """Return the flags, the first threshold, and the capacity in force after each period."""
+    flagged, in_force = np.zeros(recording.scores.size, dtype=bool), []
+    first_threshold = np.inf
+    for start, stop in zip(recording.starts, recording.stops, strict=True):
+        part = slice(start, stop)
+        batch = controller.decide_many(recording.scores[part], at=recording.moments[part])
+        flagged[part] = batch.flagged
+        if start == 0:
+            first_threshold = float(batch.thresholds[0])
+        in_force.append(controller.capacity)
+    return flagged, first_threshold, in_force
+
+
+def _one_per_period(capacity: Any, recording: _Recording) -> list[Capacity]:
+    n_periods = recording.periods.size
+    if isinstance(capacity, Capacity):
+        return [capacity] * n_periods
+    capacities = [check_capacity(each) for each in capacity]
+    if len(capacities) != n_periods:
+        raise ValueError(
+            f"capacity must hold one Capacity for each of the {n_periods} periods from the first "
+            f"item to the last; got {len(capacities)}."
+        )
+    return capacities
+
+
+def _allowed_flags(
+    capacities: list[Capacity], recording: _Recording, prevalence: float | None
+) -> NDArray[np.int64]:
+    """Return how many flags each period allows."""
+    sizes = (recording.stops - recording.starts).tolist()
+    return np.array(
+        [capacity.max_flags(n, prevalence) for capacity, n in zip(capacities, sizes, strict=True)]
     )
-    best = np.zeros(values.size, dtype=bool)
-    for k, start, stop in zip(allowed, starts, stops, strict=True):
-        best[start:stop] = flag_exactly(values[start:stop], int(k), _by_arrival)
 
-    def count(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(index[mask] - index[0], minlength=periods.size).astype(np.int64)
 
+def _oracle_flags(recording: _Recording, allowed: NDArray[np.int64]) -> Mask:
+    """Flag the highest scores of each period, as many as it allows; ties go to the first."""
+    flagged = np.zeros(recording.scores.size, dtype=bool)
+    for k, start, stop in zip(allowed, recording.starts, recording.stops, strict=True):
+        flagged[start:stop] = flag_exactly(recording.scores[start:stop], int(k), _by_arrival)
+    return flagged
+
+
+def _by_arrival(tied: Rows) -> NDArray[np.float64]:
+    return tied.astype(np.float64)
+
+
+def _make_table(
+    recording: _Recording, *, allowed: NDArray[np.int64], flagged: Mask, fixed: Mask, oracle: Mask
+) -> Replay:
+    count, is_rare = recording.count, recording.is_rare
     flags, detections, n_rare = count(flagged), count(flagged & is_rare), count(is_rare)
     with np.errstate(invalid="ignore"):
-        score = detections * _processed(flags, allowed) / n_rare
+        score = detections * _followed_up_share(flags, allowed) / n_rare
     return Replay(
-        periods=periods,
-        n_items=stops - starts,
+        periods=recording.periods,
+        n_items=recording.stops - recording.starts,
         n_rare=n_rare,
         capacity=allowed,
         flags=flags,
         detections=detections,
         score=score,
-        oracle_detections=count(best & is_rare),
+        oracle_detections=count(oracle & is_rare),
         fixed_flags=count(fixed),
         fixed_detections=count(fixed & is_rare),
         flagged=flagged,
     )
 
 
-def _capacities(capacity: Any, n_periods: int) -> list[Capacity]:
-    if isinstance(capacity, Capacity):
-        return [capacity] * n_periods
-    listed = [check_capacity(each) for each in capacity]
-    if len(listed) != n_periods:
-        raise ValueError(
-            f"capacity must hold one Capacity for each of the {n_periods} periods from the first "
-            f"item to the last; got {len(listed)}."
-        )
-    return listed
-
-
-def _run(
-    controller: Controller,
-    scores: NDArray[np.float64],
-    moments: NDArray[np.float64],
-    starts: NDArray[np.intp],
-) -> tuple[NDArray[np.bool_], float, list[Capacity]]:
-    """Return the flags, the first threshold, and the capacity in force after each period."""
-    bounds = [*starts.tolist(), scores.size]
-    flagged, in_force = np.zeros(scores.size, dtype=bool), []
-    first = np.inf
-    for i in range(starts.size):
-        part = slice(bounds[i], bounds[i + 1])
-        batch = controller.decide_many(scores[part], at=moments[part])
-        flagged[part] = batch.flagged
-        first = float(batch.thresholds[0]) if i == 0 else first
-        in_force.append(controller.capacity)
-    return flagged, first, in_force
-
-
-def _by_arrival(tied: NDArray[np.intp]) -> NDArray[np.float64]:
-    return tied.astype(np.float64)
-
-
-def _processed(flags: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.float64]:
+def _followed_up_share(flags: NDArray[np.int64], capacity: NDArray[np.int64]) -> Floats:
     """Return the share of flags that can be followed up."""
     return np.minimum(1.0, capacity / np.maximum(flags, 1))

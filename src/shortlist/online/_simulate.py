@@ -1,4 +1,4 @@
-"""Streams of scored items whose world changes: drift, jumps, bursts, seasons."""
+"""Simulated streams of scored items: drift, jumps, bursts, seasons."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Floats
 from .._core.validation import check_option
 
 __all__ = ["SCENARIOS", "Stream", "simulate_stream"]
 
-#: What can happen to a stream; each name is described in :func:`simulate_stream`.
+#: Names of scenarios; :func:`simulate_stream` describes each.
 SCENARIOS = (
     "stationary",
     "drift",
@@ -32,11 +33,11 @@ _GRID = 288  # five minutes: the resolution of a day's intensity
 class Stream(NamedTuple):
     """Scored items in order of arrival, and the capacity of each day."""
 
-    scores: NDArray[np.float64]
+    scores: Floats
     y: NDArray[np.int64]
-    times: NDArray[np.float64]
+    times: Floats
     capacities: NDArray[np.int64]
-    calibration_scores: NDArray[np.float64]
+    calibration_scores: Floats
     period: float
 
 
@@ -50,9 +51,10 @@ def simulate_stream(
     n_calibration: int = 20_000,
     random_state: Any = 0,
 ) -> Stream:
-    """Simulate scored items that arrive over some days, in a world that may change.
+    """Simulate scored items that arrive over some days, while conditions may change.
 
-    Common items score as Normal(0, 1), rare ones as Normal(2.5, 1), before the scenario's doing.
+    Scores of common items are Normal(0, 1), those of rare items Normal(2.5, 1), before the scenario
+    changes them.
 
     Parameters
     ----------
@@ -64,9 +66,9 @@ def simulate_stream(
         - ``"jump"``: all scores rise by 1 at half time.
         - ``"prevalence"``: rare items become three times as frequent at half time.
         - ``"burst"``: days differ in volume, and on each day there are two short episodes with
-          eight times the arrivals, six times as often rare.
+          eight times the arrivals and six times the prevalence.
         - ``"season"``: busy hours, quiet weekends, and days that differ in volume.
-        - ``"capacity"``: the capacity of a day alternates between all and two fifths.
+        - ``"capacity"``: the capacity of a day alternates between `max_flags` and two fifths of it.
         - ``"rising"``: the items of a day arrive in rising order of their scores.
     days : int, default=40
         Number of days.
@@ -77,7 +79,7 @@ def simulate_stream(
     prevalence : float, default=0.005
         Share of rare items.
     n_calibration : int, default=20000
-        Number of earlier scores from the unchanged world.
+        Number of earlier scores, from before any change.
     random_state : int or numpy Generator, default=0
         Seed.
 
@@ -126,10 +128,8 @@ def _day(
     return scores, y, times
 
 
-def _pattern(
-    scenario: str, day: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return arrivals and rare items along a day, relative to an ordinary moment."""
+def _pattern(scenario: str, day: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the intensity of arrivals and the factor of rare items over a day."""
     phase = (np.arange(_GRID) + 0.5) / _GRID
     intensity, rare_factor = np.ones(_GRID), np.ones(_GRID)
     if scenario == "burst":
@@ -143,8 +143,6 @@ def _pattern(
     return intensity, rare_factor
 
 
-def _items(
-    n: int, share: NDArray[np.float64], rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _items(n: int, share: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     y = (rng.random(n) < share).astype(np.int64)
     return rng.normal(size=n) + _SEPARATION * y, y

@@ -1,65 +1,72 @@
-"""State as plain JSON: no infinities, no arrays, and a version."""
+"""Saved state: plain JSON with a version, checked thoroughly when it is loaded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.moments import to_seconds
 from ..capacity import Capacity
+from ._scale import TailScale
+
+if TYPE_CHECKING:
+    from ._clock import Clock
+    from ._controller import Controller
 
 __all__ = [
+    "FORMAT",
     "VERSION",
     "check_state",
-    "pack",
-    "pack_capacity",
+    "from_plain",
+    "load_controller",
     "read_numbers",
-    "unpack",
-    "unpack_capacity",
+    "save_controller",
+    "to_plain",
 ]
 
-VERSION = 2
+FORMAT = "shortlist.online"
+VERSION = 3
+_KEYS = {
+    "capacity",
+    "options",
+    "now",
+    "n_items",
+    "scheduled",
+    "answers",
+    "arrivals",
+    "scale",
+    "floats",
+    "ints",
+}
 
 
-def pack(value: Any) -> Any:
-    """Write infinities as texts, which JSON has no numbers for."""
+def to_plain(value: Any) -> Any:
+    """Replace infinities by strings, because JSON has no number for them."""
     if isinstance(value, dict):
-        return {key: pack(each) for key, each in value.items()}
+        return {key: to_plain(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [pack(each) for each in value]
+        return [to_plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "inf" if value > 0 else "-inf"
     return value
 
 
-def unpack(value: Any) -> Any:
-    """Read what `pack` has written."""
+def from_plain(value: Any) -> Any:
+    """Read what :func:`to_plain` returned."""
     if isinstance(value, dict):
-        return {key: unpack(each) for key, each in value.items()}
+        return {key: from_plain(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [unpack(each) for each in value]
+        return [from_plain(each) for each in value]
     return float(value) if value in ("inf", "-inf") else value
 
 
-def pack_capacity(capacity: Capacity) -> list[Any]:
-    """Write a capacity as its unit, number and reference."""
-    value = capacity.value
-    return [capacity.kind, str(value) if isinstance(value, Fraction) else value, capacity.per]
-
-
-def unpack_capacity(packed: list[Any]) -> Capacity:
-    """Read what `pack_capacity` has written."""
-    kind, value, per = packed
-    return Capacity(kind, Fraction(value) if isinstance(value, str) else value, per)
-
-
-def read_numbers(packed: Any, kind: type) -> NDArray[Any]:
-    """Read a list of floats or of whole numbers, and nothing else."""
-    values = np.array(unpack(packed), dtype=np.float64 if kind is float else None)
+def read_numbers(plain: Any, kind: type) -> NDArray[Any]:
+    """Read a list of floats, or a list of ints, and nothing else."""
+    values = np.array(from_plain(plain), dtype=np.float64 if kind is float else None)
     if values.size == 0:
         return values.astype(np.int64 if kind is int else np.float64)
     if kind is int and values.dtype.kind != "i":
@@ -70,21 +77,106 @@ def read_numbers(packed: Any, kind: type) -> NDArray[Any]:
 
 
 def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
-    """Complain about anything that is not the state of one of the known controllers."""
-    if not isinstance(state, dict) or state.get("format") != "shortlist.online":
+    """Raise an error unless this is a complete state of one of the known controllers."""
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
             "state must be what a controller's state() returned: a dict with the format "
-            "'shortlist.online'."
+            f"{FORMAT!r}."
         )
     if state.get("version") != VERSION:
         raise ValueError(
-            f"state has version {state.get('version')!r}, and this release reads version "
-            f"{VERSION}. Load it with the release that wrote it."
+            f"state has version {state.get('version')!r}, but this release reads version "
+            f"{VERSION}. Load it with the release that wrote it, or start a new controller at the "
+            "beginning of the next period."
         )
     if state.get("controller") not in set(known):
         raise ValueError(
-            f"state belongs to a {state.get('controller')!r}; here {sorted(known)} can be read. "
-            "Controller.from_state reads all of them."
+            f"state belongs to a {state.get('controller')!r}; this class loads {sorted(known)}. "
+            "Controller.from_state loads every kind."
         )
     if missing := keys - state.keys():
         raise ValueError(f"state is incomplete: {sorted(missing)} are missing.")
+
+
+def save_controller(controller: Controller) -> dict[str, Any]:
+    """Return everything that later decisions depend on, as plain JSON."""
+    arrivals = controller._arrivals
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "controller": type(controller).__name__,
+        "capacity": controller.capacity.to_json(),
+        "options": to_plain(controller.options),
+        "now": to_plain(controller.now),
+        "n_items": controller.n_items,
+        "scheduled": controller._schedule.to_list(),
+        "answers": to_plain(controller._answers.to_list()),
+        "arrivals": None if arrivals is None else to_plain(arrivals.to_list()),
+        "scale": controller.scale.knots.tolist(),
+        "floats": to_plain(controller.state_floats.tolist()),
+        "ints": controller.state_ints.tolist(),
+    }
+
+
+def load_controller(kind: type[Controller], state: Any, clock: Clock | None) -> Any:
+    """Return the controller that was saved.
+
+    A state may have been truncated, edited or mixed up. Its parts must fit together; otherwise a
+    wrong number could flag more than the capacity.
+    """
+    known = {each.__name__: each for each in (kind, *_subclasses(kind))}
+    check_state(state, known, _KEYS)
+    try:
+        controller = _rebuild(known[state["controller"]], state, clock)
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise ValueError(f"state cannot be read: {error}") from error
+    if not controller.is_consistent():
+        raise ValueError(
+            "state contradicts itself: its numbers do not match its capacity and options. Load it "
+            "exactly as state() returned it, and change a capacity with set_capacity."
+        )
+    return controller
+
+
+def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None) -> Controller:
+    scale = _read_scale(state["scale"])
+    # The constructor checks the capacity and the options; then everything learned is put in.
+    make: Any = kind
+    made: Controller = make(
+        Capacity.from_json(state["capacity"]),
+        calibration_scores=scale.knots[0],
+        clock=clock,
+        **from_plain(state["options"]),
+    )
+    made.scale = scale
+    made.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
+    made.n_items = _read_count(state["n_items"])
+    made._schedule.load(state["scheduled"])
+    for _, capacity in made._schedule.changes:
+        made.check_capacity(capacity)
+    made._answers.load(from_plain(state["answers"]))
+    if made._arrivals is not None:
+        made._arrivals.load(from_plain(state["arrivals"]))
+    made.state_floats = read_numbers(state["floats"], float)
+    made.state_ints = read_numbers(state["ints"], int)
+    return made
+
+
+def _read_count(n: Any) -> int:
+    if type(n) is not int or n < 0:
+        raise ValueError(f"n_items must be a whole number; got {n!r}.")
+    return n
+
+
+def _read_scale(plain: Any) -> TailScale:
+    knots = read_numbers(plain, float)
+    if knots.ndim != 2 or knots.shape[0] != 2 or not np.all(np.isfinite(knots)):
+        raise ValueError("its scale is not a table of scores and levels.")
+    if np.any(np.diff(knots) <= 0):
+        raise ValueError("its scale does not rise.")
+    return TailScale(knots)
+
+
+def _subclasses(kind: type) -> list[type]:
+    children: list[type] = kind.__subclasses__()
+    return [each for child in children for each in (child, *_subclasses(child))]

@@ -1,4 +1,4 @@
-"""Quantile tracking: a threshold that follows the flag rate, with a promise for any stream."""
+"""Quantile tracking: a threshold that follows the flag rate, with a guarantee for any stream."""
 
 from __future__ import annotations
 
@@ -9,65 +9,75 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats
+from .._core.validation import check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._base import Controller
-from ._decision import ABOVE, BELOW
-from ._input import check_positive, check_reference
-from ._tail import score_at, tail_range
-from ._timeline import Arrays, Clock
+from ._clock import Clock
+from ._controller import Controller
+from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from ._inputs import check_optional_prevalence
+from ._scale import TailScale, score_at
 
-__all__ = ["LOG_RATE", "OFFSET", "RATE", "STEP", "QuantileTracker", "track_step", "within_scale"]
+__all__ = [
+    "LOG_RATE",
+    "OFFSET",
+    "RATE",
+    "STEP",
+    "QuantileTracker",
+    "offset_within",
+    "track_step",
+]
 
-#: What the floats begin with: the offset on the tail scale, the rate, its logarithm, and the step.
-#: The tail scale is at their end.
+#: The first floats: the offset on the tail scale, the rate, its logarithm, and the step. The knots
+#: of the scale are the last.
 OFFSET, RATE, LOG_RATE, STEP = range(4)
-_SCALE = 4
+_KNOTS = 4
 _FARTHEST_LOG_RATE = 50.0
 
 
 @njit(cache=True)
-def track_step(score: float, real: Any, scale: Any) -> tuple[int, float]:
-    """Decide one item, and move the offset against the error."""
-    rate = real[RATE]
+def track_step(score: float, floats: Any, knots: Any) -> tuple[int, float]:
+    """Decide about one item, and move the offset against the error."""
+    rate = floats[RATE]
     if rate <= 0.0:
-        return BELOW, np.inf
-    threshold = score_at(real[OFFSET] - real[LOG_RATE], scale)
+        return BELOW_THRESHOLD, np.inf
+    threshold = score_at(floats[OFFSET] - floats[LOG_RATE], knots)
     if score > threshold:
-        real[OFFSET] += real[STEP] * (1.0 - rate)
-        return ABOVE, threshold
-    real[OFFSET] -= real[STEP] * rate
-    return BELOW, threshold
+        floats[OFFSET] += floats[STEP] * (1.0 - rate)
+        return ABOVE_THRESHOLD, threshold
+    floats[OFFSET] -= floats[STEP] * rate
+    return BELOW_THRESHOLD, threshold
 
 
 @njit(cache=True)
 def _tracker_step(
-    score: float, at: float, deciding: bool, real: Any, whole: Any
+    score: float, at: float, deciding: bool, floats: Any, ints: Any
 ) -> tuple[int, float]:
-    return track_step(score, real, real[_SCALE:].reshape(2, -1))
+    return track_step(score, floats, floats[_KNOTS:].reshape(2, -1))
 
 
 @njit(cache=True)
-def _tracker_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, real: Any, whole: Any
+def _tracker_loop(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _tracker_step(scores[i], times[i], deciding, real, whole)
+        codes[i], thresholds[i] = _tracker_step(scores[i], times[i], deciding, floats, ints)
 
 
-def within_scale(offset: float, log_rate: float, scale: NDArray[np.float64]) -> float:
-    """Keep an offset where the threshold it stands for is on the scale, or just beyond its end."""
-    bottom, top = tail_range(scale)
+def offset_within(scale: TailScale, offset: float, log_rate: float) -> float:
+    """Return the nearest offset whose threshold lies on the scale, or just beyond its end."""
+    bottom, top = scale.range
     return min(max(offset, bottom + log_rate), top + log_rate)
 
 
 class QuantileTracker(Controller):
     r"""Keep a flag rate on any stream: the default for rates.
 
-    After each item the threshold moves up a little if it was flagged, and down a very little if it
-    was not, in steps on a scale on which all models are alike. A change of capacity moves the
-    threshold at once. On *every* stretch of the stream, whatever the scores do, the number of flags
-    differs from what the rate allows by at most :meth:`interval_bound`, a constant.
+    After each item the threshold moves: up a little if the item was flagged, down very slightly if
+    it was not. The steps are taken on a scale that is the same for all models. A change of capacity
+    moves the threshold at once. On *every* stretch of the stream, whatever the scores do, the
+    number of flags differs from what the rate allows by at most :meth:`interval_bound`, a constant.
 
     Parameters
     ----------
@@ -76,21 +86,21 @@ class QuantileTracker(Controller):
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model, for the first threshold and for the scale. No labels are needed.
     step : float, default=0.03
-        How fast the threshold follows. Larger is quicker after a change, and closer to the rate
-        over short stretches; smaller is steadier, and finds more where scores come in waves.
+        How fast the threshold follows. A larger step reacts faster after a change and keeps closer
+        to the rate over short stretches. A smaller step is steadier and finds more where rare items
+        come in waves.
     prevalence : number, default=None
         Share of rare items, for a multiple.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
-    remember : int, default=10000
-        How many ids are known again.
+    clock, remember
+        As for :class:`Controller`.
 
     Notes
     -----
-    With the score's level w = -log of the share of calibration scores that reach it, the rule is
-    :math:`w_t > o_t - \log c_t` and :math:`o_{t+1} = o_t + \eta (\text{flag}_t - c_t)`. Because w
-    is bounded, so is o, and the sum of the errors over a stretch is the difference of two o,
-    divided by the step. Cf. Angelopoulos, Candès and Tibshirani, arXiv 2307.16895.
+    Let w be the level of a score: minus the logarithm of the share of calibration scores that reach
+    it. The rule is :math:`w_t > o_t - \log c_t` and
+    :math:`o_{t+1} = o_t + \eta (\text{flag}_t - c_t)`. Because w is bounded, so is o. The sum of
+    the errors over a stretch is the difference of two values of o, divided by the step. Cf.
+    Angelopoulos, Candès and Tibshirani, arXiv 2307.16895.
 
     Examples
     --------
@@ -108,9 +118,9 @@ class QuantileTracker(Controller):
     628
     """
 
-    _step = staticmethod(_tracker_step)
-    _many = staticmethod(_tracker_many)
-    _CORRECTS: ClassVar[bool] = True
+    compiled_step = staticmethod(_tracker_step)
+    compiled_loop = staticmethod(_tracker_loop)
+    corrects_late_changes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -128,7 +138,7 @@ class QuantileTracker(Controller):
             clock=clock,
             remember=remember,
             step=check_positive("step", step),
-            prevalence=check_reference(prevalence),
+            prevalence=check_optional_prevalence(prevalence),
         )
 
     def interval_bound(
@@ -139,8 +149,9 @@ class QuantileTracker(Controller):
         Parameters
         ----------
         smallest, largest : Capacity, default=None
-            Between which the capacity moves; `None` is the present one. Where the capacity is zero,
-            nothing is flagged and nothing lost, so that `smallest` is the smallest one above zero.
+            The range within which the capacity changes; `None` is the present capacity. At a
+            capacity of zero nothing is flagged and nothing is lost. Therefore `smallest` is the
+            smallest capacity above zero.
 
         Returns
         -------
@@ -158,56 +169,60 @@ class QuantileTracker(Controller):
         90.1
         """
         low, high = (
-            self._rate(self._capacity if each is None else each) for each in (smallest, largest)
+            self._rate(self.capacity if each is None else each) for each in (smallest, largest)
         )
         if high == 0:
             return 0.0
         if not 0 < low <= high:
             raise CapacityError(
-                f"smallest must lie above 0 and not above largest; got rates of {low:g} and "
-                f"{high:g}. Stretches at a capacity of zero need no bound: name the smallest "
-                "capacity above it."
+                f"smallest must be greater than 0 and at most largest; got rates of {low:g} and "
+                f"{high:g}. Stretches at a capacity of zero need no bound: pass the smallest "
+                "capacity above zero."
             )
-        bottom, top = tail_range(self._scale)
-        step = self._options["step"]
+        bottom, top = self.scale.range
+        step = self.options["step"]
         return (top - bottom + math.log(high / low) + step * (1 - low + high)) / step
 
     def _rate(self, capacity: Capacity) -> float:
-        return capacity.as_fraction(self._options["prevalence"])
+        return capacity.as_fraction(self.options["prevalence"])
 
-    def _check(self, capacity: Capacity) -> None:
+    def check_capacity(self, capacity: Capacity) -> None:
+        """Accept every capacity that is a rate."""
         self._rate(capacity)
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
-        head = [0.0, 0.0, 0.0, self._options["step"]]
-        return np.concatenate([head, self._scale.ravel()]), np.zeros(0, dtype=np.int64)
+    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Start with no error, on the scale of the calibration scores."""
+        head = [0.0, 0.0, 0.0, self.options["step"]]
+        return np.concatenate([head, self.scale.knots.ravel()]), np.zeros(0, dtype=np.int64)
 
-    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        real, rate = self._real, self._rate(capacity)
-        if since is not None and self._marks is not None:
+    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+        """Set the rate; for a late announcement, also correct the errors since then."""
+        floats, rate = self.state_floats, self._rate(capacity)
+        if since is not None:
             # The offset is the sum of the errors: count them again with the true rate.
-            late = self._marks.items_since(since, self._n_items)
-            real[OFFSET] += real[STEP] * (real[RATE] - rate) * late
-        started = real[RATE] > 0
-        real[RATE] = rate
+            floats[OFFSET] += floats[STEP] * (floats[RATE] - rate) * self.items_since(since)
+        started = floats[RATE] > 0
+        floats[RATE] = rate
         if rate > 0:
-            real[LOG_RATE] = math.log(rate)
-            # A rate so small that it lies beyond the scale starts at its end, and what there is to
-            # make up for is not more than can be.
+            floats[LOG_RATE] = math.log(rate)
+            # A rate that is too small for the scale starts at its end, and a correction goes no
+            # further than the scale.
             if since is not None or not started:
-                real[OFFSET] = within_scale(real[OFFSET], real[LOG_RATE], self._scale)
+                floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
 
-    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        self._real = np.concatenate([self._real[:_SCALE], new.ravel()])
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Keep the offset, and exchange the scale."""
+        self.state_floats = np.concatenate([self.state_floats[:_KNOTS], new.knots.ravel()])
 
-    def _sound(self) -> bool:
-        rate = self._rate(self._capacity)
+    def is_consistent(self) -> bool:
+        """Check the sizes, the rate, the step and the scale."""
+        floats, rate = self.state_floats, self._rate(self.capacity)
         return (
-            self._real.shape == (_SCALE + self._scale.size,)
-            and self._whole.shape == (0,)
-            and np.array_equal(self._real[_SCALE:], self._scale.ravel())
-            and bool(np.isfinite(self._real).all())
-            and abs(self._real[OFFSET]) <= tail_range(self._scale)[1] + _FARTHEST_LOG_RATE
-            and (self._real[RATE], self._real[STEP]) == (rate, self._options["step"])
-            and (rate == 0 or self._real[LOG_RATE] == math.log(rate))
+            floats.shape == (_KNOTS + self.scale.knots.size,)
+            and self.state_ints.shape == (0,)
+            and np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
+            and bool(np.isfinite(floats).all())
+            and abs(floats[OFFSET]) <= self.scale.range[1] + _FARTHEST_LOG_RATE
+            and (floats[RATE], floats[STEP]) == (rate, self.options["step"])
+            and (rate == 0 or floats[LOG_RATE] == math.log(rate))
         )

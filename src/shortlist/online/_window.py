@@ -8,23 +8,27 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats
+from .._core.validation import check_count
 from ..capacity import Capacity
-from ._base import Controller
-from ._decision import ABOVE, BELOW
-from ._input import check_reference, check_whole
-from ._tail import map_scores
-from ._timeline import Arrays, Clock
+from ._clock import Clock
+from ._controller import Controller
+from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from ._inputs import check_optional_prevalence
+from ._scale import TailScale
 
 __all__ = ["WindowController"]
 
-# The floats are the ring of scores. The whole numbers begin with the wanted size of the upper heap,
-# its size, and the slot of the oldest score; then come the heaps.
+# The floats are the ring of scores. The ints begin with the wanted size of the upper heap, its
+# actual size, and the slot of the oldest score; the two heaps follow.
 WANTED, UPPER, OLDEST = range(3)
 _HEAPS = 3
+_LARGEST_WINDOW = 1 << 24
 
 # A slot is a place in the ring of scores. The k highest scores form a heap with the lowest of them
-# on top, the others a heap with their highest on top: the threshold. Both lie in `heaps[0]`, the
-# upper one from the front and the lower one from the back, and `heaps[1]` says where a slot is.
+# on top; the others form a heap with their highest on top, which is the threshold. `heaps[0]` holds
+# both, the upper one from the front and the lower one from the back. `heaps[1]` holds the place of
+# each slot.
 
 
 @njit(cache=True)
@@ -45,7 +49,7 @@ def _at(place: int, upper: bool, heaps: Any) -> int:
 
 @njit(cache=True)
 def _settle(place: int, size: int, upper: bool, ring: Any, heaps: Any) -> None:
-    """Let the slot at a place rise or sink to where it belongs."""
+    """Move the slot at a place up or down to where it belongs."""
     slot = _at(place, upper, heaps)
     while place > 0 and _goes_first(slot, _at((place - 1) // 2, upper, heaps), upper, ring):
         _put(place, _at((place - 1) // 2, upper, heaps), upper, heaps)
@@ -64,27 +68,27 @@ def _settle(place: int, size: int, upper: bool, ring: Any, heaps: Any) -> None:
 
 
 @njit(cache=True)
-def _resize(whole: Any, ring: Any, heaps: Any) -> None:
-    """Move slots over the border until the upper heap has its wanted size."""
+def _resize(ints: Any, ring: Any, heaps: Any) -> None:
+    """Move slots from one heap to the other until the upper one has its wanted size."""
     n = ring.size
-    while whole[UPPER] != whole[WANTED]:
-        from_upper = whole[UPPER] > whole[WANTED]
-        size = whole[UPPER] if from_upper else n - whole[UPPER]
+    while ints[UPPER] != ints[WANTED]:
+        from_upper = ints[UPPER] > ints[WANTED]
+        size = ints[UPPER] if from_upper else n - ints[UPPER]
         moving, last = _at(0, from_upper, heaps), _at(size - 1, from_upper, heaps)
         if size > 1:
             _put(0, last, from_upper, heaps)
             _settle(0, size - 1, from_upper, ring, heaps)
-        whole[UPPER] += -1 if from_upper else 1
+        ints[UPPER] += -1 if from_upper else 1
         _put(n - size, moving, not from_upper, heaps)
         _settle(n - size, n - size + 1, not from_upper, ring, heaps)
 
 
 @njit(cache=True)
-def _replace_oldest(score: float, whole: Any, ring: Any, heaps: Any) -> None:
-    """Let a new score take the place of the oldest."""
-    n, k, slot = ring.size, whole[UPPER], whole[OLDEST]
+def _replace_oldest(score: float, ints: Any, ring: Any, heaps: Any) -> None:
+    """Replace the oldest score by a new one."""
+    n, k, slot = ring.size, ints[UPPER], ints[OLDEST]
     ring[slot] = score
-    whole[OLDEST] = (slot + 1) % n
+    ints[OLDEST] = (slot + 1) % n
     upper = heaps[1, slot] < k
     place = heaps[1, slot] if upper else n - 1 - heaps[1, slot]
     _settle(place, k if upper else n - k, upper, ring, heaps)
@@ -99,46 +103,48 @@ def _replace_oldest(score: float, whole: Any, ring: Any, heaps: Any) -> None:
 
 @njit(cache=True)
 def _window_step(
-    score: float, at: float, deciding: bool, ring: Any, whole: Any
+    score: float, at: float, deciding: bool, ring: Any, ints: Any
 ) -> tuple[int, float]:
-    heaps = whole[_HEAPS:].reshape(2, -1)
-    if whole[UPPER] != whole[WANTED]:
-        _resize(whole, ring, heaps)
-    threshold = ring[_at(0, False, heaps)] if whole[UPPER] < ring.size else -np.inf
-    flag = score > threshold and whole[WANTED] > 0
-    _replace_oldest(score, whole, ring, heaps)
-    return (ABOVE if flag else BELOW), (threshold if whole[WANTED] > 0 else np.inf)
+    heaps = ints[_HEAPS:].reshape(2, -1)
+    if ints[UPPER] != ints[WANTED]:
+        _resize(ints, ring, heaps)
+    threshold = ring[_at(0, False, heaps)] if ints[UPPER] < ring.size else -np.inf
+    flag = score > threshold and ints[WANTED] > 0
+    _replace_oldest(score, ints, ring, heaps)
+    return (ABOVE_THRESHOLD if flag else BELOW_THRESHOLD), (
+        threshold if ints[WANTED] > 0 else np.inf
+    )
 
 
 @njit(cache=True)
-def _window_many(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, ring: Any, whole: Any
+def _window_loop(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, ring: Any, ints: Any
 ) -> None:
     for i in range(scores.size):
-        codes[i], thresholds[i] = _window_step(scores[i], times[i], deciding, ring, whole)
+        codes[i], thresholds[i] = _window_step(scores[i], times[i], deciding, ring, ints)
 
 
 class WindowController(Controller):
-    """Flag what stands out among the last so many items.
+    """Flag the items that stand out among the most recent ones.
 
-    The threshold is the exact quantile of a sliding window of scores, found in time that grows with
-    the logarithm of the window. It makes no promise about the rate of a stream that changes.
+    The threshold is the exact quantile of a sliding window of scores. Each update takes time
+    proportional to the logarithm of the window. There is no guarantee for the rate of a stream that
+    changes.
 
     Parameters
     ----------
     capacity : Capacity
         A fraction, a count with `per`, or a multiple together with `prevalence`; rounded down to
-        whole items of the window. The window should be large enough to hold some.
+        a whole number of items in the window. Choose the window large enough for some.
     calibration_scores : array-like of shape (n_items,)
-        Recent scores in order of arrival. They fill the window, repeated if they are too few.
+        Recent scores in order of arrival. They fill the window and are repeated if there are too
+        few.
     window : int, default=5000
         Number of items.
     prevalence : number, default=None
         Share of rare items, for a multiple.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
-    remember : int, default=10000
-        How many ids are known again.
+    clock, remember
+        As for :class:`Controller`.
 
     Examples
     --------
@@ -152,8 +158,8 @@ class WindowController(Controller):
     [8.0, 9.0, 20.0]
     """
 
-    _step = staticmethod(_window_step)
-    _many = staticmethod(_window_many)
+    compiled_step = staticmethod(_window_step)
+    compiled_loop = staticmethod(_window_loop)
 
     def __init__(
         self,
@@ -170,50 +176,56 @@ class WindowController(Controller):
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            window=check_whole("window", window, "items", 1 << 24),
-            prevalence=check_reference(prevalence),
+            window=check_count("window", window, at_most=_LARGEST_WINDOW),
+            prevalence=check_optional_prevalence(prevalence),
         )
 
-    def _check(self, capacity: Capacity) -> None:
-        capacity.as_ratio(self._options["prevalence"])
+    def check_capacity(self, capacity: Capacity) -> None:
+        """Accept every capacity that is a rate."""
+        capacity.as_ratio(self.options["prevalence"])
 
-    def _first_arrays(self, calibration: NDArray[np.float64]) -> Arrays:
-        ring = np.resize(calibration[-self._options["window"] :], self._options["window"])
+    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Fill the window with the last calibration scores."""
+        size = self.options["window"]
+        ring = np.resize(calibration_scores[-size:], size)
         return ring, np.concatenate([np.zeros(_HEAPS, np.int64), _sorted_heaps(ring).ravel()])
 
-    def _use(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self._whole[WANTED] = self._wanted(capacity)
+    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+        """Set the wanted size of the upper heap."""
+        self.state_ints[WANTED] = self._wanted(capacity)
 
     def _wanted(self, capacity: Capacity) -> int:
-        return int(capacity.as_ratio(self._options["prevalence"]) * self._options["window"])
+        return int(capacity.as_ratio(self.options["prevalence"]) * self.options["window"])
 
-    def _swap(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        # A rising map keeps the order, so that the heaps stay as they are.
-        self._real[:] = map_scores(self._real, old, new)
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Translate all scores in the window."""
+        # The translation keeps the order; therefore the heaps remain valid.
+        self.state_floats[:] = old.translate(self.state_floats, to=new)
 
-    def _sound(self) -> bool:
-        n, whole = self._options["window"], self._whole
+    def is_consistent(self) -> bool:
+        """Check the sizes and the order of the heaps."""
+        n, ring, ints = self.options["window"], self.state_floats, self.state_ints
         return (
-            self._real.shape == (n,)
-            and bool(np.isfinite(self._real).all())
-            and whole.shape == (_HEAPS + 2 * n,)
-            and whole[WANTED] == self._wanted(self._capacity)
-            and 0 <= whole[UPPER] <= n
-            and 0 <= whole[OLDEST] < n
-            and _are_heaps(whole[_HEAPS:].reshape(2, -1), int(whole[UPPER]), self._real)
+            ring.shape == (n,)
+            and bool(np.isfinite(ring).all())
+            and ints.shape == (_HEAPS + 2 * n,)
+            and ints[WANTED] == self._wanted(self.capacity)
+            and 0 <= ints[UPPER] <= n
+            and 0 <= ints[OLDEST] < n
+            and _are_heaps(ints[_HEAPS:].reshape(2, -1), int(ints[UPPER]), ring)
         )
 
 
-def _sorted_heaps(ring: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return heaps of which the upper one is empty; a sorted array is a heap."""
+def _sorted_heaps(ring: Floats) -> NDArray[np.int64]:
+    """Return two heaps, the upper one empty. A sorted array is a heap."""
     order = np.argsort(ring, kind="stable")
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
     return np.vstack([order, places]).astype(np.int64)
 
 
-def _are_heaps(heaps: NDArray[np.int64], k: int, ring: NDArray[np.float64]) -> bool:
-    """Whether every slot is in one place, and no score lies above its parent in a heap."""
+def _are_heaps(heaps: NDArray[np.int64], k: int, ring: Floats) -> bool:
+    """Whether every slot has one place, and both heaps are in order."""
     slots = np.arange(ring.size)
     if not np.array_equal(np.sort(heaps[0]), slots):
         return False

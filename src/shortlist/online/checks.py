@@ -1,4 +1,4 @@
-"""What every controller must keep, as a list of checks; a new controller gets them for free."""
+"""Checks that every controller must pass. Run them on a controller that you have written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.arrays import Floats
 from ..capacity import Capacity
-from ._base import Controller
-from ._decision import ABOVE, DUPLICATE, FULL, REASONS
+from ._controller import Controller
+from ._decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP, REASONS, SEEN_BEFORE, DecisionBatch
 
 __all__ = ["CHECKS", "check_controller"]
 
@@ -26,8 +26,8 @@ def check_controller(make: Make) -> None:
     Parameters
     ----------
     make : callable
-        Returns a new controller for scores around Normal(0, 1), always the same. Items will come
-        about one per second.
+        Returns a new controller for scores around Normal(0, 1), the same one on every call. About
+        one item will arrive per second.
 
     Raises
     ------
@@ -47,8 +47,8 @@ def check_controller(make: Make) -> None:
         check(make)
 
 
-def _items(n: int = _N, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and moments; some scores tie, and some moments lie before the last."""
+def _items(n: int = _N, seed: int = 0) -> tuple[Floats, Floats]:
+    """Return scores and moments; some scores are tied, and some moments go back in time."""
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=n), 1)
     return scores, np.cumsum(rng.exponential(size=n)) + rng.normal(size=n)
@@ -62,7 +62,7 @@ def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None
     ]
 
 
-def _same(one_by_one: list[Any], batch: Any) -> bool:
+def _same(one_by_one: list[Any], batch: DecisionBatch) -> bool:
     return one_by_one == [batch.decision(i) for i in range(len(one_by_one))]
 
 
@@ -71,67 +71,66 @@ def _plain(controller: Controller) -> str:
 
 
 def check_one_by_one_equals_many(make: Make) -> None:
-    """Decisions do not depend on how items are bundled, and neither does what is learned."""
+    """How items are batched changes neither the decisions nor what is learned."""
     scores, times = _items()
-    alone, bundled = make(), make()
+    alone, batched = make(), make()
     decisions = _one_by_one(alone, scores, times)
     for part in (slice(0, 1), slice(1, 150), slice(150, _N)):
-        batch = bundled.decide_many(scores[part], at=times[part])
+        batch = batched.decide_many(scores[part], at=times[part])
         assert _same(decisions[part], batch), "decide and decide_many differ"
-    assert _plain(alone) == _plain(bundled), "decide and decide_many learn differently"
+    assert _plain(alone) == _plain(batched), "decide and decide_many learn differently"
 
 
-def check_ids_in_bundles(make: Make) -> None:
-    """Repeated ids get the same answers one by one and in a bundle."""
+def check_ids_in_batches(make: Make) -> None:
+    """Repeated ids get the same answers one by one and in a batch."""
     scores, times = _items()
     ids = [f"case {number}" for number in np.random.default_rng(1).integers(_N // 2, size=_N)]
-    alone, bundled = make(), make()
+    alone, batched = make(), make()
     decisions = _one_by_one(alone, scores, times, ids)
-    first = bundled.decide_many(scores[:100], at=times[:100], ids=ids[:100])
-    second = bundled.decide_many(scores[100:], at=times[100:], ids=ids[100:])
+    first = batched.decide_many(scores[:100], at=times[:100], ids=ids[:100])
+    second = batched.decide_many(scores[100:], at=times[100:], ids=ids[100:])
     assert _same(decisions[:100], first), "decide and decide_many differ on ids"
     assert _same(decisions[100:], second), "decide and decide_many differ on ids"
-    assert _plain(alone) == _plain(bundled), "decide and decide_many remember differently"
+    assert _plain(alone) == _plain(batched), "decide and decide_many remember differently"
 
 
 def check_repeated_ids_change_nothing(make: Make) -> None:
-    """A repeated id gets its first answer, whatever it scores now."""
+    """A repeated id gets its first answer, whatever its score is now."""
     _, times = _items()
     controller = make()
     first = controller.decide(9.0, at=float(times[0]), id="again")
     before = _plain(controller)
     second = controller.decide(-9.0, at=float(times[-1]), id="again")
-    assert second == (first.flag, first.threshold, REASONS[DUPLICATE])
+    assert second == (first.flag, first.threshold, REASONS[SEEN_BEFORE])
     assert _plain(controller) == before, "a repeated id changed the state"
 
 
 def check_state_goes_through_json(make: Make) -> None:
-    """A controller that was saved and loaded decides as if nothing had happened."""
+    """A controller that was saved and loaded makes the same decisions."""
     scores, times = _items()
     kept = make()
     kept.decide_many(scores[:200], at=times[:200], ids=list(range(200)))
     saved = _plain(kept)
     loaded = Controller.from_state(json.loads(saved))
     assert type(loaded) is type(kept)
-    assert _plain(loaded) == saved, "the state changes on its way"
+    assert _plain(loaded) == saved, "the state changes when it is saved and loaded"
     expected = kept.decide_many(scores[200:], at=times[200:])
     assert _same(_one_by_one(loaded, scores[200:], times[200:]), expected)
     assert _plain(loaded) == _plain(kept)
 
 
 def check_foreign_states_are_refused(make: Make) -> None:
-    """Another version, another format or another kind is an error that says so."""
+    """A state of another version, format or kind, or with wrong sizes, raises an error."""
     state = make().state()
     for wrong in ({"version": 99}, {"format": "?"}, {"controller": "Unknown"}):
         _must_raise(Controller.from_state, {**state, **wrong})
-    _must_raise(Controller.from_state, {key: state[key] for key in state if key != "arrays"})
-    for name, numbers in state["arrays"].items():
-        arrays = {**state["arrays"], name: [*numbers, 1]}
-        _must_raise(Controller.from_state, {**state, "arrays": arrays})
+    for name in ("floats", "ints"):
+        _must_raise(Controller.from_state, {key: state[key] for key in state if key != name})
+        _must_raise(Controller.from_state, {**state, name: [*state[name], 1]})
 
 
-def check_bad_input_changes_nothing(make: Make) -> None:
-    """A score or moment that makes no sense is an error, and the state stays as it was."""
+def check_invalid_input_changes_nothing(make: Make) -> None:
+    """An invalid score or moment raises an error, and the state does not change."""
     scores, times = _items()
     controller = make()
     controller.decide_many(scores[:50], at=times[:50])
@@ -145,7 +144,7 @@ def check_bad_input_changes_nothing(make: Make) -> None:
         _must_raise(controller.decide_many, [0.0, 0.0], at=[now, bad])
     _must_raise(controller.decide, 0.0, at=now, id=1.5)
     _must_raise(controller.set_capacity, 0.5)
-    assert _plain(controller) == before, "bad input changed the state"
+    assert _plain(controller) == before, "invalid input changed the state"
 
 
 def check_flags_are_above_their_threshold(make: Make) -> None:
@@ -155,8 +154,10 @@ def check_flags_are_above_their_threshold(make: Make) -> None:
     above = scores > batch.thresholds
     assert np.all(above[batch.flagged]), "an item at or below its threshold was flagged"
     refused = above & ~batch.flagged
-    assert np.all(batch.codes[refused] == FULL), "an item above its threshold was not flagged"
-    assert np.array_equal(batch.flagged, batch.codes == ABOVE)
+    assert np.all(batch.codes[refused] == CAPACITY_USED_UP), (
+        "an item above its threshold was not flagged"
+    )
+    assert np.array_equal(batch.flagged, batch.codes == ABOVE_THRESHOLD)
 
 
 def check_time_does_not_run_backwards(make: Make) -> None:
@@ -169,7 +170,7 @@ def check_time_does_not_run_backwards(make: Make) -> None:
 
 
 def check_no_capacity_flags_nothing(make: Make) -> None:
-    """A capacity of zero is kept, at once and when it was announced."""
+    """A capacity of zero flags nothing, whether set at once or announced for later."""
     scores, times = _items()
     now, later = make(), make()
     now.decide_many(scores[:100], at=times[:100])
@@ -181,20 +182,20 @@ def check_no_capacity_flags_nothing(make: Make) -> None:
     assert not batch.flagged[np.maximum.accumulate(times) >= change].any()
 
 
-def check_announced_changes_come_in_time(make: Make) -> None:
-    """A change announced beforehand is the same one by one and in a bundle."""
+def check_scheduled_changes_take_effect(make: Make) -> None:
+    """A change announced beforehand acts the same one by one and in a batch."""
     scores, times = _items()
-    alone, bundled = make(), make()
-    for controller in (alone, bundled):
+    alone, batched = make(), make()
+    for controller in (alone, batched):
         controller.set_capacity(_none(controller), at=100.0)
         controller.set_capacity(controller.capacity, at=200.0)
     decisions = _one_by_one(alone, scores, times)
-    assert _same(decisions, bundled.decide_many(scores, at=times))
-    assert _plain(alone) == _plain(bundled)
+    assert _same(decisions, batched.decide_many(scores, at=times))
+    assert _plain(alone) == _plain(batched)
 
 
-def check_announcements_survive_a_restart(make: Make) -> None:
-    """A change that was announced takes effect in a controller that was saved and loaded."""
+def check_scheduled_changes_survive_a_restart(make: Make) -> None:
+    """An announced change takes effect in a controller that was saved and loaded meanwhile."""
     scores, times = _items()
     kept = make()
     kept.decide_many(scores[:50], at=times[:50])
@@ -206,7 +207,7 @@ def check_announcements_survive_a_restart(make: Make) -> None:
 
 
 def check_observing_flags_nothing(make: Make) -> None:
-    """Items may be watched before the first decision, one or many."""
+    """Items can be observed before the first decision, one by one or together."""
     scores, times = _items()
     one, many = make(), make()
     for score, at in zip(scores, times, strict=True):
@@ -216,7 +217,7 @@ def check_observing_flags_nothing(make: Make) -> None:
 
 
 def check_copies_are_independent(make: Make) -> None:
-    """What a copy decides does not touch the original."""
+    """Decisions of a copy do not change the original."""
     scores, times = _items()
     controller = make()
     before = _plain(controller)
@@ -225,7 +226,7 @@ def check_copies_are_independent(make: Make) -> None:
 
 
 def check_swapping_the_model_keeps_the_flags(make: Make) -> None:
-    """Scores on another scale, with the scale swapped, are flagged as before."""
+    """After a swap of the model, the same items are flagged on the new scale."""
     scores, times = _items()
     calibration = np.random.default_rng(2).normal(size=4_000)
     kept, swapped = make().swap_model(calibration), make().swap_model(calibration)
@@ -238,28 +239,28 @@ def check_swapping_the_model_keeps_the_flags(make: Make) -> None:
 
 
 def check_memory_is_bounded(make: Make) -> None:
-    """Neither the arrays nor the answers grow with the stream."""
+    """Neither the arrays nor the remembered answers grow with the stream."""
     scores, times = _items(3_000)
     controller = make()
     controller.decide_many(scores[:1_500], at=times[:1_500], ids=list(range(1_500)))
-    sizes = controller._real.shape, controller._whole.shape
+    sizes = controller.state_floats.shape, controller.state_ints.shape
     controller.decide_many(scores[1_500:], at=times[1_500:], ids=list(range(1_500, 3_000)))
-    assert (controller._real.shape, controller._whole.shape) == sizes
-    assert len(controller._answers) <= controller._options["remember"]
+    assert (controller.state_floats.shape, controller.state_ints.shape) == sizes
+    assert len(controller.state()["answers"]) <= controller.options["remember"]
 
 
 CHECKS = (
     check_one_by_one_equals_many,
-    check_ids_in_bundles,
+    check_ids_in_batches,
     check_repeated_ids_change_nothing,
     check_state_goes_through_json,
     check_foreign_states_are_refused,
-    check_bad_input_changes_nothing,
+    check_invalid_input_changes_nothing,
     check_flags_are_above_their_threshold,
     check_time_does_not_run_backwards,
     check_no_capacity_flags_nothing,
-    check_announced_changes_come_in_time,
-    check_announcements_survive_a_restart,
+    check_scheduled_changes_take_effect,
+    check_scheduled_changes_survive_a_restart,
     check_observing_flags_nothing,
     check_copies_are_independent,
     check_swapping_the_model_keeps_the_flags,
@@ -276,4 +277,4 @@ def _must_raise(call: Callable[..., Any], *args: Any, **options: Any) -> None:
         call(*args, **options)
     except (TypeError, ValueError):
         return
-    raise AssertionError(f"{call} took {args} {options} without an error")
+    raise AssertionError(f"{call} accepted {args} {options} without an error")

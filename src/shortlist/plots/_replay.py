@@ -1,21 +1,22 @@
-"""The picture of a replayed stream: flags and detections, period by period."""
+"""A picture of a replayed stream: flags and detections, period by period."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
+from .._core.extras import load_extra
 from ..online import Replay
 
 __all__ = ["ReplayDisplay"]
 
 
 class ReplayDisplay:
-    """Flags against capacity, and detections against the oracle's, drawn over time.
+    """Draw flags beside the capacity, and detections beside those of the oracle, over time.
 
     Parameters
     ----------
     table : Replay
-        What :func:`~shortlist.online.replay` returned.
+        The result of :func:`~shortlist.online.replay`.
     name : str, default="controller"
         Name for the legend.
 
@@ -53,15 +54,14 @@ class ReplayDisplay:
         Parameters
         ----------
         axes : pair of matplotlib Axes, default=None
-            Where to draw flags and detections; `None` makes a figure.
+            The panels for flags and detections; `None` makes a new figure.
 
         Returns
         -------
         self
         """
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            plt = load_extra("matplotlib.pyplot", needed_for="Drawing")
             _, axes = plt.subplots(2, sharex=True, figsize=(8, 5), layout="constrained")
         self.ax_flags_, self.ax_detections_ = axes
         self.figure_ = self.ax_flags_.figure
@@ -74,7 +74,7 @@ class ReplayDisplay:
         ax.step(table.periods, table.capacity, where="mid", color="black", label="capacity")
         ax.plot(table.periods, table.fixed_flags, ":", color="gray", label="fixed threshold")
         ax.plot(table.periods, table.flags, "o-", markersize=3, label=self.name)
-        # A fixed threshold may be off by a factor of ten, and would flatten everything else.
+        # A fixed threshold may flag ten times as much, and would flatten everything else.
         ax.set_ylim(0, 1.1 * max(3 * int(table.capacity.max()), int(table.flags.max()), 1))
         ax.set_ylabel("Flags")
         ax.legend(frameon=False, ncols=3)

@@ -1,4 +1,4 @@
-"""JSON lines in, decisions out, with a state that survives a crash without exceeding the capacity.
+"""JSON lines in, decisions out, and a saved state that keeps the capacity through any crash.
 
 Needs the extra `cli` (pandas and pyarrow).
 """

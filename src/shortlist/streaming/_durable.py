@@ -1,52 +1,66 @@
-"""Decisions that are on disk before anybody hears of them."""
+"""Decisions that are on disk before they are returned, in a file that no crash makes unusable.
+
+Each line of a state file is a checksum and a JSON text. The first line holds a state, the others
+hold what was decided after it. Only complete lines count: a last line that a crash cut off is
+dropped.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+import os
+import zlib
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import __version__
+from .._core.arrays import Floats
+from .._core.atomic import check_writable, write_whole
+from .._core.moments import check_moments
+from .._core.validation import check_id
 from ..exceptions import StateFileError
 from ..online import REASONS, Controller, DecisionBatch
-from ..online._answers import check_id
-from ..online._time import check_times
-from ._state_file import StateFile, locked
 
 __all__ = ["DurableController"]
 
-_FORMAT, _VERSION = "shortlist stream", 1
-_COMPACT_AFTER = 4 << 20
-_MOST_SHOWN = 200
+_FORMAT, _VERSION = "shortlist stream", 2
+_COMPACT_AFTER = 4 << 20  # bytes appended
+_LONGEST_DIFFERENCE = 200  # characters of an error message
+_sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class DurableController:
-    """A controller with a state file: at most the capacity is ever told, whatever happens.
+    """A controller with a state file: whatever happens, it never returns more flags than allowed.
 
-    What goes into the controller is written to the file before the answers are returned. After a
-    crash the file is replayed, so that every answer that may have been told is counted; one that
-    was written and not told is lost with its slot, or told when its id comes again.
+    Every item is written to the file before its decision is returned. After a crash the file is
+    replayed. Therefore every decision that may have been returned counts. A decision that was
+    written but not returned uses its slot all the same; if its id arrives again, it is returned.
 
     Parameters
     ----------
     path : Path
-        The state file. Another process cannot use it at the same time.
+        The state file. Only one process can use it at a time.
     make : callable
-        Returns a new controller, if there is no state yet.
+        Returns a new controller; called if the file does not exist yet.
     identity : dict
-        What the stream is: plain JSON that must be the same in every run.
+        Describes the stream as plain JSON; it must be the same in every run.
     adopt : callable, default=None
-        Takes a controller whose identity is another one over to this one; called with the
-        controller and the old identity. None makes another identity an error.
+        Called with the controller and the old identity if the file has another identity; it must
+        adapt the controller. Without it, another identity raises an error.
     sync : bool, default=True
-        Wait for the disk. Without, decisions survive the end of the process, but not of the power.
+        Wait for the disk. Otherwise decisions survive a crash of the process, but perhaps not a
+        power cut.
+
+    Attributes
+    ----------
+    n_before : int
+        How many items had been decided when the file was opened.
 
     Examples
     --------
@@ -76,7 +90,7 @@ class DurableController:
         adopt: Callable[[Controller, dict[str, Any]], None] | None = None,
         sync: bool = True,
     ) -> None:
-        self._file = StateFile(path, sync=sync)
+        self._file = _StateFile(path, sync=sync)
         self._make, self._adopt = make, adopt
         self._identity = json.loads(json.dumps(identity))
         self._stack = contextlib.ExitStack()
@@ -85,7 +99,7 @@ class DurableController:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(locked(self._file.path))
+            stack.enter_context(_locked(self._file.path))
             self._open()
             self._stack = stack.pop_all()
         return self
@@ -97,7 +111,7 @@ class DurableController:
         trace: TracebackType | None,
     ) -> None:
         with self._stack:
-            # A tidy end leaves a whole state; after an error, what was appended counts.
+            # A normal exit saves the complete state. After an error, the appended lines count.
             if kind is None and self._file.n_appended and not self._failed:
                 with contextlib.suppress(OSError):
                     self.save()
@@ -105,17 +119,17 @@ class DurableController:
 
     @property
     def controller(self) -> Controller:
-        """The controller inside. Only ask it: what it decides here is not written down."""
+        """The controller inside. Use it for reading only: its own decisions are not written."""
         return self._controller
 
     def decide(
         self,
         scores: Any,
         *,
-        at: NDArray[np.float64] | None = None,
+        at: Floats | None = None,
         ids: list[str | None] | None = None,
     ) -> DecisionBatch:
-        """Decide about items in order, and return when the decisions are safe.
+        """Decide about items in order, and return once the decisions are on disk.
 
         Parameters
         ----------
@@ -124,21 +138,21 @@ class DurableController:
         at : array of shape (n_items,), default=None
             Moments, for a controller with a period.
         ids : list, default=None
-            Their ids; None for an item without one.
+            Their ids, with None for an item without an id.
 
         Returns
         -------
         DecisionBatch
         """
-        items = _checked_items(scores, at, ids)
-        if items.at is None and self._controller._timed:
-            raise ValueError("at is needed: this controller keeps a number per period of time.")
+        items = _check_items(scores, at, ids)
+        if items.at is None and self._controller.is_timed:
+            raise ValueError("at is required: this controller keeps a number per period of time.")
         if self._failed:
             raise StateFileError(
-                f"{self._file.path} could not be written to before. Open it again: what was told "
-                "until then is kept."
+                f"An earlier write to {self._file.path} failed. Open it again: every decision "
+                "returned so far is in it."
             )
-        self._failed = True  # until all of it is on the disk
+        self._failed = True  # until everything is on disk
         decided = _decide(self._controller, items)
         self._file.append(_record(items, decided))
         if self._file.n_appended > _COMPACT_AFTER:
@@ -147,7 +161,7 @@ class DurableController:
         return decided
 
     def save(self) -> None:
-        """Put a whole state in place of all that was appended."""
+        """Replace the file by one complete state."""
         self._file.replace(
             {
                 "format": _FORMAT,
@@ -159,69 +173,74 @@ class DurableController:
         )
 
     def _open(self) -> None:
-        said = self._file.read()
-        if not said:
+        records = self._file.read()
+        if not records:
             self._controller = self._make()
             self.save()
             return
-        old = self._checked(said[0])
-        self._controller = Controller.from_state(said[0]["state"])
-        self._replay(said[1:])
-        self.n_before = self._controller._n_items
-        if old != self._identity:
-            self._take_over(old)
+        identity = self._check_head(records[0])
+        self._controller = Controller.from_state(records[0]["state"])
+        self._replay(records[1:])
+        self.n_before = self._controller.n_items
+        if identity != self._identity:
+            self._adopt_from(identity)
 
-    def _checked(self, head: Any) -> dict[str, Any]:
+    def _check_head(self, head: Any) -> dict[str, Any]:
+        """Return the identity in the first line of the file."""
         if not isinstance(head, dict) or head.get("format") != _FORMAT:
             raise StateFileError(f"{self._file.path} is not a state file of shortlist stream.")
         if head.get("version") != _VERSION:
             raise StateFileError(
-                f"{self._file.path} has version {head.get('version')}, written by shortlist "
-                f"{head.get('shortlist')}; this is shortlist {__version__}, which reads version "
-                f"{_VERSION}. Use that version, or another --state file from the next period on."
+                f"{self._file.path} has version {head.get('version')} and was written by shortlist "
+                f"{head.get('shortlist')}. This is shortlist {__version__}, which reads version "
+                f"{_VERSION}. Finish the period with the release that wrote the file, and start "
+                "the next period with another --state file."
             )
         return dict(head["identity"])
 
     def _replay(self, records: list[dict[str, Any]]) -> None:
-        """Decide again, and all at once, what was decided after the state was saved."""
+        """Repeat the decisions made after the state was saved, all at once."""
         if not records:
             return
         again = _decide(self._controller, _items_of(records))
         if _flags(again) != "".join(record["flags"] for record in records):
             raise StateFileError(
-                f"{self._file.path} was left by a version of shortlist that decided otherwise, so "
-                "that it cannot be gone on from safely. Use that version once, which leaves a "
-                "whole state at its end, or another --state file from the next period on."
+                f"{self._file.path} was written by a version of shortlist that decided "
+                "differently. It cannot be resumed safely. Run that version once more, which saves "
+                "a complete state when it ends, or start the next period with another --state file."
             )
 
-    def _take_over(self, old: dict[str, Any]) -> None:
+    def _adopt_from(self, old: dict[str, Any]) -> None:
         if self._adopt is None:
             raise StateFileError(
                 f"{self._file.path} belongs to another stream: {_difference(old, self._identity)}. "
-                "Use the options it was started with or another --state file, or go over with "
-                "--adopt."
+                "Use the original options or another --state file, or continue with --adopt."
             )
         self._adopt(self._controller, old)
         self.save()
 
 
 class _Items(NamedTuple):
-    """Checked items: scores, moments if they matter, and an id or None for each."""
+    """Checked items: scores, moments if they are needed, and an id or None for each."""
 
-    scores: NDArray[np.float64]
-    at: NDArray[np.float64] | None
+    scores: Floats
+    at: Floats | None
     ids: list[Any]
 
 
-def _checked_items(scores: Any, at: Any, ids: Any) -> _Items:
-    """Check everything before anything is decided, so that an error changes nothing."""
+def _check_items(scores: Any, at: Any, ids: Any) -> _Items:
+    """Check everything before the first decision. An error therefore changes nothing."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError("scores must be finite numbers in one dimension. Nothing was decided.")
+        raise ValueError(
+            "scores must be a one-dimensional array of finite numbers. Nothing was decided."
+        )
     names = [None] * values.size if ids is None else list(ids)
     if len(names) != values.size:
-        raise ValueError(f"ids must be as many as scores, {values.size}; got {len(names)}.")
-    moments = None if at is None else check_times(at, values.size)
+        raise ValueError(
+            f"ids must hold one id for each of the {values.size} scores; got {len(names)}."
+        )
+    moments = None if at is None else check_moments(at, values.size)
     return _Items(values, moments, [None if id is None else check_id(id) for id in names])
 
 
@@ -243,7 +262,7 @@ def _items_of(records: list[dict[str, Any]]) -> _Items:
 
 
 def _decide(controller: Controller, items: _Items) -> DecisionBatch:
-    """Decide in order, items with and without ids in turn: a controller takes all or none."""
+    """Decide in order, in parts with and without ids: a controller needs ids for all or none."""
     named = np.array([id is not None for id in items.ids], dtype=bool)
     borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
     parts = [_decide_part(controller, items, *part) for part in pairwise(borders)]
@@ -256,7 +275,7 @@ def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -
     if stop - start != 1:
         ids: Any = items.ids[part] if stop > start and items.ids[start] is not None else None
         return controller.decide_many(items.scores[part], at=at, ids=ids)
-    # One item by itself is quicker alone: a bundle looks at all ids that are remembered.
+    # For a single item, `decide` is faster: a batch goes through all remembered ids.
     moment = None if at is None else float(at[0])
     one = controller.decide(float(items.scores[start]), at=moment, id=items.ids[start])
     code = REASONS.index(one.reason)
@@ -271,5 +290,108 @@ def _flags(decided: DecisionBatch) -> str:
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    told = [f"{name} was {old.get(name)!r:.40} and is {new.get(name)!r:.40}" for name in differing]
-    return "; ".join(told)[:_MOST_SHOWN]
+    parts = [f"{name} was {old.get(name)!r:.40} and is {new.get(name)!r:.40}" for name in differing]
+    return "; ".join(parts)[:_LONGEST_DIFFERENCE]
+
+
+# --- the file ----------------------------------------------------------------------------------
+
+
+class _StateFile:
+    """The lines of a state file; with `sync`, each write waits until it has reached the disk."""
+
+    def __init__(self, path: Path, *, sync: bool = True) -> None:
+        self.path = path.resolve()
+        self._sync = sync
+        self._descriptor: int | None = None
+        self.n_appended = 0
+
+    def read(self) -> list[Any]:
+        """Return the contents of all complete lines, and cut off an incomplete last one."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        *complete, torn = content.split(b"\n")
+        records = [_unpacked(line) for line in complete]
+        if records and records[-1] is None:
+            # The end of the last line reached the disk before its middle.
+            records.pop()
+            torn = complete[-1] + b"\n" + torn
+        if None in records or (content and not records):
+            raise StateFileError(
+                f"{self.path} is damaged, or not a state file. Nothing was decided. Restore it "
+                "from a copy, or start the next period with another --state file."
+            )
+        if torn:
+            self._cut(len(content) - len(torn))
+        self.n_appended = len(content) - len(torn) - len(complete[0]) - 1 if records else 0
+        return records
+
+    def replace(self, state: Any) -> None:
+        """Replace the file by a state, completely or not at all."""
+        self.close()
+        with write_whole(self.path) as file:
+            file.write(_packed(state))
+        self._sync_folder()
+        self.n_appended = 0
+
+    def append(self, record: Any) -> None:
+        """Append a line, and return once it is safe."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        data = memoryview(_packed(record))
+        self.n_appended += len(data)
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+        if self._sync:
+            _sync_data(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _cut(self, size: int) -> None:
+        with self.path.open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+    def _sync_folder(self) -> None:
+        """Make sure that the renamed file survives a power cut, too."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _packed(content: Any) -> bytes:
+    text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _unpacked(line: bytes) -> Any:
+    """Return the content of a line, or None if its checksum does not match."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    return json.loads(text)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock next to a file. It is released when the process ends, however that happens."""
+    import fcntl  # does not exist on Windows
+
+    check_writable(path)
+    beside = path.with_name(path.name + ".lock")
+    with beside.open("a+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateFileError(
+                f"{path} is in use by another process. Stop it, or use another --state file."
+            ) from None
+        yield

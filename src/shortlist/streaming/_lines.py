@@ -1,42 +1,193 @@
-"""Lines from a file descriptor, as many together as have come."""
+"""Lines of JSON: read from a file descriptor, and parsed for a model."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import select
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["LONGEST_LINE", "TOO_LONG", "read_batches"]
+from .._core.extras import load_extra
+from .._core.moments import parse_moment, to_seconds
+from ..tables import Feature, TableSchema
+from ..tables._read import MISSING
+
+__all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
 LONGEST_LINE = 1 << 20
-#: Stands for a line that was longer than that, and was skipped.
+#: Stands for a line that was longer than that and was skipped.
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
+_TRUTHS = {"true": True, "false": False}
 
 
 def read_batches(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
     """Yield lists of at most `most` lines.
 
-    A list is yielded as soon as nothing more is waiting, so that a slow stream is answered line by
-    line and a fast one in bundles.
+    A list is yielded as soon as no more input is waiting. Therefore a slow stream is answered line
+    by line, and a fast one in batches.
     """
     lines: list[bytes] = []
     rest, skipping, ended = b"", False, False
     while not ended:
         chunk = os.read(descriptor, _CHUNK)
         ended = not chunk
-        *whole, rest = (rest + chunk + (b"\n" if ended and rest else b"")).split(b"\n")
-        for line in whole:
+        *complete, rest = (rest + chunk + (b"\n" if ended and rest else b"")).split(b"\n")
+        for line in complete:
             lines.append(TOO_LONG if skipping else line)
             skipping = False
         if len(rest) > LONGEST_LINE:
             rest, skipping = b"", True
-        while len(lines) >= most or (lines and (ended or not _waiting(descriptor))):
+        while len(lines) >= most or (lines and (ended or not _is_waiting(descriptor))):
             yield lines[:most]
             del lines[:most]
     if skipping:
         yield [TOO_LONG]
 
 
-def _waiting(descriptor: int) -> bool:
+def _is_waiting(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
+
+
+@dataclass(frozen=True)
+class Item:
+    """A parsed line; `shown` is the id as it was written, and `error` the problem, if any."""
+
+    line: int
+    shown: Any = None
+    id: str | None = None
+    at: float | None = None
+    values: tuple[Any, ...] = ()
+    error: str | None = None
+
+
+class LineReader:
+    """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
+
+    def __init__(self, schema: TableSchema, *, id_field: str | None, time_field: str) -> None:
+        self._schema = replace(schema, id=None)  # this class reads the ids
+        self._features = schema.features
+        names = {feature.name for feature in schema.features}
+        own = schema.id if schema.id is not None else None if "id" in names else "id"
+        self._id_field = own if id_field is None else id_field
+        self._time_field = time_field
+
+    def read(self, number: int, line: bytes) -> Item:
+        """Parse a line; the item reports whatever is wrong with it."""
+        if line == TOO_LONG:
+            return Item(number, error=f"The line is longer than {LONGEST_LINE:,} bytes.")
+        shown = None
+        try:
+            fields = _object(line)
+            given = fields.get(self._id_field) if self._id_field is not None else None
+            shown = given if isinstance(given, (str, int)) else None
+            id, at = _id(given, self._id_field), fields.get(self._time_field)
+            moment = None if at is None else _moment(at)
+            values = tuple([_value(fields, feature) for feature in self._features])
+            return Item(number, shown, id, moment, values)
+        except (TypeError, ValueError) as error:
+            return Item(number, shown, error=" ".join(str(error).split()))
+
+    def frame(self, items: list[Item]) -> Any:
+        """Return the values of valid items as rows for the model."""
+        pa = load_extra("pyarrow", needed_for="Streaming")
+        types = {"numeric": pa.float64(), "boolean": pa.bool_()}
+        columns = {
+            feature.name: pa.array(
+                [item.values[place] for item in items], types.get(feature.kind, pa.string())
+            )
+            for place, feature in enumerate(self._features)
+        }
+        return self._schema.convert(pa.table(columns)).X
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("The line is not JSON. Write one object per line.") from None
+    if not isinstance(fields, dict):
+        raise ValueError("The line must be a JSON object with the columns of the model.")
+    return fields
+
+
+def _id(value: Any, field: str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # 1 and "1" are the same id, as in tables
+    raise ValueError(f"{field!r} must be a string or a whole number; got {value!r:.80}.")
+
+
+def _moment(value: Any) -> float:
+    return parse_moment(value) if isinstance(value, str) else to_seconds(value)
+
+
+def _value(fields: dict[str, Any], feature: Feature) -> Any:
+    if feature.name not in fields:
+        raise ValueError(
+            f"The column {feature.name!r} is missing. Write null if its value is unknown."
+        )
+    value = fields[feature.name]
+    if value is None:
+        return None
+    try:
+        return _READERS[feature.kind](value)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
+        ) from None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in MISSING:
+            return None
+        if "_" in text:  # Python accepts 1_000, tables do not
+            raise ValueError
+        value = float(text)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    number = float(value)
+    if math.isinf(number):
+        raise ValueError
+    return None if math.isnan(number) else number
+
+
+def _truth(value: Any) -> bool:
+    return value if isinstance(value, bool) else _TRUTHS[_text(value).strip().lower()]
+
+
+def _date(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return str(value)
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # raises an error for half of a surrogate pair
+    return value
+
+
+_READERS: dict[str, Any] = {
+    "numeric": _number,
+    "boolean": _truth,
+    "date": _date,
+    "categorical": _text,
+}
+_EXPECTED = {
+    "numeric": "a finite number",
+    "boolean": "true or false",
+    "date": "a date such as 2024-05-31",
+    "categorical": "a string",
+}

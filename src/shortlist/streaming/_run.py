@@ -1,4 +1,4 @@
-"""From lines to decisions: read, score, decide, write down, answer."""
+"""From lines to decisions: read, score, decide, save, answer."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.arrays import Floats
 from .._core.steady import lift
-from ..online import REASONS, DecisionBatch
-from ..online._decision import DUPLICATE
+from ..online import REASONS, SEEN_BEFORE, DecisionBatch
 from ..tables import TableModel
 from ._durable import DurableController
-from ._items import Item, LineReader
-from ._lines import read_batches
+from ._lines import Item, LineReader, read_batches
 
 __all__ = ["StreamSummary", "run_stream"]
 
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """How many lines were read, flagged, known already, and in error."""
+    """How many lines were read, flagged, repeated, and invalid."""
 
     n_lines: int = 0
     n_flagged: int = 0
@@ -45,25 +43,26 @@ def run_stream(
     batch: int = 1_024,
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
-    """Answer JSON lines until there are no more.
+    """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
 
     Parameters
     ----------
     model : TableModel
         Scores the lines.
     durable : DurableController
-        Decides, in a ``with`` block.
+        Decides; it must be open, in a ``with`` block.
     source : int
         File descriptor to read from.
     out : binary file
-        One JSON line per line read, in the same order; blank lines are passed over.
+        Receives one JSON line per line read, in the same order. Blank lines are skipped.
     id_field, time_field : str, str
-        Fields with the id (None is the model's own id column, or "id") and the moment of a line.
+        Fields with the id (None means the id column of the model, or "id") and the moment of a
+        line.
     batch : int, default=1024
-        The most lines that are decided and written down together. Fewer have to do when no more
-        are waiting.
+        The largest number of lines that are decided and saved together. If fewer are waiting, they
+        are not held back.
     clock : callable, default=time.time
-        Gives the moment of lines without one, if the controller needs it.
+        Returns the moment of lines without one, if the controller needs it.
 
     Returns
     -------
@@ -79,18 +78,18 @@ def run_stream(
                 if line.strip()
             ]
             n_read += len(lines)
-            answers, told = _answer(model, durable, reader, items, clock)
+            answers, counts = _answer(model, durable, reader, items, clock)
             out.write(b"".join(answers))
             out.flush()
-            summary = _sum(summary, told)
+            summary = _sum(summary, counts)
     return summary
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and polite ends wait until what was decided has been told."""
-    waiting = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    """Delay Ctrl-C and termination until every decision made has been written out."""
+    delayed = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, delayed)
     try:
         yield
     finally:
@@ -105,34 +104,34 @@ def _answer(
     clock: Callable[[], float],
 ) -> tuple[list[bytes], StreamSummary]:
     items, scores = _score_all(model, reader, items)
-    sound = [item for item in items if item.error is None]
-    decisions = iter(_decide(durable, scores, sound, clock) if sound else [])
+    valid = [item for item in items if item.error is None]
+    decisions = iter(_decide(durable, scores, valid, clock) if valid else [])
     answers = [
         next(decisions)
         if item.error is None
         else {"line": item.line, "id": item.shown, "error": item.error}
         for item in items
     ]
-    told = StreamSummary(
+    counts = StreamSummary(
         len(items),
         sum(answer.get("flag", False) for answer in answers),
-        sum(answer.get("reason") == REASONS[DUPLICATE] for answer in answers),
-        len(items) - len(sound),
+        sum(answer.get("reason") == REASONS[SEEN_BEFORE] for answer in answers),
+        len(items) - len(valid),
     )
-    return [json.dumps(answer).encode() + b"\n" for answer in answers], told
+    return [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
 def _decide(
     durable: DurableController,
-    scores: NDArray[np.float64],
-    sound: list[Item],
+    scores: Floats,
+    valid: list[Item],
     clock: Callable[[], float],
 ) -> list[dict[str, Any]]:
-    at, before = None, durable.controller._now
-    if durable.controller._timed:
+    at, before = None, durable.controller.now
+    if durable.controller.is_timed:
         now = clock()
-        at = np.array([now if item.at is None else item.at for item in sound])
-    decided = durable.decide(scores, at=at, ids=[item.id for item in sound])
+        at = np.array([now if item.at is None else item.at for item in valid])
+    decided = durable.decide(scores, at=at, ids=[item.id for item in valid])
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
     return [
@@ -145,17 +144,15 @@ def _decide(
             "reason": REASONS[int(decided.codes[place])],
             **({} if at is None else {"at": counted[place]}),
         }
-        for place, item in enumerate(sound)
+        for place, item in enumerate(valid)
     ]
 
 
-def _counted_at(
-    decided: DecisionBatch, at: NDArray[np.float64] | None, before: float
-) -> list[float | None]:
-    """Return the moments that decisions count for: a late line counts as of the latest before."""
+def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> list[float | None]:
+    """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:
-        new = np.flatnonzero(decided.codes != DUPLICATE)
+        new = np.flatnonzero(decided.codes != SEEN_BEFORE)
         latest = np.maximum.accumulate(np.maximum(at[new], before))
         for place, moment in zip(new.tolist(), latest.tolist(), strict=True):
             counted[place] = moment
@@ -164,30 +161,30 @@ def _counted_at(
 
 def _score_all(
     model: TableModel, reader: LineReader, items: list[Item]
-) -> tuple[list[Item], NDArray[np.float64]]:
-    """Score all sound items together; when that fails, one by one, to find whose fault it is."""
-    sound = [item for item in items if item.error is None]
+) -> tuple[list[Item], Floats]:
+    """Score all valid items together; if that fails, one by one, to find those at fault."""
+    valid = [item for item in items if item.error is None]
     try:
-        return items, _scores(model, reader, sound)
+        return items, _scores(model, reader, valid)
     except ValueError:
         pass
-    judged, scores = [], []
+    checked, scores = [], []
     for item in items:
         if item.error is None:
             try:
                 scores.append(_scores(model, reader, [item]))
             except ValueError as error:
                 item = replace(item, error=" ".join(str(error).split()))
-        judged.append(item)
-    return judged, np.concatenate(scores) if scores else np.empty(0)
+        checked.append(item)
+    return checked, np.concatenate(scores) if scores else np.empty(0)
 
 
-def _scores(model: TableModel, reader: LineReader, items: list[Item]) -> NDArray[np.float64]:
+def _scores(model: TableModel, reader: LineReader, items: list[Item]) -> Floats:
     if not items:
         return np.empty(0)
     scores = np.asarray(model.classifier.score_samples(reader.frame(items)), dtype=np.float64)
     if not np.isfinite(scores).all():
-        raise ValueError("The model gave a score that is not a finite number.")
+        raise ValueError("The model returned a score that is not a finite number.")
     return np.asarray(lift(scores), dtype=np.float64)
 
 

@@ -1,16 +1,13 @@
-"""Which controller decides, under which capacity."""
+"""Which controller decides about a stream, and under which capacity."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .._core.validation import check_option
 from ..capacity import Capacity
-from ..exceptions import CapacityError
+from ..exceptions import CapacityError, StateFileError
 from ..online import (
     BudgetController,
     Controller,
@@ -19,10 +16,9 @@ from ..online import (
     TokenBucketController,
     WindowController,
 )
-from ..online._state import pack_capacity
 from ..tables import TableModel
 
-__all__ = ["CONTROLLERS", "StreamSettings", "calibration_scores", "make_controller"]
+__all__ = ["CONTROLLERS", "StreamSettings", "make_controller"]
 
 _KINDS: dict[str, type[Controller]] = {
     "tracker": QuantileTracker,
@@ -31,9 +27,9 @@ _KINDS: dict[str, type[Controller]] = {
     "window": WindowController,
     "ema": EmaController,
 }
-#: What `--controller` takes: "auto" is a budget for a number per period, else a tracker.
+#: Values of `--controller`; "auto" is a budget for a number per period, otherwise a tracker.
 CONTROLLERS = ("auto", *_KINDS)
-# What each controller can be told besides its capacity.
+# The options of each controller besides its capacity.
 _OPTIONS = {
     "tracker": ("prevalence",),
     "budget": ("period", "expected_arrivals", "starts_at"),
@@ -54,15 +50,15 @@ class StreamSettings:
     capacity : Capacity or None
         None takes the capacity of the model.
     period : float or None
-        Seconds that a count without `per` refers to.
+        The period of a count without `per`, in seconds.
     expected_arrivals : int or None
-        Lines in a period, to begin with. None takes as many as the model's capacity would need
-        to fill the count.
+        Lines in a period, as a first estimate. None derives it from the count and the model's own
+        flag rate.
     starts_at : float
         A moment at which a period starts.
     burst, window, remember : int or None
-        Of the controllers "bucket" and "window", and how many ids are known again; None takes
-        their defaults.
+        Options of the controllers "bucket" and "window", and how many ids are remembered; None
+        takes their defaults.
     """
 
     controller: str = "auto"
@@ -75,7 +71,7 @@ class StreamSettings:
     remember: int | None = None
 
     def resolved(self, model: TableModel) -> StreamSettings:
-        """Fill in what the model knows."""
+        """Return the settings with everything filled in that the model knows."""
         check_option("controller", self.controller, CONTROLLERS)
         capacity = model.classifier.capacity if self.capacity is None else self.capacity
         self._check(capacity)
@@ -97,16 +93,41 @@ class StreamSettings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what tells this stream from another, as plain JSON."""
+        """Return what distinguishes this stream from another, as plain JSON."""
         return {
             "controller": self.controller,
-            "capacity": None if self.capacity is None else pack_capacity(self.capacity),
+            "capacity": None if self.capacity is None else self.capacity.to_json(),
             "period": self.period,
             "starts_at": self.starts_at,
             "burst": self.burst,
             "window": self.window,
             "remember": self.remember,
         }
+
+    def adopt(self, controller: Controller, model: TableModel, old: dict[str, Any]) -> None:
+        """Move a controller from another model or capacity to these settings.
+
+        What has been used up stays used up, and the threshold moves to the scores of the model.
+
+        Parameters
+        ----------
+        controller : Controller
+            It is changed in place.
+        model : TableModel
+            The new model.
+        old : dict
+            The settings of the controller so far, as :meth:`to_json` returned them.
+        """
+        new = self.to_json()
+        fixed = [key for key in new if key != "capacity" and old.get(key) != new[key]]
+        if fixed:
+            raise StateFileError(
+                f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
+                "Start the next period with another --state file."
+            )
+        controller.swap_model(model.classifier.calibration_scores_)
+        if old.get("capacity") != new["capacity"] and self.capacity is not None:
+            controller.set_capacity(self.capacity)
 
 
 def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
@@ -123,11 +144,8 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
     }
     names = (*_OPTIONS[settings.controller], "remember")
     options = {name: known[name] for name in names if known[name] is not None}
-    assert settings.capacity is not None  # it has been filled in
+    assert settings.capacity is not None  # `resolved` has filled it in
     kind: Any = _KINDS[settings.controller]
-    return kind(settings.capacity, calibration_scores=calibration_scores(model), **options)
-
-
-def calibration_scores(model: TableModel) -> NDArray[np.float64]:
-    """Return the scores that a model was calibrated on."""
-    return model.classifier.calibration_scores_.astype(np.float64)
+    return kind(
+        settings.capacity, calibration_scores=model.classifier.calibration_scores_, **options
+    )

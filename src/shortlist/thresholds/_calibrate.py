@@ -79,8 +79,8 @@ def calibrate_threshold(
         For the last two guarantees, and for the interval of the true flag rate.
     ties : {"exclude", "hash"}, default="exclude"
         Scores tied with the threshold are left out as a block, or flagged in part, chosen by a
-        hash of their ids. Coarse scores (nearest neighbours, forests, rules) need the hash to use
-        their capacity.
+        hash of their ids. With coarse scores (nearest neighbours, forests, rules), only the hash
+        uses the whole capacity.
     ids : array-like of shape (n_items,), default=None
         Identifiers for the hash; row positions when absent.
     y : array-like of shape (n_items,), default=None
@@ -202,7 +202,14 @@ class _Promise:
 
 
 def check_guarantee(guarantee: str, capacity: Capacity) -> None:
-    """Complain about an unknown guarantee, or one that the capacity does not suit."""
+    """Raise an error for an unknown guarantee, or one that does not fit the capacity.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity
+    >>> from shortlist.thresholds import check_guarantee
+    >>> check_guarantee("next-batch", Capacity.count(5, per=100))
+    """
     check_option("guarantee", guarantee, GUARANTEES)
     check_capacity(capacity)
     if guarantee == "next-batch" and (capacity.kind != "count" or capacity.per is None):

@@ -75,8 +75,8 @@ class CalibratedThreshold:
             return self.flag_with_keys(scores, None)
         if ids is None:
             raise ValueError(
-                "This threshold breaks ties by a hash of the item's id, so that an item gets the "
-                "same answer alone and in a batch. Pass ids=..., or calibrate with ties='exclude'."
+                "This threshold breaks ties by a hash of the item's id. Pass ids=..., or calibrate "
+                "with ties='exclude'."
             )
         keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
         return self.flag_with_keys(scores, keys)

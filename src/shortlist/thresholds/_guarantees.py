@@ -108,7 +108,7 @@ def _overrun_probability(k: int, n: int, max_flags: int, batch: int) -> float:
     return float(stats.hypergeom.cdf(k, n + batch, n, k + 1 + max_flags))
 
 
-# --- a multiple of a prevalence that nobody knows -------------------------------------------------
+# --- a multiple of an unknown prevalence ----------------------------------------------------------
 #
 # With labelled calibration items, walk down the ranking and test after every step that the true
 # flag rate is still at most b times the prevalence; stop at the first step that fails. The rate

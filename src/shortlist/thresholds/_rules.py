@@ -1,7 +1,7 @@
 """Rules that decide about items: one threshold, one per fold, or one per segment.
 
-A rule is what calibration learns. It holds its calibration samples, so that it can be made anew for
-another capacity, and never changes: each change returns another rule.
+A rule is what calibration learns. It keeps its calibration samples, from which it can be made for
+another capacity. A rule never changes: each change returns another rule.
 """
 
 from __future__ import annotations
@@ -424,7 +424,7 @@ def make_rule(
 
 
 def is_unchanged(value: Any) -> bool:
-    """Tell the marker from a capacity."""
+    """Whether a value is the marker rather than a capacity."""
     return isinstance(value, str) and value == UNCHANGED
 
 

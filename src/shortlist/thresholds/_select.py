@@ -25,8 +25,8 @@ def select(
 ) -> NDArray[np.bool_]:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
-    Items with equal scores are put in order by a keyed hash of their ids, so that the answer does
-    not depend on the row order, and a larger capacity only adds items.
+    A keyed hash of their ids puts items with equal scores in order. The answer does not depend on
+    the row order, and a larger capacity only adds items.
 
     Parameters
     ----------

@@ -1,0 +1,253 @@
+"""Compiled pacing of a hard budget: how high must a score be to deserve one of the flags left?
+
+Two rules answer that question at any moment of a period, from the highest scores of this period and
+of the periods before. The first looks back over the length of one period, whatever the hour. The
+second looks at the same hours of all remembered periods. Each rule also runs in the shadow with its
+own budget. After each period, the rule that caught the larger share of the highest scores, on a
+fading average, leads the next one. This needs no labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ._budget_ledger import (
+    BEGUN,
+    CAPACITY,
+    EXPECTED,
+    JOINED,
+    LEADER,
+    LENGTH,
+    LISTED,
+    N_RULES,
+    ORIGIN,
+    PERIOD,
+    PHASE,
+    PINNED,
+    SEEN,
+    SHADOW_CATCH,
+    SHADOW_NOTED,
+    SHADOW_THRESHOLD,
+    SHADOW_USED,
+    SINCE,
+    SIZE,
+    STRIDE,
+    THRESHOLD,
+    USED,
+    insert,
+    open_ledger,
+    pattern_threshold,
+    recent_threshold,
+    stride_for,
+)
+from ._clock import period_of
+from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
+
+__all__ = ["PATTERN", "RECENT", "pacing_loop", "pacing_step"]
+
+RECENT, PATTERN = range(N_RULES)
+_FADE = 0.75  # how much of the average catch is kept from period to period
+_LEARN = 0.3  # how fast the profile and the expected arrivals are learned, per period
+_TRUST = 0.1  # weight of the expected arrivals, as if this share of a period had been seen
+_REFRESHES = 256  # per period, at least; besides one after every flag
+_REFRESHES_PER_REST = 32  # per rest of a period
+
+
+@njit(cache=True)
+def _expected_share(phase: float, profile: Any) -> float:
+    """Return the usual share of a period's arrivals that come before `phase`."""
+    blocks = profile.shape[1]
+    place = min(phase, 1.0) * blocks
+    block = min(int(place), blocks - 1)
+    share = 0.0
+    for i in range(block):
+        share += profile[0, i]
+    return share + (place - block) * profile[0, block]
+
+
+@njit(cache=True)
+def _threshold(rule: int, left: int, phase: float, ledger: Any) -> float:
+    """Return the threshold of a rule that has `left` flags left."""
+    if left <= 0:
+        return np.inf
+    seen = ledger.ints[SEEN]
+    share = _expected_share(phase, ledger.profile)
+    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + share)
+    still_to_come = volume * (1.0 - share)
+    if left >= still_to_come:
+        return -np.inf
+    if rule == RECENT:
+        window = seen + ledger.sizes[2, 0] * (1.0 - share)
+        return recent_threshold(left * window / still_to_come, phase, ledger)
+    return pattern_threshold(left / volume, phase, ledger)
+
+
+@njit(cache=True)
+def _refresh(phase: float, ledger: Any) -> None:
+    """Compute all thresholds again."""
+    ints, floats = ledger.ints, ledger.floats
+    floats[PHASE], ints[SINCE] = phase, 0
+    if not ints[PINNED]:
+        for rule in range(N_RULES):
+            _refresh_shadow(rule, phase, ledger)
+    _refresh_leader(phase, ledger)
+
+
+@njit(cache=True)
+def _refresh_shadow(rule: int, phase: float, ledger: Any) -> None:
+    left = ledger.ints[CAPACITY] - ledger.ints[SHADOW_USED + rule]
+    ledger.floats[SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, ledger)
+
+
+@njit(cache=True)
+def _refresh_leader(phase: float, ledger: Any) -> None:
+    ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[LEADER]
+    if not ints[PINNED] and ints[USED] == ints[SHADOW_USED + rule]:
+        floats[THRESHOLD] = floats[SHADOW_THRESHOLD + rule]  # every item so far was decided
+    else:
+        floats[THRESHOLD] = _threshold(rule, ints[CAPACITY] - ints[USED], phase, ledger)
+
+
+@njit(cache=True)
+def _is_stale(phase: float, ledger: Any) -> bool:
+    """Whether the thresholds are so old that the expected rest of the period has changed."""
+    if ledger.ints[SINCE] * _REFRESHES >= ledger.floats[EXPECTED]:
+        return True
+    # Towards the end of a period, its rest shrinks faster and faster.
+    since = phase - ledger.floats[PHASE]
+    return since * _REFRESHES >= 1 or since * _REFRESHES_PER_REST >= 1 - phase
+
+
+@njit(cache=True)
+def _judge(ledger: Any) -> None:
+    """Choose the rule that caught most of the highest scores to lead the next period."""
+    ints, floats = ledger.ints, ledger.floats
+    place = min(ints[CAPACITY] // ints[STRIDE], ints[LISTED])
+    if place == 0 or ints[PINNED]:
+        return
+    worst_of_best = ledger.today[0, place - 1]
+    best = 0
+    for rule in range(N_RULES):
+        n = 0
+        for i in range(ints[SHADOW_NOTED + rule]):
+            if ledger.caught[rule, i] >= worst_of_best:
+                n += 1
+        share = min(n / place, 1.0)
+        floats[SHADOW_CATCH + rule] = _FADE * floats[SHADOW_CATCH + rule] + (1 - _FADE) * share
+        if floats[SHADOW_CATCH + rule] > floats[SHADOW_CATCH + best]:
+            best = rule
+    ints[LEADER] = best
+
+
+@njit(cache=True)
+def _remember(ledger: Any) -> None:
+    """Move this period into the past, and learn its arrivals."""
+    past, sizes, profile = ledger.past, ledger.sizes, ledger.profile
+    for age in range(past.shape[0] - 1, 0, -1):
+        past[age] = past[age - 1]
+        for row in range(3):
+            sizes[row, age] = sizes[row, age - 1]
+    past[0] = ledger.today
+    seen = ledger.ints[SEEN]
+    sizes[0, 0], sizes[1, 0], sizes[2, 0] = ledger.ints[LISTED], ledger.ints[STRIDE] / seen, seen
+    ledger.floats[EXPECTED] += _LEARN * (seen - ledger.floats[EXPECTED])
+    for block in range(profile.shape[1]):
+        profile[0, block] += _LEARN * (profile[1, block] / seen - profile[0, block])
+
+
+@njit(cache=True)
+def _begin(period: int, phase: float, ledger: Any) -> None:
+    """Close the period that has ended, and begin the next one with a full budget."""
+    ints = ledger.ints
+    if ints[BEGUN] and ints[SEEN] > 0 and not ints[JOINED]:
+        _judge(ledger)
+        _remember(ledger)
+    ints[JOINED] = (not ints[BEGUN]) and phase > 0.1
+    ints[BEGUN], ints[PERIOD] = 1, period
+    ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
+    ints[SHADOW_USED:] = 0
+    ints[STRIDE] = stride_for(ints[CAPACITY], ints[SIZE])
+    ledger.profile[1, :] = 0
+    ledger.floats[PHASE] = 0.0
+    _refresh(phase, ledger)
+
+
+@njit(cache=True)
+def _observe(score: float, phase: float, ledger: Any) -> None:
+    """Count an arrival, and list its score if it is among the highest."""
+    ints, blocks = ledger.ints, ledger.profile.shape[1]
+    ledger.profile[1, min(int(phase * blocks), blocks - 1)] += 1
+    if ints[SEEN] % ints[STRIDE] == 0:
+        ints[LISTED] = insert(ledger.today, ints[LISTED], score, phase)
+    ints[SEEN] += 1
+    ints[SINCE] += 1
+
+
+@njit(cache=True)
+def _play_shadows(score: float, phase: float, ledger: Any) -> None:
+    """Let each rule in the shadow spend its own budget."""
+    ints = ledger.ints
+    listed = (ints[SEEN] - 1) % ints[STRIDE] == 0
+    for rule in range(N_RULES):
+        if (
+            score > ledger.floats[SHADOW_THRESHOLD + rule]
+            and ints[SHADOW_USED + rule] < ints[CAPACITY]
+        ):
+            ints[SHADOW_USED + rule] += 1
+            noted = ints[SHADOW_NOTED + rule]
+            if listed and noted < ints[SIZE]:
+                ledger.caught[rule, noted] = score
+                ints[SHADOW_NOTED + rule] = noted + 1
+            _refresh_shadow(rule, phase, ledger)
+
+
+@njit(cache=True)
+def _phase(at: float, period: int, floats: Any) -> float:
+    """Return the share of a period that has passed."""
+    return min(max((at - floats[ORIGIN]) / floats[LENGTH] - period, 0.0), 1.0)
+
+
+@njit(cache=True)
+def _decide(score: float, at: float, deciding: bool, ledger: Any) -> tuple[int, float]:
+    """Decide about one item, or only observe it; return the reason's code and the threshold."""
+    ints, floats = ledger.ints, ledger.floats
+    period = period_of(at, floats[ORIGIN], floats[LENGTH])
+    if not ints[BEGUN] or period > ints[PERIOD]:
+        _begin(period, _phase(at, period, floats), ledger)
+    phase = _phase(at, ints[PERIOD], floats)
+    if _is_stale(phase, ledger):
+        _refresh(phase, ledger)
+    threshold = floats[THRESHOLD]
+    _observe(score, phase, ledger)
+    if not ints[PINNED]:
+        _play_shadows(score, phase, ledger)
+    if not deciding:
+        return BELOW_THRESHOLD, threshold
+    if ints[USED] >= ints[CAPACITY]:
+        return CAPACITY_USED_UP, threshold
+    if score > threshold:
+        ints[USED] += 1
+        _refresh_leader(phase, ledger)
+        return ABOVE_THRESHOLD, threshold
+    return BELOW_THRESHOLD, threshold
+
+
+@njit(cache=True)
+def pacing_step(
+    score: float, at: float, deciding: bool, floats: Any, ints: Any
+) -> tuple[int, float]:
+    """Decide about one item."""
+    return _decide(score, at, deciding, open_ledger(floats, ints))
+
+
+@njit(cache=True)
+def pacing_loop(
+    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
+) -> None:
+    """Decide about many items in order."""
+    ledger = open_ledger(floats, ints)
+    for i in range(scores.size):
+        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, ledger)

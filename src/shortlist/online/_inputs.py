@@ -1,0 +1,79 @@
+"""Checks on what callers pass in; all of them run before anything changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._core.arrays import Floats
+from .._core.validation import check_number, check_positive, check_scores
+from ..capacity import Capacity, check_prevalence
+from ..exceptions import CapacityError
+from ._scale import FARTHEST_SCORE
+
+__all__ = [
+    "check_calibration_scores",
+    "check_flag_count",
+    "check_optional_positive",
+    "check_optional_prevalence",
+    "check_period",
+    "check_score",
+    "check_score_array",
+]
+
+_MOST_FLAGS = 1 << 40
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def check_score(score: Any) -> float:
+    """Return one score as a finite float."""
+    if type(score) is float and -_LARGEST <= score <= _LARGEST:  # the common case comes first
+        return score
+    return float(check_number("score", score))
+
+
+def check_score_array(scores: ArrayLike) -> Floats:
+    """Return scores as a contiguous array of finite floats."""
+    values = np.ascontiguousarray(check_scores(scores), dtype=np.float64)
+    if not np.all(np.isfinite(values)):
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"scores must be finite; got {values[bad]} in row {bad}. Nothing has been changed."
+        )
+    return values
+
+
+def check_calibration_scores(scores: ArrayLike) -> Floats:
+    """Return calibration scores as finite floats, at least one."""
+    checked = check_scores(scores, name="calibration_scores").astype(np.float64)
+    if checked.size == 0:
+        raise ValueError("calibration_scores must hold at least one score; got none.")
+    if not np.all(np.isfinite(checked)):
+        raise ValueError("calibration_scores must be finite; leave out infinite scores.")
+    return np.clip(checked, -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+def check_optional_prevalence(prevalence: Any) -> float | None:
+    """Return the prevalence that a multiple refers to as a float, if there is one."""
+    return None if prevalence is None else float(check_prevalence(prevalence))
+
+
+def check_optional_positive(name: str, value: Any) -> float | None:
+    """Return a parameter that is greater than 0 or None."""
+    return None if value is None else check_positive(name, value)
+
+
+def check_period(period: Any) -> float:
+    """Return the length of a period in seconds."""
+    length = check_positive("period", period)
+    if not 1e-6 <= length <= 1e12:
+        raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
+    return length
+
+
+def check_flag_count(capacity: Capacity) -> None:
+    """Raise an error if a count is too large for the arithmetic of a controller."""
+    if capacity.value > _MOST_FLAGS:
+        raise CapacityError(f"A number of flags can be at most {_MOST_FLAGS}; got {capacity!r}.")
