@@ -97,7 +97,7 @@ def test_auto_stays_with_the_blend_without_clear_evidence(few_rare):
         ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1; got 0"),
         ({"num_leaves": 1.5}, "num_leaves"),
         ({"learning_rate": 0}, "learning_rate must be greater than 0"),
-        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": 1}, "cv as a number of folds must be a whole number of at least 2"),
     ],
 )
 def test_bad_settings_are_named(options, message, few_rare):

@@ -106,14 +106,14 @@ def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
 def test_a_threshold_among_items_tied_at_the_bottom_is_warned_of(blocks):
     """The warning comes with small leaves and without held-out items."""
     wide = {"min_samples_leaf": 1, "fall_back": False, "capacity": Capacity.fraction(0.9)}
-    with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*hold_out=0\.25"):
+    with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*cv=0\.5"):
         fit(blocks, **wide)
-    fit(blocks, hold_out=0.25, **wide)
+    fit(blocks, cv=0.25, **wide)
 
 
 def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
     """Held-out items set the threshold, and a copy decides the same."""
-    model = fit(blocks, hold_out=0.25, guarantee="expected")
+    model = fit(blocks, cv=0.25, guarantee="expected")
     assert model.falls_back_
     assert model.calibration_.n_calibration == 376  # a quarter of each class, rounded
     copy = pickle.loads(pickle.dumps(model))
@@ -137,7 +137,7 @@ def test_small_leaves_have_to_be_clearly_ahead(lead, falls_back):
     small[:5], small[10:15] = 0, 1
     small[20 : 20 + lead] = 1
     model = CapacityAwareForestClassifier(Capacity.count(80, per=4080))
-    model._n_rare, model._n_labelled = 80, 4080
+    model._learned_for = Capacity.fraction(80 / 4080)
     assert model._compare(large, small, is_rare) == falls_back
     # What stands above the common items is found; they take the other places at any capacity.
     assert_allclose(model.detection_["large"], 10 / 80)

@@ -117,7 +117,7 @@ def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
     [
         ({"loss": "hinge"}, "loss must be one of 'detection'"),
         ({"C": 0}, "C must be greater than 0; got 0"),
-        ({"cv": 5}, "cv=5 is the share of the data held out"),
+        ({"cv": 5}, "cv must be a float, the share of the data held out .*; got 5"),
     ],
 )
 def test_bad_parameters_are_named(data, options, message):

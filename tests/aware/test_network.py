@@ -96,7 +96,7 @@ def calibration_rows(model, X):
     """Find the held-out rows by their scores."""
     from shortlist._core.steady import lift
 
-    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
+    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model.calibration_scores_))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -206,7 +206,7 @@ def test_no_room_and_all_the_room(data, capacity):
         ({"loss": "hinge"}, "loss must be one of 'lagrangian'"),
         ({"C": 0}, "C must be greater than 0; got 0"),
         ({"alpha": -1}, "alpha must be 'auto', or not negative; got -1"),
-        ({"cv": 5}, "cv=5 is the share of the data held out"),
+        ({"cv": 5}, "cv must be a float, the share of the data held out .*; got 5"),
         ({"n_members": 0}, "n_members must be a whole number of at least 1; got 0"),
         ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
         ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),

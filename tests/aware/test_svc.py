@@ -50,7 +50,7 @@ def test_coefficients_are_positive_for_rare_support_vectors(data):
 def test_the_detection_path_is_what_the_calibration_half_shows(data):
     """With the paper's procedure, the last entry is the detection at the threshold."""
     model = fit(data, selection="paper", tie_break="first")
-    sample = model._samples[0]
+    sample = model.rule_.samples[0]
     found = np.count_nonzero(sample.scores[sample.is_rare] > model.threshold_)
     assert found / sample.is_rare.sum() == pytest.approx(model.detection_path_[-1])
 
@@ -162,7 +162,7 @@ def _calibration_rows(model, X):
     """Find the held-out rows by their scores."""
     from shortlist._core.steady import lift
 
-    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
+    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model.calibration_scores_))
 
 
 @pytest.mark.parametrize(

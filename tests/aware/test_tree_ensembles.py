@@ -89,19 +89,19 @@ def test_labels_of_any_type_are_learned(make, few_rare, label):
 
 def test_a_guarantee_takes_items_that_were_held_out(make, few_rare, others):
     """Scores of parts of the model are not scores of the model."""
-    with pytest.raises(ValueError, match=r"guarantee='expected'.*Pass hold_out=0.25"):
+    with pytest.raises(ValueError, match=r"guarantee='expected'.*cv=0\.25"):
         make(guarantee="expected").fit(*few_rare)
-    model = make(guarantee="expected", hold_out=0.25).fit(*few_rare)
+    model = make(guarantee="expected", cv=0.25).fit(*few_rare)
     assert model.calibration_.n_calibration == 500
     # Four standard errors of 45 calibration flags.
     assert_allclose(model.flag(others[0]).mean(), model.capacity_fraction_, rtol=4 / 45**0.5)
 
 
-@pytest.mark.parametrize("share", [0, 1, 5])
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5])
 def test_a_share_lies_between_nothing_and_everything(make, few_rare, share):
-    """A number of items is not a share."""
-    with pytest.raises(ValueError, match="hold_out"):
-        make(hold_out=share).fit(*few_rare)
+    """Nothing and everything are not shares to hold out."""
+    with pytest.raises(ValueError, match="share of the data held out"):
+        make(cv=share).fit(*few_rare)
 
 
 def test_what_is_learned_can_be_stored_without_code(model, others):

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -67,24 +68,31 @@ def test_every_kernel_equals_its_formula(kernel, k, rng):
     assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k, kernel), atol=1e-12)
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e8, 1e20, 1e142])
-def test_the_search_by_matrix_products_is_exact(spread, rng):
+@pytest.mark.parametrize(
+    ("algorithm", "spread"),
+    # A tree raises an error where squares overflow.
+    [*product(["brute", "tree"], [1e-3, 1.0, 1e8, 1e20, 1e142]), ("brute", 1e154)],
+)
+def test_the_search_is_exact(algorithm, spread, rng):
     """Far from the origin, with copies and with huge numbers, no neighbour is missed."""
     X = rng.normal(size=(300, 12)) * spread + 1e4 * spread
     X[100:120] = X[0]
     Q = np.vstack([X[:40], rng.normal(size=(40, 12)) * spread + 1e4 * spread])
-    distances, rows = NeighborSearch(X, algorithm="brute").query(Q, 7)
-    expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
+    distances, rows = NeighborSearch(X, algorithm=algorithm).query(Q, 7)
+    with np.errstate(over="ignore"):  # the squares of the largest numbers
+        expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
     assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6 * spread)
     assert_array_equal(rows[0], [0, *range(100, 106)])
 
 
-def test_equal_distances_go_by_row_number_in_every_batch(rng):
-    """On a grid most distances tie; an item alone has the neighbours it has among others."""
-    X, Q = rng.integers(3, size=(200, 10)) * 1.0, rng.integers(3, size=(20, 10)) * 1.0
-    search = NeighborSearch(X, algorithm="brute")
+@pytest.mark.parametrize("algorithm", ["brute", "tree"])
+def test_equal_distances_go_by_row_number_in_every_batch(algorithm, rng):
+    """On a grid most distances tie; batches and numbers of neighbours change nothing."""
+    X, Q = rng.integers(3, size=(200, 4)) * 1.0, rng.integers(3, size=(20, 4)) * 1.0
+    search = NeighborSearch(X, algorithm=algorithm)
     expected = np.argsort(((Q[:, np.newaxis] - X) ** 2).sum(axis=2), axis=1, kind="stable")
-    assert_array_equal(search.query(Q, 9)[1], expected[:, :9])
+    for k in (1, 9, 60, 200):
+        assert_array_equal(search.query(Q, k)[1], expected[:, :k])
     for item, rows in zip(Q, expected, strict=True):
         assert_array_equal(search.query(item[np.newaxis], 9)[1][0], rows[:9])
 

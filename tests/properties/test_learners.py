@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from shortlist import Capacity
+from shortlist._wrapping.fitting import hold_out
 from shortlist.learners import (
     KERNELS,
     CapacityKNeighborsClassifier,
@@ -37,7 +38,7 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
         rare_label=1,
         random_state=0,
     ).fit(X, y, ids=np.arange(40) if ties == "hash" else None)
-    _, held_out = model._split(y == 1)
+    _, held_out = hold_out(y, model.cv, np.random.default_rng(0))
     flagged = model.flag(X[held_out], ids=held_out if ties == "hash" else None)
     assert flagged.sum() <= Capacity.fraction(share).max_flags(held_out.size)
     assert not flagged[model.score_samples(X[held_out]) == 0].any()

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.ranking import cut_after, flag_above
-from .._core.validation import check_option
+from .._core.validation import check_count, check_option
 from ..capacity import Capacity, check_capacity
 from ..metrics._scorer import detection_at_capacity
-from ._neighbors import check_n_neighbors
 
 __all__ = [
     "TIE_BREAKS",
@@ -34,11 +33,11 @@ _STEPS = 1_000  # of a0 from 0 to 1: a surface takes 16 kB for each k, however m
 def candidate_numbers(n_neighbors: Any) -> Rows:
     """Return the numbers of neighbours to choose from, in rising order."""
     if isinstance(n_neighbors, Iterable) and not isinstance(n_neighbors, str):
-        listed = [check_n_neighbors("Each of n_neighbors", k) for k in n_neighbors]
+        listed = [check_count("Each of n_neighbors", k) for k in n_neighbors]
         if not listed:
             raise ValueError("n_neighbors must list at least one number of neighbours; got none.")
         return np.unique(np.array(listed, dtype=np.intp))
-    return np.arange(1, check_n_neighbors("n_neighbors", n_neighbors) + 1, dtype=np.intp)
+    return np.arange(1, check_count("n_neighbors", n_neighbors) + 1, dtype=np.intp)
 
 
 def detections(shares: Doubles, is_rare: Mask, capacity: Capacity, *, ties: str) -> Doubles:

@@ -19,8 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_option
-from ._neighbors import ALGORITHMS, NeighborSearch, check_enough_rows, check_n_neighbors
+from .._core.validation import check_count, check_option
+from ._neighbors import ALGORITHMS, NeighborSearch, check_enough_rows
 
 __all__ = ["KERNELS", "KernelKNeighborsClassifier", "NeighborVotesMixin", "rare_shares", "votes"]
 
@@ -167,7 +167,7 @@ class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstima
         self
         """
         self._check_votes()
-        k = check_n_neighbors("n_neighbors", self.n_neighbors)
+        k = check_count("n_neighbors", self.n_neighbors)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         check_enough_rows(k, X.shape[0])

@@ -1,13 +1,14 @@
 """The nearest training rows of an item: found by scikit-learn, SciPy or faiss, and sorted exactly.
 
-scikit-learn compares all rows by a matrix product, whose rounding errors can reorder near ties, and
-the graph of faiss is approximate. The distances of their candidates are therefore computed again,
-term by term: equal distances go by row number, and an item has the same neighbours in every batch.
+scikit-learn compares all rows by a matrix product, whose rounding errors can reorder near ties;
+SciPy's tree takes any of several rows at the same distance; the graph of faiss is approximate. The
+distances of their candidates are therefore computed again, term by term. Equal distances go by row
+number: an item has the same neighbours in every batch, and fewer neighbours are the first of more.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._core.arrays import Doubles, Rows
 from .._core.extras import load_extra
 
-__all__ = ["ALGORITHMS", "NeighborSearch", "check_enough_rows", "check_n_neighbors"]
+__all__ = ["ALGORITHMS", "NeighborSearch", "check_enough_rows"]
 
 ALGORITHMS = ("auto", "brute", "tree", "approximate")
 
@@ -28,8 +29,7 @@ _MOST_TREE_FEATURES = 8  # beyond that, a tree visits most of its leaves
 _SPARE = 4  # candidates beyond those requested; with them, few items need a scan of all rows
 _GRAPH_LINKS = 32  # of each row in the graph of the approximate search
 _LEAST_BREADTH = 64  # of a walk through the graph
-_LARGEST = 1e140  # the squares of much larger numbers overflow
-_SCAN = -np.inf  # in place of a distance: compare with all rows
+_ROUNDING = 1e-9  # far above the relative error of a distance computed by a tree
 
 
 class NeighborSearch:
@@ -87,9 +87,7 @@ class NeighborSearch:
             return self._find_in_tree
         # Distances do not change when all points move; rounding errors shrink near the origin.
         self._center = self.X.mean(axis=0)
-        self._moved = np.ascontiguousarray(self.X - self._center)
-        self._largest = np.abs(self._moved).max()
-        self._brute = NearestNeighbors(algorithm="brute").fit(self._moved)
+        self._brute = NearestNeighbors(algorithm="brute").fit(self.X - self._center)
         return self._find_by_brute_force
 
     def _prepare_graph(self) -> Any:
@@ -108,26 +106,34 @@ class NeighborSearch:
         return self._find_in_graph
 
     def _find_in_tree(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
-        distances, rows = self._tree.query(Q, k)
-        return distances.reshape(-1, k), rows.reshape(-1, k)
+        wanted = min(k + 1, len(self.X))
+        distances, candidates = (found.reshape(-1, wanted) for found in self._tree.query(Q, wanted))
+        # Every other row is as far away as the last candidate, up to rounding, or farther.
+        with np.errstate(over="ignore"):
+            bounds = distances[:, -1] ** 2 * (1 - _ROUNDING)
+
+        def all_near(item: int, square: float) -> Any:
+            radius = np.sqrt(square) * (1 + _ROUNDING)
+            return np.sort(self._tree.query_ball_point(Q[item], radius))
+
+        return _nearest_first(Q, self.X, candidates, bounds, k, all_near)
 
     def _find_by_brute_force(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
-        Q = np.ascontiguousarray(Q - self._center)
-        if max(self._largest, np.abs(Q).max(initial=0.0)) > _LARGEST:
-            none = np.empty((len(Q), 0), dtype=np.intp)
-            return _nearest_first(Q, self._moved, none, np.full(len(Q), _SCAN), k)
-        distances, candidates = self._brute.kneighbors(Q, min(k + _SPARE, len(self.X)))
-        # Every other row is about as far away as the last candidate, or farther.
-        has_others = candidates.shape[1] < len(self.X)
-        farthest = distances[:, -1] if has_others else np.full(len(Q), np.inf)
-        return _nearest_first(Q, self._moved, candidates, farthest, k)
+        moved = Q - self._center
+        distances, candidates = self._brute.kneighbors(moved, min(k + _SPARE, len(self.X)))
+        farthest = distances[:, -1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Rows nearer than the last candidate are no farther from the origin than this.
+            lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved)) + farthest
+            # Bounds the errors of the matrix product and of moving the points.
+            error = (Q.shape[1] + 8) * 2.0**-52 * (2 * lengths) ** 2
+            bounds = farthest**2 - error
+        return _nearest_first(Q, self.X, candidates, bounds, k)
 
     def _find_in_graph(self, Q: Doubles, k: int) -> tuple[Doubles, Rows]:
         self._graph.hnsw.efSearch = max(_LEAST_BREADTH, 2 * k)
         candidates = self._graph.search(Q.astype(np.float32), k)[1].astype(np.intp)
-        # Scan all rows where the graph fell apart; otherwise take what was found.
-        farthest = np.where((candidates < 0).any(axis=1), _SCAN, np.inf)
-        return _nearest_first(np.ascontiguousarray(Q), self.X, candidates, farthest, k)
+        return _nearest_first(Q, self.X, candidates, np.full(len(Q), np.inf), k)
 
 
 def _scale_factors(X: Any) -> Doubles:
@@ -144,14 +150,6 @@ def _scale_factors(X: Any) -> Doubles:
     return np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviations))
 
 
-def check_n_neighbors(name: str, value: Any) -> int:
-    """Return a number of neighbours as an int of at least 1."""
-    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    return int(value)
-
-
 def check_enough_rows(k: int, n_rows: int) -> None:
     """Raise an error when there is no neighbour k + 1, whose distance scales the others."""
     if k + 1 > n_rows:
@@ -162,31 +160,39 @@ def check_enough_rows(k: int, n_rows: int) -> None:
 
 
 def _nearest_first(
-    Q: Doubles, X: Doubles, candidates: Rows, farthest: Doubles, k: int
+    Q: Doubles,
+    X: Doubles,
+    candidates: Rows,
+    bounds: Doubles,
+    k: int,
+    all_near: Callable[[int, float], Rows] | None = None,
 ) -> tuple[Doubles, Rows]:
+    """Return the `k` nearest rows by exact distance; equal distances go by row number.
+
+    Squared distances below `bounds` belong to candidates only. Where the k-th candidate is not
+    below, `all_near` returns all rows up to its squared distance; by default all rows are compared.
+    """
+    Q, X, n = np.ascontiguousarray(Q), np.ascontiguousarray(X), len(X)
     squares, rows = np.empty((len(Q), k)), np.empty((len(Q), k), dtype=np.intp)
-    _sort_candidates(Q, X, candidates, farthest, squares, rows)
+    # A graph may find too few; where squares overflow, candidates may be missing or repeated.
+    usable = ((candidates >= 0) & (candidates < n)).all(axis=1) & (bounds > -np.inf)
+    candidates = np.where(usable[:, np.newaxis], candidates, 0)
+    _sort_candidates(Q, X, candidates, squares, rows)
+    # Where all rows are candidates, no other can be nearer.
+    is_sure = usable & ((squares[:, -1] < bounds) | (candidates.shape[1] == n))
+    for item in np.flatnonzero(~is_sure).tolist():
+        square = squares[item, -1]
+        near = np.arange(n)
+        if all_near is not None and usable[item] and np.isfinite(square):
+            near = all_near(item, float(square))
+        _keep_nearest(Q[item], X, near, squares[item], rows[item])
     return np.sqrt(squares), rows
 
 
 @njit(cache=True, nogil=True)
-def _sort_candidates(queries, train, candidates, farthest, squares, rows):
-    """Keep the nearest candidates by exact distance; scan all rows where one may be missing.
-
-    No row outside the candidates has a computed distance below `farthest`. Where `farthest` is
-    `_SCAN`, there are no usable candidates.
-    """
-    k, n_features = squares.shape[1], queries.shape[1]
-    unit = (n_features + 4) * 2.0**-52  # bounds the relative error of a product
+def _sort_candidates(queries, train, candidates, squares, rows):
     for i in range(len(queries)):
-        if farthest[i] != _SCAN:
-            _keep_nearest(queries[i], train, np.sort(candidates[i]), squares[i], rows[i])
-            # A row farther from the origin than this is farther from the query than the k-th.
-            length = np.sqrt(_square(queries[i], np.zeros(n_features)))
-            reach = length + np.sqrt(squares[i, k - 1])
-            if squares[i, k - 1] < farthest[i] ** 2 - unit * (length + reach) ** 2:
-                continue
-        _keep_nearest(queries[i], train, np.arange(len(train)), squares[i], rows[i])
+        _keep_nearest(queries[i], train, np.sort(candidates[i]), squares[i], rows[i])
 
 
 @njit(cache=True, nogil=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from .._core.validation import check_count
+
 __all__ = ["vc_dimension_bound"]
 
 
@@ -31,8 +33,7 @@ def vc_dimension_bound(hidden_units: int, features: int) -> float:
     >>> round(vc_dimension_bound(hidden_units=5, features=23), 1)
     1470.7
     """
-    for name, value in {"hidden_units": hidden_units, "features": features}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    check_count("hidden_units", hidden_units)
+    check_count("features", features)
     parameters = hidden_units * features + 2 * hidden_units + 1
     return 2 * parameters * math.log(math.e * parameters)
