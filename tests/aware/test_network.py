@@ -162,12 +162,12 @@ def test_prediction_needs_no_torch(data, monkeypatch):
 
 
 def test_a_network_can_be_stored_without_code(data):
-    """skops needs to trust types of this package and NumPy only."""
+    """skops needs to trust types of this package, numbers and arrays only."""
     skops = pytest.importorskip("skops.io")
     model = fit(data)
     stored = skops.dumps(model)
     unknown = skops.get_untrusted_types(data=stored)
-    assert all(name.startswith(("shortlist.", "numpy.")) for name in unknown)
+    assert all(name.startswith(("shortlist.", "numpy.", "fractions.")) for name in unknown)
     assert_array_equal(
         skops.loads(stored, trusted=unknown).predict(data[0]), model.predict(data[0])
     )

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import app
-from shortlist.cli._answer import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.cli._shared import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.experiments import demo
 from shortlist.tables import _flag as flagging
 
@@ -76,7 +76,7 @@ BAD_TABLES = {
     "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "infinite values"),
     "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
     "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
-    "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "another length"),
+    "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
     "truncated": ("t.parquet", cut_off, "damaged"),
     "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),
     "unknown format": ("t.xlsx", raw(b"hello"), "Use .csv"),

@@ -55,7 +55,7 @@ def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
 
     planned = run("plan", model, new, "--load", 20)
     assert planned.exit_code == 0, planned.output
-    assert "The next reviewer, with 20 more" in planned.stdout
+    assert "One more reviewer, with room for 20 cases" in planned.stdout
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
     command = ("fit", cases, "--target", "fraud", "--learner", "logistic", "--fraction", "0.1")
     result = run(*command, "-o", tmp_path / "model", "--json")
     (note,) = json.loads(result.stdout)["notes"]
-    assert "say --id case" in note
+    assert "use --id case" in note
     assert f"Note: {note}" in result.stderr
 
 

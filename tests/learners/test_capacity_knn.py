@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity, calibrate_threshold
+from shortlist._wrapping.fitting import hold_out
 from shortlist.learners import (
     KERNELS,
     CapacityKNeighborsClassifier,
@@ -45,12 +46,17 @@ def test_all_k_at_once_equal_one_at_a_time(kernel, rng):
         assert_allclose(shares[:, column], alone[:, 1], atol=1e-14)
 
 
+def split(is_rare):
+    """Return the rows to learn from and those held out, as `make` splits them."""
+    return hold_out(is_rare.astype(np.intp), 0.5, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("tie_break", ["smallest", "largest"])
 def test_the_choice_is_that_of_a_search_by_hand(fraud, tie_break):
     """Fit every k on the same half, threshold it on the other, keep the best."""
     X, y = fraud
     model = make(tie_break=tie_break).fit(X, y)
-    train, held_out = model._split(y == 1)
+    train, held_out = split(y == 1)
     found = []
     for k in range(1, 21):
         knn = KernelKNeighborsClassifier(k).fit(X[train], y[train])
@@ -87,7 +93,7 @@ def test_calibration_items_stay_within_capacity(fraud):
     X, y = fraud
     for b in (0.5, 1, 3):
         model = make(capacity=Capacity.multiple(b)).fit(X, y)
-        _, held_out = model._split(y == 1)
+        _, held_out = split(y == 1)
         assert model.flag(X[held_out]).mean() <= b * y.mean()
 
 
@@ -95,7 +101,7 @@ def test_the_surface_holds_what_counting_gives(fraud):
     """Shares of all items and of rare items with votes above 1 - a0, for every k."""
     X, y = fraud
     model = make(n_neighbors=[1, 5, 20]).fit(X, y)
-    train, held_out = model._split(y == 1)
+    train, held_out = split(y == 1)
     surface = model.surface_
     assert surface.flagged.shape == surface.detection.shape == (3, surface.a0.size)
     for row, k in enumerate(surface.n_neighbors):
@@ -172,7 +178,8 @@ def test_a_pickled_model_decides_alike(fraud):
         ({"n_neighbors": 5_000}, "n_neighbors=5000 needs at least 5001 training rows"),
         ({"tie_break": "first"}, "tie_break must be one of"),
         ({"selection": "test"}, "selection must be one of"),
-        ({"calibration_size": 1.0}, "calibration_size is the share"),
+        ({"cv": 1.0}, "cv=1.0 as a float is the share"),
+        ({"cv": 5}, "cv must be a float"),
         ({"capacity": 0.05}, "capacity must be a Capacity"),
     ],
 )
@@ -193,7 +200,7 @@ def test_a_refit_that_fails_leaves_nothing_to_decide_with(fraud):
 
 def test_a_single_rare_item_is_too_few(rng):
     """One part of the data would have none."""
-    with pytest.raises(ValueError, match="take two of this class"):
+    with pytest.raises(ValueError, match="takes at least two items of this class"):
         make().fit(rng.normal(size=(60, 2)), np.arange(60) == 0)
 
 

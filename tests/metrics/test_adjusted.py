@@ -1,4 +1,4 @@
-"""The metric M, by hand and by its identities."""
+"""The metric M, computed by hand and by its identities."""
 
 from fractions import Fraction
 
@@ -14,19 +14,19 @@ labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=
 
 
 def test_within_capacity_it_is_the_detection_rate():
-    """One of two rare items found with one flag."""
+    """One flag finds one of two rare items."""
     assert adjusted_detection_score([1, 1, 0, 0], [1, 0, 0, 0], capacity=Capacity.count(1)) == 0.5
 
 
 def test_beyond_capacity_it_shrinks_by_the_share_processed():
-    """Four flags, room for two."""
+    """With four flags and room for two, half of the flags count."""
     y_true, y_pred = [1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0]
     assert adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2)) == 0.5
 
 
 @given(labels, st.floats(0.1, 3))
 def test_it_is_the_smaller_of_sensitivity_and_b_times_precision(pairs, b):
-    """The identity M = min(sensitivity, b * precision), for any flags."""
+    """The identity M = min(sensitivity, b * precision) holds for any flags."""
     y_true, y_pred = np.array(pairs).T
     assume(y_true.any() and b * y_true.mean() <= 1)
     score = adjusted_detection_score(y_true, y_pred, capacity=Capacity.multiple(b), rare_label=True)
@@ -39,7 +39,7 @@ def test_it_is_the_smaller_of_sensitivity_and_b_times_precision(pairs, b):
 
 @given(labels, st.integers(1, 4))
 def test_whole_weights_are_repetitions(pairs, weight):
-    """Doubling every row, or its weight, changes nothing."""
+    """A row with a whole weight counts like that many rows."""
     y_true, y_pred = np.array(pairs).T
     assume(y_true.any() and not y_true.all())
     options = {"capacity": Capacity.fraction(0.3), "rare_label": True}
@@ -51,8 +51,8 @@ def test_whole_weights_are_repetitions(pairs, weight):
     )
 
 
-def test_the_rare_label_is_the_rarest_or_as_told():
-    """Strings work; a tie goes to the last in order; a stated label wins."""
+def test_the_rare_label_is_the_rarest_or_as_stated():
+    """Strings work; of two equally rare labels the last is used; a stated label comes first."""
     y_true, y_pred = ["ok", "ok", "ok", "bad"], ["ok", "bad", "ok", "bad"]
     assert adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2)) == 1.0
     score = adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2), rare_label="ok")
@@ -61,7 +61,7 @@ def test_the_rare_label_is_the_rarest_or_as_told():
 
 
 def test_without_rare_items_it_is_undefined():
-    """Zero, with a warning; nothing to guess from is an error."""
+    """The score is 0 with a warning; a rare label that cannot be guessed is an error."""
     with pytest.warns(UndefinedMetricWarning):
         assert adjusted_detection_score([0, 0], [0, 1], capacity=Capacity.count(1)) == 0.0
     with pytest.warns(UndefinedMetricWarning):
@@ -72,7 +72,7 @@ def test_without_rare_items_it_is_undefined():
 
 
 def test_the_prevalence_can_be_nominal():
-    """b refers to the stated share, not to that of the sample."""
+    """The multiple b refers to the stated share, not to that of the sample."""
     y_true, y_pred = np.r_[np.ones(4), np.zeros(96)], np.r_[np.ones(4), np.zeros(96)]
     options = {"capacity": Capacity.multiple(1)}
     assert adjusted_detection_score(y_true, y_pred, **options) == 1.0
@@ -89,7 +89,7 @@ def test_the_prevalence_can_be_nominal():
     ],
 )
 def test_the_interval_holds_the_estimate_and_narrows(options):
-    """Higher confidence is wider; the estimate lies inside."""
+    """The estimate lies inside, and higher confidence gives a wider interval."""
     rng = np.random.default_rng(0)
     y_true = np.arange(1_000) < 20
     y_pred = rng.uniform(size=1_000) < np.where(y_true, 0.6, 0.03)
@@ -100,14 +100,14 @@ def test_the_interval_holds_the_estimate_and_narrows(options):
 
 
 def test_flagging_nothing_finds_nothing():
-    """The interval starts at zero and still has an upper end."""
+    """The interval starts at 0 and has a positive upper end."""
     interval = adjusted_detection_interval([1, 0, 0], [0, 0, 0], capacity=Capacity.fraction(0.5))
     assert interval.low == 0
     assert interval.high > 0
 
 
-def test_a_mask_of_flags_is_welcome():
-    """Whatever the labels are, and whichever is rare."""
+def test_a_mask_of_flags_is_accepted():
+    """A boolean mask works for labels of any kind, whichever is rare."""
     y_true = np.array(["good", "bad", "good", "good"])
     flags = np.array([False, True, True, False])
     assert adjusted_detection_score(y_true, flags, capacity=Capacity.count(2)) == 1.0
@@ -116,7 +116,7 @@ def test_a_mask_of_flags_is_welcome():
 
 
 def test_predictions_of_another_kind_are_refused():
-    """Scores for labels, numbers for texts."""
+    """Scores in place of labels, and numbers in place of texts, raise an error."""
     with pytest.raises(ValueError, match="fractions, as scores are"):
         adjusted_detection_score([0, 1, 0], [0.1, 0.9, 0.2], capacity=Capacity.count(1))
     with pytest.raises(ValueError, match="no prediction can equal"):
@@ -125,7 +125,7 @@ def test_predictions_of_another_kind_are_refused():
 
 @pytest.mark.parametrize(("n_rare", "n"), [(1, 3), (10, 300), (55, 300), (7, 11), (1, 11)])
 def test_a_perfect_prediction_at_b_1_is_perfect(n_rare, n):
-    """No prevalence is lost in rounding, and b = 1 / prevalence is legal."""
+    """The prevalence is not rounded, and b = 1 / prevalence is valid."""
     y = np.arange(n) < n_rare
     assert adjusted_detection_score(y, y, capacity=Capacity.multiple(1), rare_label=True) == 1.0
     everything = Capacity.multiple(Fraction(n, n_rare))
@@ -133,7 +133,7 @@ def test_a_perfect_prediction_at_b_1_is_perfect(n_rare, n):
 
 
 def test_lengths_and_shapes_are_checked():
-    """Mismatches are named."""
+    """The message names the arguments that do not match."""
     with pytest.raises(ValueError, match="y_true has 2, y_pred has 1"):
         adjusted_detection_score([0, 1], [1], capacity=Capacity.count(1))
     with pytest.raises(ValueError, match="one-dimensional"):

@@ -12,7 +12,7 @@ from shortlist import Capacity, capacity_curve
 
 
 def test_a_small_curve_by_hand():
-    """Six items, two of them rare, one tied pair."""
+    """Six items, two of them rare and two of them tied, give these six cuts."""
     curve = capacity_curve([1, 0, 1, 0, 0, 0], [6, 5, 5, 3, 2, 1])
     assert_array_equal(curve.n_flagged, [0, 1, 3, 4, 5, 6])
     assert_array_equal(curve.n_found, [0, 1, 2, 2, 2, 2])
@@ -47,8 +47,8 @@ def test_every_threshold_does_what_its_row_says(rows):
     assert np.dot(curve.marginal[:-1], np.diff(curve.n_flagged)) == pytest.approx(is_rare.sum())
 
 
-def test_it_can_be_cut_off_and_asked(fraud, rng):
-    """A row for a capacity; beyond the cut-off the curve says so."""
+def test_it_can_be_cut_off_and_queried(fraud, rng):
+    """It returns the row of a capacity, and raises an error beyond `max_fraction`."""
     _, y = fraud
     scores = rng.normal(size=y.size) + 2 * y
     curve = capacity_curve(y, scores, max_fraction=0.05)
@@ -64,21 +64,21 @@ def test_it_can_be_cut_off_and_asked(fraud, rng):
 
 @pytest.mark.parametrize(("n_rare", "n"), [(1, 3), (10, 300), (7, 11), (55, 300)])
 def test_multiples_are_exact(n_rare, n):
-    """Twice the rare items are twice the rare items, or all there are."""
+    """A multiple of the rare items is counted exactly, and rounded down."""
     curve = capacity_curve(np.arange(n) < n_rare, -np.arange(n), rare_label=True)
     assert curve.at(Capacity.multiple(1))["n_flagged"] == n_rare
     assert curve.at(Capacity.multiple(1.5))["n_flagged"] == 3 * n_rare // 2
 
 
 def test_it_becomes_a_data_frame():
-    """Columns by name."""
+    """The columns go into pandas and polars by name."""
     table = capacity_curve([1, 0, 0], [3, 2, 1]).to_dict()
     assert list(pd.DataFrame(table)["detection"]) == [0, 1, 1, 1]
     assert pl.DataFrame(table)["n_flagged"].to_list() == [0, 1, 2, 3]
 
 
 def test_labels_and_scores_are_checked():
-    """One class only, a label that is not there, NaN."""
+    """One class only, an unknown label, NaN and continuous labels raise errors."""
     with pytest.raises(ValueError, match="at least two"):
         capacity_curve([1, 1], [1, 2])
     with pytest.raises(ValueError, match="'1' does not occur"):

@@ -1,4 +1,4 @@
-"""M as a scorer."""
+"""Detection at a capacity, from scores and as a scorer."""
 
 import pickle
 
@@ -14,25 +14,25 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, capacity_scorer
-from shortlist.metrics._scorer import detection_at_capacity
+from shortlist.metrics import detection_at_capacity
 
 
-def test_constant_scores_earn_what_chance_would(fraud):
-    """Ten per cent of the items, ten per cent of the rare ones."""
+def test_constant_scores_find_as_much_as_chance(fraud):
+    """Ten per cent of the items find ten per cent of the rare ones."""
     X, y = fraud
     model = DummyClassifier().fit(X, y)
     assert capacity_scorer(Capacity.fraction(0.1))(model, X, y) == pytest.approx(0.1)
 
 
 def test_a_tied_block_is_shared_fairly():
-    """One place left for three tied items, one of them rare: a third of a find."""
+    """One place is left for three tied items, one of them rare: it counts a third."""
     is_rare = np.array([True, True, False, False, False])
     found = detection_at_capacity(is_rare, [0.9, 0.5, 0.5, 0.5, 0.1], Capacity.count(2))
     assert found == pytest.approx((1 + 1 / 3) / 2)
 
 
 def test_whole_weights_are_repetitions(rng):
-    """Under a fraction of whole rows, weights and repetitions agree."""
+    """Weights and repeated rows give the same detection."""
     is_rare, scores = rng.uniform(size=40) < 0.3, rng.integers(0, 6, size=40).astype(float)
     weights = rng.integers(1, 4, size=40)
     repeated = detection_at_capacity(
@@ -45,7 +45,7 @@ def test_whole_weights_are_repetitions(rng):
 @pytest.mark.parametrize("rare", [0, 1])
 @pytest.mark.parametrize("model", [LogisticRegression(max_iter=1000), LinearSVC()])
 def test_either_label_can_be_rare(fraud, model, rare):
-    """Signs are flipped for a rare label that sorts first, inside our classifier as well."""
+    """Scores rise with suspicion even if the rare label sorts first, also inside our classifier."""
     X, y = fraud
     y = y if rare else 1 - y
     scorer = capacity_scorer(Capacity.multiple(2))
@@ -58,7 +58,7 @@ def test_either_label_can_be_rare(fraud, model, rare):
 
 
 def test_the_rare_label_is_that_of_the_model(fraud):
-    """Also on test data in which another label is rarer."""
+    """The model's rare label is used even on test data in which another label is rarer."""
     X, y = fraud
     model = CapacityClassifier(LogisticRegression(max_iter=1000), capacity=Capacity.multiple(2))
     model.fit(X, y)
@@ -69,7 +69,7 @@ def test_the_rare_label_is_that_of_the_model(fraud):
 
 
 def test_it_serves_searches_and_survives_pickling(fraud):
-    """GridSearchCV, cross_val_score, pickle, repr."""
+    """It works in GridSearchCV and cross_val_score, after pickling, and has a readable repr."""
     X, y = fraud
     scorer = capacity_scorer(Capacity.multiple(2), rare_label=1)
     model = make_pipeline(StandardScaler(), LogisticRegression())
@@ -96,7 +96,7 @@ def test_weights_are_routed_to_it(fraud):
 
 
 def test_a_model_without_scores_is_refused(fraud):
-    """The complaint names the methods that are needed."""
+    """The error names the methods that are needed."""
     X, y = fraud
 
     class Silent(DummyClassifier):
@@ -114,3 +114,9 @@ def test_rare_items_without_weight_cannot_be_detected():
             is_rare, np.arange(3.0), Capacity.fraction(0.5), sample_weight=weight
         )
     assert score == 0
+
+
+def test_labels_in_place_of_the_mask_are_refused():
+    """The message shows how to make the mask."""
+    with pytest.raises(ValueError, match="such as y == rare_label; got dtype int64"):
+        detection_at_capacity([0, 1], [0.1, 0.9], Capacity.count(1))

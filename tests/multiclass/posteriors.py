@@ -1,4 +1,4 @@
-"""A model whose posteriors are its input, so that tests can write them down."""
+"""A model whose posteriors are its input: tests can state them directly."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin

@@ -23,8 +23,8 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.multiclass._rule import to_units
-from shortlist.thresholds._guarantees import confident_k
+from shortlist.multiclass import JointRule
+from shortlist.thresholds import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
 
@@ -44,7 +44,7 @@ def items():
 
 
 def test_one_rare_class_without_the_majority_is_the_capacity_classifier(items):
-    """The same flags on calibration items and on new ones, for any capacity."""
+    """Both flag the same calibration items and the same new items, for any capacity."""
     X, y, new = items
     for share in (0.003, 0.02, 0.3):
         joint = fitted(X, y, capacities={1: Capacity.fraction(share)}, majority=False)
@@ -56,7 +56,7 @@ def test_one_rare_class_without_the_majority_is_the_capacity_classifier(items):
 
 
 def test_two_classes_with_the_majority_are_the_same_rule_where_the_capacity_binds(rng):
-    """Beyond, the capacity classifier fills the capacity, and this one stops at the optimum."""
+    """Otherwise the capacity classifier fills its capacity, and this one stops at the optimum."""
     X, y = draw(2_000, rng, labels=(0, 1))
     new, _ = draw(2_000, rng, labels=(0, 1))
     for share in (0.005, 0.01):
@@ -82,7 +82,7 @@ def test_capacities_that_do_not_bind_have_no_price(items):
 
 
 def test_all_capacities_hold_on_the_calibration_items(items):
-    """By class, in total and by segment, and none is wasted where it binds."""
+    """They hold by class, in total and by segment, and a binding one is nearly used up."""
     X, y, _ = items
     segments = np.where(np.arange(len(X)) % 3, "north", "south")
     limits = {"north": Capacity.fraction(0.02), "south": Capacity.fraction(0.03)}
@@ -116,7 +116,7 @@ def test_coarse_posteriors_never_overrun_and_the_hash_uses_the_capacity(rng, tie
 
 
 def test_one_item_at_a_time_gets_the_same_answer(rng):
-    """Alone, in a batch, in another order."""
+    """An item gets the same label alone, in a batch and in another order."""
     X, y = draw(500, rng, decimals=1)
     model = fitted(X, y, ties="hash", capacities=Capacity.fraction(0.05))
     batch = model.predict(X)
@@ -124,18 +124,18 @@ def test_one_item_at_a_time_gets_the_same_answer(rng):
     assert_array_equal(model.predict(X[::-1])[::-1], batch)
 
 
-def test_trembling_posteriors_do_not_move_a_block(rng):
-    """Noise in the last bits leaves tied items tied."""
+def test_noisy_posteriors_do_not_move_a_block(rng):
+    """Tied items stay tied under noise in the last bits."""
     X, y = draw(2_000, rng, decimals=1)
 
-    class Trembling(Posteriors):
+    class Noisy(Posteriors):
         def predict_proba(self, X):
             shift = np.random.default_rng().integers(-3, 4, size=(len(X), 3))
             return super().predict_proba(X) * (1 + shift * 2.0**-53)
 
     for ties in ("exclude", "hash"):
         model = MulticlassCapacityClassifier(
-            FrozenEstimator(Trembling().fit(X)), capacities=TWO, ties=ties
+            FrozenEstimator(Noisy().fit(X)), capacities=TWO, ties=ties
         ).fit(X, y)
         answers = [model.predict(X) for _ in range(10)]
         assert all((again == answers[0]).all() for again in answers)
@@ -143,7 +143,7 @@ def test_trembling_posteriors_do_not_move_a_block(rng):
 
 
 def test_a_capacity_of_zero_is_never_used(items):
-    """Not even for an item more certain than any in calibration."""
+    """Even an item that is more certain than any in calibration is not flagged."""
     X, y, _ = items
     model = fitted(X, y, capacities={1: Capacity.fraction(0), 2: Capacity.fraction(0.01)})
     assert model.predict([[0, 1, 0], [0, 0, 1]]).tolist() == [0, 2]
@@ -152,7 +152,7 @@ def test_a_capacity_of_zero_is_never_used(items):
 
 
 def test_class_weights_move_the_prices(items):
-    """The total goes to the class that weighs more."""
+    """The class with more weight gets more of the total."""
     X, y, _ = items
     total, loose = Capacity.fraction(0.02), {1: None, 2: None}
     even = fitted(X, y, capacities=loose, total=total)
@@ -181,7 +181,7 @@ def _worth(model, X):
     return (values.left_alone + chosen).sum()
 
 
-def test_confident_flags_less_and_says_what_it_costs(items):
+def test_confident_flags_less_and_reports_its_cost(items):
     """Every class is flagged less often than its capacity, and the objective falls."""
     X, y, new = items
     plug_in, sure = fitted(X, y), fitted(X, y, guarantee="confident")
@@ -191,7 +191,7 @@ def test_confident_flags_less_and_says_what_it_costs(items):
         assert 0 < (sure.predict(new) == label).sum() < (plug_in.predict(new) == label).sum()
 
 
-def test_too_few_items_for_the_promise_flag_nothing_and_warn(rng):
+def test_too_few_items_for_the_guarantee_flag_nothing_and_warn(rng):
     """The warning names the capacity and the number of items it needs."""
     X, y = draw(300, rng)
     with pytest.warns(InsufficientCalibrationWarning, match=r"class 2 \(needs \d+ items, got 150"):
@@ -200,15 +200,13 @@ def test_too_few_items_for_the_promise_flag_nothing_and_warn(rng):
 
 
 def test_a_class_without_enough_items_does_not_compete(items):
-    """Its items are free for the others, in calibration as in use, so that no cut is too low."""
+    """Its items go to the other classes, in calibration and in use; no cut is too low."""
     X, y, new = items
     tiny = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.0001)}
     with pytest.warns(InsufficientCalibrationWarning, match="class 2"):
         model = fitted(X, y, guarantee="confident", capacities=tiny)
-    rule = model._rule
     half = np.random.default_rng(0).permutation(2_000)[1_000:]
-    sample = model._calibration_sample.take(half)
-    flagged = rule.choose(to_units(sample.gains, rule.scale, None), sample.segments)
+    flagged = model.rule_.decide(model.rule_.sample.take(half)).columns
     assert (flagged == 1).sum() <= confident_k(1_000, Fraction(1, 50), error=0.05 / 2)
     assert not (model.predict(new) == 2).any()
 
@@ -222,17 +220,53 @@ def test_confident_multiples_cover_the_unknown_prevalence(items):
     assert multiple.flag(X).sum() < fraction.flag(X).sum()
 
 
+def test_decisions_come_in_one_pass(items):
+    """Labels, columns, flags and surplus agree with each other and with predict."""
+    X, y, new = items
+    model = fitted(X, y)
+    decided = model.decide(new)
+    assert_array_equal(decided.labels, model.predict(new))
+    assert_array_equal(decided.flagged, model.flag(new))
+    assert_array_equal(np.array([0, *model.rare_labels_])[decided.columns], decided.labels)
+    assert_array_equal(decided.posteriors, new)
+    assert (decided.surplus[decided.flagged] > 0).all()
+    closed = model.with_capacities({1: Capacity.fraction(0), 2: Capacity.fraction(0)})
+    assert np.isneginf(closed.decide(new).surplus).all()
+
+
+def test_the_rule_holds_what_calibration_learned(items):
+    """Its prices are those of the classifier, and it can be calibrated on its own."""
+    X, y, _ = items
+    model = fitted(X, y, guarantee="confident", confidence=0.9)
+    rule = model.rule_
+    assert (rule.guarantee, rule.confidence, len(rule.sample)) == ("confident", 0.9, 2_000)
+    assert rule.class_prices == model.prices_
+    again = JointRule.calibrate(
+        rule.sample, rule.capacities, guarantee="confident", confidence=0.9, random_state=0
+    )
+    assert again.class_prices == rule.class_prices
+    described = rule.describe()
+    assert described["prices"] == model.prices_
+    assert described["capacities"] == {1: TWO[1].to_json(), 2: TWO[2].to_json()}
+    looser = model.set_params(guarantee="plug-in").with_capacities()
+    assert looser.objective_ == model.plug_in_objective_
+    with pytest.raises(ValueError, match="guarantee must be one of 'plug-in', 'confident'"):
+        JointRule.calibrate(rule.sample, rule.capacities, guarantee="expected")
+    with pytest.raises(ValueError, match="at least one item"):
+        rule.recalibrated(rule.sample.take(np.array([], dtype=np.intp)))
+
+
 class TestBatches:
     """select: the exact optimum of a batch."""
 
     def test_it_fills_the_capacities_exactly(self, items):
-        """Where flagging is worth it."""
+        """Every capacity is used up where flagging is worth it."""
         X, y, new = items
         chosen = fitted(X, y, majority=False).select(new)
         assert [(chosen == label).sum() for label in (1, 2)] == [40, 20]
 
     def test_counts_of_the_batch_can_be_given(self, items):
-        """For today, by class, in total and by segment."""
+        """Counts limit the batch by class, in total and by segment."""
         X, y, new = items
         segments = np.arange(2_000) % 2
         model = fitted(
@@ -263,7 +297,7 @@ class TestBatches:
         assert not (chosen != 0)[amounts == 0].any()
 
     def test_the_row_order_does_not_matter(self, rng):
-        """Ties are broken by the rows' own values, or by ids."""
+        """Shuffled rows with their ids get the same labels."""
         X, y = draw(600, rng, decimals=1)
         model, ids = fitted(X, y), np.arange(600)
         order = rng.permutation(600)
@@ -272,12 +306,12 @@ class TestBatches:
 
 
 class TestSegments:
-    """Each segment under its own capacity."""
+    """Each segment keeps its own capacity."""
 
     LIMITS = {"north": Capacity.fraction(0.01), "south": Capacity.fraction(0.05)}  # noqa: RUF012
 
     def test_binary_problems_have_segments_too(self, rng):
-        """Segments alone: every segment has a threshold of its own."""
+        """With segment capacities alone, every segment has its own threshold."""
         X, y = draw(3_000, rng, labels=("good", "suspect"))
         segments = rng.choice(["north", "south"], size=3_000)
         model = fitted(
@@ -299,7 +333,7 @@ class TestSegments:
             assert_array_equal(model.flag(X[own], segments=segments[own]), single.flag(X[own]))
 
     def test_segments_that_were_not_named_need_a_default(self, items):
-        """An error in fit and in predict, unless there is one."""
+        """Without a default, such a segment is an error in fit and in predict."""
         X, y, new = items
         segments = np.where(np.arange(2_000) % 2, "north", "south")
         strict = fitted(X, y, segments=segments, segment_capacities=self.LIMITS)
@@ -315,7 +349,7 @@ class TestSegments:
             segment_capacities=self.LIMITS,
             default_segment_capacity=Capacity.fraction(0.02),
         )
-        # No calibration item came from elsewhere: all of them stand in, and keep the default.
+        # No calibration item is from another segment; all of them together set the price.
         assert 20 <= default.flag(X, segments=["west"] * 2_000).sum() <= 40
         assert None in default.segment_prices_
 
@@ -335,7 +369,7 @@ class TestSegments:
         assert 25 <= model.flag(X, segments=segments)[elsewhere].sum() <= 30
 
     def test_a_segment_may_have_no_limit_and_limits_may_change(self, items):
-        """None is no limit; new limits may come in any order."""
+        """None means no limit; new limits may be given in any order."""
         X, y, _ = items
         segments = np.where(np.arange(2_000) % 2, "north", "south")
         loose = fitted(
@@ -356,7 +390,7 @@ class TestSegments:
         assert 25 <= flagged[segments == "north"].sum() <= 30
 
     def test_missing_segments_are_an_error(self, items):
-        """As a whole, in part, and in the wrong number."""
+        """Missing segments, missing values among them, and a wrong number raise errors."""
         X, y, _ = items
         with pytest.raises(ValueError, match="segments are missing"):
             fitted(X, y, segment_capacities=self.LIMITS)
@@ -370,22 +404,22 @@ class TestSegments:
 
     @pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pd.Categorical])
     def test_they_come_in_any_column(self, items, make):
-        """Lists, arrays and columns of data frames; a missing value in any of them is noticed."""
+        """Lists, arrays and columns of data frames give the same prices."""
         X, y, _ = items
         names = ["north", "south"] * 1_000
         model = fitted(X, y, segments=make(names), segment_capacities=self.LIMITS)
         expected = fitted(X, y, segments=names, segment_capacities=self.LIMITS)
         assert model.segment_prices_ == expected.segment_prices_
 
-    def test_missing_values_of_nullable_columns_are_noticed(self, items):
-        """pandas.NA refuses to be compared."""
+    def test_missing_values_of_nullable_columns_are_an_error(self, items):
+        """pandas.NA counts as missing, although it cannot be compared."""
         X, y, _ = items
         names = pd.Series([pd.NA] + ["north"] * 1_999, dtype="string")
         with pytest.raises(ValueError, match="None or NaN at row 0"):
             fitted(X, y, segments=names, segment_capacities=self.LIMITS)
 
     def test_they_are_routed_by_request(self, items):
-        """With metadata routing, through a pipeline to fit and to predict."""
+        """Metadata routing passes them through a pipeline to fit and predict."""
         X, y, _ = items
         segments = np.where(np.arange(2_000) % 2, "north", "south")
         with sklearn.config_context(enable_metadata_routing=True):
@@ -399,7 +433,7 @@ class TestSegments:
 
 
 def test_new_capacities_need_no_data(items):
-    """A copy with other prices; the original keeps its own."""
+    """The result is a copy with other prices; the original keeps its own."""
     X, y, new = items
     model = fitted(X, y)
     more = model.with_capacities({2: Capacity.fraction(0.05), 1: Capacity.fraction(0.02)})
@@ -416,7 +450,7 @@ def test_new_capacities_need_no_data(items):
 
 
 def test_recalibration_needs_no_labels(items):
-    """The prices become those of the new items."""
+    """The new items set the prices."""
     X, y, new = items
     model = fitted(X, y).recalibrate(new)
     flagged = model.predict(new)
@@ -426,7 +460,7 @@ def test_recalibration_needs_no_labels(items):
 
 @pytest.mark.parametrize("cv", [0.5, 3, KFold(3), "prefit"])
 def test_models_are_fitted_cross_fitted_or_taken_as_they_are(items, cv):
-    """Whatever the source of the posteriors, the rates are near the capacities."""
+    """For every source of posteriors, the flag rates are near the capacities."""
     X, y, _ = items
     estimator = GaussianNB()
     if cv == "prefit":
@@ -440,7 +474,7 @@ def test_models_are_fitted_cross_fitted_or_taken_as_they_are(items, cv):
 
 
 def test_frames_pipelines_pickles_and_clones(items):
-    """What scikit-learn users do all day."""
+    """Data frames, clones, pickles and cross-validation work."""
     X, y, _ = items
     frame = pd.DataFrame(X[:, 1:], columns=["a", "b"])
     words = np.array(["fine", "fraud", "waste"])[y]
@@ -492,7 +526,7 @@ VALID = {"capacities": TWO}
     ],
 )
 def test_errors_say_what_to_do(items, options, error, message):
-    """Which argument, what arrived, what was needed."""
+    """The message names the argument, its value and what is needed."""
     X, y, _ = items
     options = {"estimator": LogisticRegression(), **VALID, **options}
     model = MulticlassCapacityClassifier(options.pop("estimator"), **options)
@@ -503,7 +537,7 @@ def test_errors_say_what_to_do(items, options, error, message):
 
 
 def test_errors_about_the_data(items):
-    """Labels that do not fit, lonely classes, posteriors that are no numbers, ids in one place."""
+    """Unknown labels, single items, NaN posteriors and inconsistent ids raise errors."""
     X, y, _ = items
     with pytest.raises(ValueError, match="does not know: \\[7\\]"):
         fitted(X, np.where(y == 2, 7, y))
@@ -532,7 +566,7 @@ class InTheTypeOfItems(Posteriors):
 
 
 def test_posteriors_in_a_coarser_type_than_in_calibration_are_refused(items):
-    """Rounded, a whole block of ties could pass."""
+    """Rounding could lift a whole block of ties above the price."""
     X, y, _ = items
     model = MulticlassCapacityClassifier(
         FrozenEstimator(InTheTypeOfItems().fit(X, y)), capacities=TWO
@@ -544,7 +578,7 @@ def test_posteriors_in_a_coarser_type_than_in_calibration_are_refused(items):
 
 
 def test_a_failed_fit_leaves_nothing_behind(items):
-    """No labels above all, which would be stored with the model."""
+    """A failed fit stores nothing, in particular no labels."""
     X, y, _ = items
     model = MulticlassCapacityClassifier(LogisticRegression(), capacities={9: Capacity.count(5)})
     before = dict(vars(model))

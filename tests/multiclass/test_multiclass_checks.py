@@ -1,4 +1,4 @@
-"""scikit-learn's own list of checks, for joint capacities."""
+"""scikit-learn's own estimator checks, for joint capacities."""
 
 import pytest
 import sklearn
@@ -38,13 +38,13 @@ def expected_failures(classifier):
 @parametrize_with_checks(CLASSIFIERS, expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
-    """Everything that holds for scikit-learn's own classifiers."""
+    """The classifier passes the checks of scikit-learn's own classifiers."""
     check(estimator)
 
 
 @parametrize_with_checks(CLASSIFIERS[:1], expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_with_metadata_routing(estimator, check):
-    """The same with metadata routing enabled."""
+    """It also passes them with metadata routing enabled."""
     with sklearn.config_context(enable_metadata_routing=True):
         check(estimator)

@@ -17,7 +17,6 @@ from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
 from shortlist.tables import LEARNERS, _candidates, fit_table, open_source
-from shortlist.tables._schema import all_rows
 
 
 def rewrite(path, new, *, manifest=lambda content: content, payload=lambda content: content):
@@ -42,7 +41,7 @@ def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monke
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     with open_source(new_cases) as source:
-        rows = all_rows(loaded.schema, source)
+        rows = loaded.schema.read(source)
     for capacity in (Capacity.multiple(2), Capacity.fraction(0.2)):
         before, after = (
             m.classifier.with_capacity(capacity).flag(rows.X, ids=rows.ids) for m in (model, loaded)
@@ -69,6 +68,8 @@ def test_a_file_describes_itself(model_file):
     ("change", "complaint"),
     [
         ({"format_version": 99}, "has format 99.*Fit the model again"),
+        ({"format_version": 1}, "has format 1, written by shortlist.*Fit the model again"),
+        ({"capacity": {"kind": "count"}}, "capacity cannot be read"),
         ({"scikit_learn_version": "0.24.2"}, r"fitted with scikit-learn 0\.24\.2"),
         ({"format": "something else"}, "not a model of shortlist"),
         ({"schema": {}}, "schema cannot be read"),

@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shortlist import Capacity
 from shortlist._core.steady import lift
 from shortlist.exceptions import ModelFileError
-from shortlist.persistence import _export as exporting
+from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
-from shortlist.persistence._onnx_check import probe_rows, run_graph
+from shortlist.persistence._onnx_compare import probe_rows, run_graph
 from shortlist.tables import LEARNERS, fit_table, open_source
-from shortlist.tables._schema import all_rows
 
 EXPORTED = [
     learner
@@ -43,13 +42,13 @@ def models(cases):
 def rows_of(model, path):
     """Read the rows of a table for a model."""
     with open_source(path) as source:
-        return all_rows(model.schema, source)
+        return model.schema.read(source)
 
 
 def with_threshold(model, **changes):
     """Return a model with another threshold, or one that flags some of the rows tied with it."""
     classifier = model.classifier.with_capacity(model.classifier.capacity)
-    classifier.calibrations_ = [replace(classifier.calibration_, **changes)]
+    classifier.rule_.calibrations = [replace(classifier.calibration_, **changes)]
     return replace(model, classifier=classifier)
 
 
@@ -218,5 +217,5 @@ def test_a_graph_that_cannot_be_read(models, tmp_path, new_cases):
     with pytest.raises(ModelFileError, match="cannot be read"):
         compare_onnx(models("logistic"), tmp_path / "none.onnx", new_cases)
     (tmp_path / "text.onnx").write_text("hello")
-    with pytest.raises(ModelFileError, match="no graph that onnxruntime can run"):
+    with pytest.raises(ModelFileError, match="onnxruntime cannot run this graph"):
         compare_onnx(models("logistic"), tmp_path / "text.onnx", new_cases)

@@ -1,4 +1,4 @@
-"""Laws of the assignment, for instances that nobody imagined: random, tied and degenerate."""
+"""Laws of the assignment, on random, tied and degenerate instances."""
 
 from itertools import product
 
@@ -45,7 +45,7 @@ def check(problem):
 
 
 def counts_within(problem, columns):
-    """Tell whether all limits are kept."""
+    """Return whether all limits are kept."""
     flagged = columns > 0
     by_class = np.bincount(columns, minlength=problem.class_limits.size + 1)[1:]
     kept = (by_class <= problem.class_limits).all() and flagged.sum() <= problem.total
@@ -58,7 +58,7 @@ def counts_within(problem, columns):
 @settings(max_examples=300)
 @given(instances())
 def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
-    """Within the limits, worth as much as any, and with a dual bound of the same value."""
+    """The assignment keeps the limits; its value equals that of HiGHS and the dual bound."""
     problem = check(instance)
     found = solve_assignment(**instance)
     assert counts_within(problem, found.columns)
@@ -73,7 +73,7 @@ def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
 
 @given(instances())
 def test_prices_of_limits_that_do_not_bind_are_zero(instance):
-    """Complementary slackness, for classes, segments and the total; and prices are never below."""
+    """Complementary slackness holds for classes, segments and the total; no price is negative."""
     problem, found = check(instance), solve_assignment(**instance)
     by_class = np.bincount(found.columns, minlength=problem.class_limits.size + 1)[1:]
     assert (found.prices >= 0).all()
@@ -89,7 +89,7 @@ def test_prices_of_limits_that_do_not_bind_are_zero(instance):
 
 @given(instances())
 def test_strictly_above_the_prices_there_is_no_choice(instance):
-    """A row with a single best column after prices has that column: so the rule never overruns."""
+    """A row with a single best column after prices has that column in the optimum."""
     problem, found = check(instance), solve_assignment(**instance)
     net = problem.gains - found.prices - found.total_price
     for part in problem.segmentations:
@@ -103,7 +103,7 @@ def test_strictly_above_the_prices_there_is_no_choice(instance):
 
 @given(instances(), st.data())
 def test_more_capacity_is_never_worth_less(instance, data):
-    """One more place gains at least nothing; in a class, without other limits, its price."""
+    """One more place never loses; in a class without other limits it gains exactly its price."""
     m = np.asarray(instance["values"]).shape[1] - 1
     if m == 0:
         return
@@ -122,7 +122,7 @@ def test_more_capacity_is_never_worth_less(instance, data):
 
 @given(instances(), st.randoms(use_true_random=False))
 def test_shuffled_rows_get_the_same_columns(instance, random):
-    """With ids, however the values tie."""
+    """With ids, ties do not depend on the order of the rows."""
     n = len(instance["values"])
     order = np.array(random.sample(range(n), n), dtype=int)
     shuffled = {
@@ -134,7 +134,7 @@ def test_shuffled_rows_get_the_same_columns(instance, random):
 
 
 @given(instances())
-def test_the_arguments_are_left_as_they_were(instance):
+def test_the_arguments_are_not_changed(instance):
     """Nothing is written into the caller's arrays."""
     before = instance["values"].copy()
     assign(**instance)
@@ -144,7 +144,7 @@ def test_the_arguments_are_left_as_they_were(instance):
 @settings(max_examples=60)
 @given(st.data())
 def test_crossing_segments_are_solved_to_the_optimum(data):
-    """Against all assignments there are, on instances small enough to list them."""
+    """The value equals the best of all assignments, on instances small enough to list them."""
     n, m = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))
     values = data.draw(hnp.arrays(np.float64, (n, m + 1), elements=tied))
     segments = data.draw(hnp.arrays(np.int64, (n, 2), elements=st.integers(0, 1)))

@@ -1,4 +1,4 @@
-"""Laws of the joint rule: however posteriors tie, no capacity is exceeded where none may be."""
+"""Laws of the joint rule: however values tie, the calibration sample keeps every capacity."""
 
 from fractions import Fraction
 
@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.multiclass._calibrate import JointSample, plug_in_rule
+from shortlist.multiclass import JointSample
 from shortlist.multiclass._capacities import Ratios
-from shortlist.multiclass._rule import to_units
+from shortlist.multiclass._prices import plug_in_prices
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
 ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))
@@ -34,16 +34,16 @@ def samples(draw):
     return sample, limits
 
 
-def choose(rule, sample):
-    """Apply a rule to a sample."""
-    return rule.choose(to_units(sample.gains, rule.scale, sample.keys), sample.segments)
+def choose(prices, sample):
+    """Return the column of each item at these prices."""
+    return prices.choose(sample)[0]
 
 
 @given(samples())
-def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
-    """By class, by segment and in total, with ties and with hashed ties."""
+def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
+    """Capacities hold by class, by segment and in total, with ties and with hashed ties."""
     sample, limits = drawn
-    columns = choose(plug_in_rule(sample, limits), sample)
+    columns = choose(plug_in_prices(sample, limits), sample)
     n = len(sample)
     for j, ratio in enumerate(limits.classes):
         assert ratio is None or (columns == j + 1).sum() <= ratio * n
@@ -55,32 +55,32 @@ def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
 
 @given(samples(), st.data())
 def test_items_are_decided_one_at_a_time(drawn, data):
-    """Neither the batch nor the order plays a part."""
+    """An item gets the same column alone and in its batch."""
     sample, limits = drawn
-    rule = plug_in_rule(sample, limits)
+    prices = plug_in_prices(sample, limits)
     row = data.draw(st.integers(0, len(sample) - 1))
-    alone = choose(rule, sample.take(np.array([row])))
-    assert_array_equal(alone, choose(rule, sample)[[row]])
+    alone = choose(prices, sample.take(np.array([row])))
+    assert_array_equal(alone, choose(prices, sample)[[row]])
 
 
 @given(samples())
 def test_only_strict_gains_are_flagged(drawn):
-    """Without the hash, nothing is flagged that is not worth more than leaving it alone."""
+    """Without the hash, every flagged item is worth more than leaving it alone."""
     sample, limits = drawn
     if sample.keys is None:
-        flagged = np.flatnonzero(choose(plug_in_rule(sample, limits), sample))
+        flagged = np.flatnonzero(choose(plug_in_prices(sample, limits), sample))
         assert (sample.gains[flagged].max(axis=1, initial=-1) > 0).all()
 
 
 @given(samples())
 def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
-    """Prices belong to the sample as a set."""
+    """The sample in reverse order gives the same prices."""
     sample, limits = drawn
-    rule = plug_in_rule(sample, limits)
-    reversed_rule = plug_in_rule(sample.take(np.arange(len(sample))[::-1]), limits)
-    assert_array_equal(rule.class_prices, reversed_rule.class_prices)
-    assert_array_equal(rule.segment_prices, reversed_rule.segment_prices)
-    assert rule.total_price == reversed_rule.total_price
+    prices = plug_in_prices(sample, limits)
+    reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
+    assert_array_equal(prices.class_prices, reversed_prices.class_prices)
+    assert_array_equal(prices.segment_prices, reversed_prices.segment_prices)
+    assert prices.total_price == reversed_prices.total_price
 
 
 @given(
@@ -96,8 +96,8 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     capacity = Capacity.fraction(percent / 100)
     limits = Ratios([capacity.as_ratio()], None, [None])
     nowhere = np.zeros(scores.size, dtype=np.intp)
-    # Scores that differ by less than a unit of the fixed point are equal here, and not there.
+    # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
     flagged = calibrate_threshold(rounded, capacity).flag(rounded)
-    assert_array_equal(choose(plug_in_rule(sample, limits), sample) == 1, flagged)
+    assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)

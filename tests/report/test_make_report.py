@@ -10,8 +10,7 @@ import pytest
 from shortlist import Capacity
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
-from shortlist.report._cuts import spread_cuts
-from shortlist.report._distribution import score_distribution
+from shortlist.report._cases import score_distribution, spread_cuts
 from shortlist.report._drift import measure_drift, stability_index
 from shortlist.report._promise import judge_promise
 from shortlist.report._words import number, percent
@@ -137,7 +136,7 @@ def test_drift_is_seen_where_it_is(table_fit, new_cases, tmp_path):
     }
     assert moved["score"]["shift"] in ("moderate", "large")
     assert moved["columns"][0]["name"] == "amount"
-    assert "scores have moved" in moved["verdict"]
+    assert "scores have shifted" in moved["verdict"]
 
 
 def test_the_stability_index_by_hand():

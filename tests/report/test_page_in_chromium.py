@@ -132,7 +132,7 @@ def test_the_slider_moves_by_keyboard(open_page, page_file, summary, table_fit, 
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     check_cut(page, summary, base + 3)
-    assert shown(page, "on-title") == "Come onto the list: 3"
+    assert shown(page, "on-title") == "Added to the list: 3"
     rows = select_rows(table_fit.model, new_cases, count=base + 3)
     names = page.locator("#on .name").all_text_contents()
     assert names == [row.id for row in reversed(rows[-3:])]
@@ -144,13 +144,13 @@ def test_the_slider_moves_by_keyboard(open_page, page_file, summary, table_fit, 
     for _ in range(8):
         page.keyboard.press("ArrowLeft")
     check_cut(page, summary, base - 5)
-    assert shown(page, "off-title") == "Drop off the list: 5"
+    assert shown(page, "off-title") == "Dropped from the list: 5"
     dropped = [row.id for row in rows[base - 5 : base]]
     assert page.locator("#off .name").all_text_contents() == dropped
     page.keyboard.press("Home")
     assert shown(page, "cut-flags") == "0"
     assert shown(page, "cut-precision") == "–"
-    assert page.locator("#on li").text_content() == "Nobody"
+    assert page.locator("#on li").text_content() == "No cases"
     page.keyboard.press("End")
     assert shown(page, "cut-flags") == f"{summary['cuts']['flags'][-1]:,}"
     assert "over the capacity" in shown(page, "cut-room")

@@ -1,4 +1,4 @@
-"""All capacities hold together as often as promised: measured over many calibrations.
+"""All capacities hold together as often as guaranteed: measured over many calibrations.
 
 The true rates are known exactly (see the experiment). With 300 calibrations the standard error of a
 probability of 0.05 is 0.0126; four of them are exceeded by chance in fewer than one run of 10,000.
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from shortlist.experiments.joint_guarantee import JointGuaranteeConfig, run
-from shortlist.multiclass._calibrate import JointSample, confident_rule
+from shortlist.multiclass import JointSample
 from shortlist.multiclass._capacities import Ratios
-from shortlist.multiclass._rule import to_units
+from shortlist.multiclass._prices import confident_prices
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shortlist.exceptions.InsufficientCalibrationWarning"
@@ -22,7 +22,7 @@ TOLERANCE = 4 * np.sqrt(0.05 * 0.95 / TRIALS)
 
 
 def test_violations_and_costs_out_of_sample():
-    """The plug-in exceeds some capacity nearly always; "confident" keeps them all, at a price."""
+    """Plug-in nearly always exceeds some capacity; "confident" keeps them all, at a cost."""
     config = JointGuaranteeConfig(sizes=(1_000, 4_000), n_trials=TRIALS, n_population=20_000)
     table = {(row.guarantee, row.n_calibration): row for row in run(config)}
     for n in config.sizes:
@@ -37,7 +37,7 @@ def test_violations_and_costs_out_of_sample():
 
 
 def test_segments_and_a_total_are_kept_together_with_the_classes():
-    """Two classes, three segments and a total, on coarse values with hashed ties."""
+    """Two classes, three segments and a total hold at once, on coarse values with hashed ties."""
     rng = np.random.default_rng(1)
     size, n_segments = 20_000, 3
     gains = np.round(rng.normal(size=(size, 2)) - 1.2, 1)
@@ -53,9 +53,8 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))
-        rule = confident_rule(sample, limits, error=0.05, rng=rng, names=names)
-        units = to_units(gains, rule.scale, population.keys)
-        columns = rule.choose(units, population.segments)
+        prices = confident_prices(sample, limits, error=0.05, rng=rng, names=names)
+        columns, _ = prices.choose(population)
         flagged = columns > 0
         over += (
             any(np.mean(columns == j + 1) > ratio for j, ratio in enumerate(limits.classes))

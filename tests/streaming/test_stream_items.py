@@ -9,7 +9,6 @@ from numpy.testing import assert_array_equal
 
 from shortlist.streaming._lines import LineReader
 from shortlist.tables import open_source
-from shortlist.tables._schema import all_rows
 
 GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
 
@@ -32,7 +31,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     items = [reader.read(i, json.dumps(line).encode()) for i, line in enumerate(lines)]
     assert [item.error for item in items if item.error] == []
     with open_source(new_cases) as source:
-        rows = all_rows(table_fit.model.schema, source)
+        rows = table_fit.model.schema.read(source)
     pd.testing.assert_frame_equal(reader.frame(items), rows.X)
     assert_array_equal([item.id for item in items], rows.ids)
 

@@ -12,8 +12,8 @@ from shortlist import Capacity
 from shortlist.aware import CapacityAwareLinearClassifier
 from shortlist.persistence import load_model, save_model
 from shortlist.tables import Feature, ModelCard, TableSchema, fit_table
+from shortlist.tables._candidates import knows_capacity, smote_twin
 from shortlist.tables._profile import column_profiles
-from shortlist.tables._smote import knows_capacity, smote_twin
 
 
 def test_profiles_count_every_row_once(rng):
@@ -60,12 +60,11 @@ def test_the_card_comes_back_from_json(table_fit):
 def test_the_twin_is_read_only_when_asked_for(model_file, table_fit, new_cases):
     """And then predicts as before; it has the learner and the columns of the model."""
     from shortlist.tables import open_source
-    from shortlist.tables._schema import all_rows
 
     assert load_model(model_file).twin is None
     loaded = load_model(model_file, with_twin=True)
     with open_source(new_cases) as source:
-        X = all_rows(loaded.schema, source).X
+        X = loaded.schema.read(source).X
     assert_array_equal(loaded.twin.predict(X), table_fit.model.twin.predict(X))
     assert loaded.card == table_fit.model.card
     inside = [type(each.named_steps["learner"]) for each in (loaded.twin, table_fit.model.twin)]

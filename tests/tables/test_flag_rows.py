@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
 from shortlist.exceptions import TableError
-from shortlist.tables import _read as reading
+from shortlist.tables import _formats as formats
 from shortlist.tables import fit_table, flag_rows
 
 
@@ -39,7 +39,7 @@ def test_chunks_change_nothing(table_fit, coarse, new_cases, monkeypatch, size):
     for model, path in ((table_fit.model, new_cases), coarse):
         whole, summary = flag(model, path)
         with monkeypatch.context() as patch:
-            patch.setattr(reading, "_CHUNK_BYTES", size)
+            patch.setattr(formats, "_CHUNK_BYTES", size)
             chunked, again = flag(model, path)
         whole, chunked = (pd.read_csv(io.BytesIO(written)) for written in (whole, chunked))
         # Sums of products may differ in their last bits with the size of a chunk; flags may not.
@@ -65,10 +65,9 @@ def test_the_answers_are_those_of_the_classifier(table_fit, new_cases):
     written, summary = flag(table_fit.model, new_cases)
     decisions = pd.read_csv(io.BytesIO(written))
     from shortlist.tables import open_source
-    from shortlist.tables._schema import all_rows
 
     with open_source(new_cases) as source:
-        rows = all_rows(table_fit.model.schema, source)
+        rows = table_fit.model.schema.read(source)
     flagged = table_fit.model.classifier.flag(rows.X, ids=rows.ids)
     assert_array_equal(decisions["flagged"], flagged)
     assert_array_equal(decisions["case"], rows.ids)

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables import Feature, TableSchema
-from shortlist.tables._notes import notes_on
-from shortlist.tables._schema import Rows
+from shortlist.tables import Feature, TableRows, TableSchema
+from shortlist.tables._profile import notes_on
 
 N = 200
 IS_RARE = np.arange(N) % 10 == 0
@@ -15,7 +14,7 @@ IS_RARE = np.arange(N) % 10 == 0
 def notes(values, kind):
     """Return what is said about a column."""
     schema = TableSchema((Feature("x", kind),), "y", "yes")
-    return notes_on(Rows(pd.DataFrame({"x": values}), is_rare=IS_RARE), schema)
+    return notes_on(TableRows(pd.DataFrame({"x": values}), is_rare=IS_RARE), schema)
 
 
 @pytest.mark.parametrize(
@@ -23,9 +22,9 @@ def notes(values, kind):
     [
         ([f"c{i}" for i in range(N)], "categorical", "looks like an id.*--id x"),
         (np.arange(N) + 1.0, "numeric", "looks like an id"),
-        (["5/6/2024"] * N, "categorical", "day and month cannot be told apart"),
-        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone tells every rare row"),
-        (np.where(IS_RARE, "late", "paid"), "categorical", "alone tells every rare row"),
+        (["5/6/2024"] * N, "categorical", "day and month are ambiguous"),
+        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows"),
+        (np.where(IS_RARE, "late", "paid"), "categorical", "alone separates all rare rows"),
     ],
 )
 def test_odd_columns_are_named(values, kind, words):
@@ -51,4 +50,4 @@ def test_usual_columns_are_not(values, kind):
 def test_a_few_rows_say_little():
     """Everything is different in a small table."""
     schema = TableSchema((Feature("x", "categorical"),), "y", "yes")
-    assert notes_on(Rows(pd.DataFrame({"x": ["a", "b"]})), schema) == []
+    assert notes_on(TableRows(pd.DataFrame({"x": ["a", "b"]})), schema) == []

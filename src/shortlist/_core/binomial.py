@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-__all__ = ["Interval", "clopper_pearson_lower", "clopper_pearson_upper"]
+__all__ = ["Interval", "clopper_pearson_lower", "clopper_pearson_upper", "proportion_interval"]
 
 
 class Interval(NamedTuple):
@@ -31,3 +31,16 @@ def clopper_pearson_upper(successes: ArrayLike, trials: ArrayLike, *, error: flo
     """Return the upper bound that lies below the true proportion with probability <= `error`."""
     x, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
     return np.where(x < n, betaincinv(x + 1, np.maximum(n - x, 1), 1 - error), 1.0)[()]
+
+
+def proportion_interval(successes: int, trials: int, *, error: float = 0.05) -> Interval:
+    """Return the two-sided interval of Clopper and Pearson, at 95 % by default.
+
+    Without trials it is (0, 1).
+    """
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    return Interval(
+        float(clopper_pearson_lower(successes, trials, error=error / 2)),
+        float(clopper_pearson_upper(successes, trials, error=error / 2)),
+    )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._core.arrays import Floats, Ints
 from .._core.hashing import keys_by_id
 from .._core.validation import check_ids, check_seed
-from ._fixed_point import to_fixed_point
 from ._highs import solve_with_highs
-from ._problem import Problem, Segmentation, check_problem
-from ._solve import solve
+from ._problem import Problem, Segmentation, Segments, Solution, check_problem
+from ._solve import FixedPoint, solve_integers
 
 __all__ = ["Assignment", "assign", "solve_assignment"]
-
-Limits = Mapping[Any, int | None]
-Segments = Limits | Sequence[Limits]
 
 
 @dataclass(frozen=True)
@@ -33,20 +30,19 @@ class Assignment:
     value : float
         Sum of the chosen values (times the case values).
     prices : ndarray of shape (n_columns - 1,)
-        What one more unit of each column's capacity is worth; 0 where the capacity is not
-        used up.
+        The value of one more unit of each column's capacity; 0 where the capacity is not used up.
     total_price : float
         The same for the total.
     segment_prices : dict, or list of dicts
-        The same for each segment; a list where several segmentations cross.
+        The same for each segment; a list if several segmentations cross.
     bound : float
-        By these prices, no assignment within the limits is worth more. It equals `value` up to
-        rounding, unless segmentations cross, where a gap may remain between whole and split rows.
+        The prices prove that no assignment within the limits is worth more. It equals `value` up to
+        rounding. If segmentations cross, `value` may be lower, because rows cannot be split.
     """
 
-    columns: NDArray[np.int64]
+    columns: Ints
     value: float
-    prices: NDArray[np.float64]
+    prices: Floats
     total_price: float
     segment_prices: dict[Any, float] | list[dict[Any, float]]
     bound: float
@@ -62,27 +58,27 @@ def assign(
     case_values: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
-) -> NDArray[np.int64]:
-    """Choose a column for each row so that the chosen values sum to the most within the limits.
+) -> Ints:
+    """Choose a column for each row within the limits: the sum of the chosen values is maximal.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, m + 1)
-        What each column is worth for each row. Column 0 is "leave it", and has no limit. A row is
-        given another column only if that is worth more. Minus infinity forbids a column.
+        The value of each column for each row. Column 0 is "leave it" and has no limit. A row gets
+        another column only if that column is worth more. Minus infinity forbids a column.
     capacities : sequence of m ints
-        How many rows may get each of the other columns; `None` is no limit.
+        How many rows may get each of the other columns; `None` means no limit.
     total : int, default=None
         How many rows may get any of the other columns.
     segments : array-like of shape (n_rows,) or (n_rows, q), default=None
-        A segment for each row: a region, a team, a product; or q of them, in a column each.
+        The segment of each row (a region, a team, a product), or q of them in q columns.
     segment_capacities : dict or list of q dicts, default=None
-        How many rows of each segment may get any of the other columns; `None` is no limit. Every
+        How many rows of each segment may get any of the other columns; `None` means no limit. Every
         segment that occurs must be named.
     case_values : array-like of shape (n_rows,), default=None
-        An amount at stake for each row, which multiplies its values.
+        The amount at stake for each row, which multiplies its values.
     ids : array-like of shape (n_rows,), default=None
-        Identifiers that break ties, by a keyed hash; row positions when absent.
+        Identifiers that break ties, by a keyed hash; row positions by default.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
 
@@ -98,15 +94,15 @@ def assign(
     Notes
     -----
     Values are compared as whole multiples of 2⁻⁴⁶ times the largest difference to column 0, which
-    keeps whole numbers exact. Columns, one segmentation and a total form a network, and are solved
-    by successive best paths in time about proportional to the rows, plus (segments × columns +
-    columns²) for each flag. Several segmentations that cross are no network; they are handed to
-    SciPy's HiGHS as a mixed-integer program, which takes far longer. The first call ever compiles
-    the solver, for about ten seconds.
+    keeps whole numbers exact. Columns, one segmentation and a total form a network. It is solved by
+    successive best paths, in time about proportional to the rows, plus (segments × columns +
+    columns²) for each flag. Several segmentations that cross do not form a network. SciPy's HiGHS
+    solves them as a mixed-integer program, which takes much longer. The very first call compiles
+    the solver, which takes about ten seconds.
 
     Examples
     --------
-    Both rows prefer column 1, which has room for one; the second has the better alternative:
+    Both rows prefer column 1, which has room for one. The second row has the better alternative:
 
     >>> from shortlist import assign
     >>> assign([[0, 5, 1], [0, 6, 4]], [1, 1]).tolist()
@@ -147,10 +143,10 @@ def solve_assignment(
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Assignment:
-    """Do what :func:`~shortlist.assign` does, and return prices that prove the optimum as well.
+    """Solve the problem of :func:`~shortlist.assign`, and return prices that prove the optimum.
 
-    A row that is worth strictly more in one column than in all others, after paying the prices,
-    has that column in every optimum. No assignment is worth more than the prices' `bound`.
+    If a row, after paying the prices, is worth strictly more in one column than in all others, it
+    has that column in every optimum. No assignment is worth more than `bound`.
 
     Parameters
     ----------
@@ -164,7 +160,7 @@ def solve_assignment(
 
     Examples
     --------
-    One more place in column 1 is worth 3, as the third row would take it:
+    One more place in column 1 is worth 3, because the third row would take it:
 
     >>> from shortlist.assignment import solve_assignment
     >>> found = solve_assignment([[0, 5, 1], [0, 6, 4], [0, 3, 0]], [1, 1])
@@ -196,22 +192,13 @@ def solve_assignment(
     )
 
 
-@dataclass(frozen=True)
-class _Found:
-    columns: NDArray[np.int64]
-    class_prices: NDArray[np.float64]
-    segment_prices: list[NDArray[np.float64]]
-    total_price: float
-
-
-def _solve(problem: Problem, ids: ArrayLike | None, random_state: Any) -> _Found:
+def _solve(problem: Problem, ids: ArrayLike | None, random_state: Any) -> Solution:
     keys = keys_by_id(check_ids(ids, problem.n_rows), seed=check_seed(random_state))
     if len(problem.segmentations) > 1:
-        found = solve_with_highs(problem)
-        return _Found(found.columns, found.class_prices, found.segment_prices, found.total_price)
-    scale = to_fixed_point(problem.gains)
+        return solve_with_highs(problem)
+    scale = FixedPoint.for_gains(problem.gains)
     part = problem.segmentations[0] if problem.segmentations else _one_segment(problem.n_rows)
-    solution = solve(
+    solution = solve_integers(
         scale.to_integers(problem.gains),
         class_limits=problem.class_limits,
         segment_of=part.codes,
@@ -220,7 +207,7 @@ def _solve(problem: Problem, ids: ArrayLike | None, random_state: Any) -> _Found
         tie_keys=keys,
     )
     by_segment = [scale.to_floats(solution.segment_prices)] if problem.segmentations else []
-    return _Found(
+    return Solution(
         solution.columns,
         scale.to_floats(solution.class_prices),
         by_segment,
@@ -232,13 +219,13 @@ def _one_segment(n_rows: int) -> Segmentation:
     return Segmentation(np.array([0]), np.zeros(n_rows, dtype=np.intp), np.array([n_rows]))
 
 
-def _value(problem: Problem, columns: NDArray[np.int64]) -> float:
+def _value(problem: Problem, columns: Ints) -> float:
     flagged = np.flatnonzero(columns)
     return float(problem.left_alone.sum() + problem.gains[flagged, columns[flagged] - 1].sum())
 
 
-def _bound(problem: Problem, found: _Found) -> float:
-    """Return the dual value: all capacities at their prices, and what the rows keep."""
+def _bound(problem: Problem, found: Solution) -> float:
+    """Return the dual value: all capacities at their prices, plus the surplus of the rows."""
     surplus = problem.gains - found.class_prices - found.total_price
     paid = problem.class_limits @ found.class_prices + problem.total * found.total_price
     for part, prices in zip(problem.segmentations, found.segment_prices, strict=True):

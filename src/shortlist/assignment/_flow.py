@@ -1,20 +1,20 @@
 """The exact optimum as a flow: successive best paths through a small graph, compiled.
 
-A flag is a unit of flow from a segment through a row into a class. The rows need no nodes of their
-own: between two nodes only the best row that can move counts, and there are three kinds of moves,
+A flag is a unit of flow from a segment through a row into a class. Rows are not nodes of the graph:
+between two nodes, only the best row that can move matters. There are three kinds of moves:
 
 - segment -> class: a row that is left alone gets flagged,
 - class -> class: a flagged row changes its class,
 - class -> segment: a flagged row is left alone again.
 
-Each step finds the path of moves from a segment with room to a class with room that gains the
-most (Bellman and Ford, on as many nodes as there are classes and segments), and makes its moves. It
-stops when no path gains anything, or at the total. Gains are integers, so that no rounding
-can make a path of moves gain by going in circles; gains of successive paths never rise, which is
-why stopping early is optimal for the total.
+Each step finds the path of moves with the largest gain from a segment with room to a class with
+room (Bellman and Ford, on one node per class and segment), and makes these moves. The steps end
+when no path gains anything, or at the total. Gains are integers. Therefore rounding cannot create
+a cycle of moves that seems to gain. The gains of successive paths never rise. Therefore stopping
+early is optimal for the total.
 
-As long as every class and segment has room, the next best path is the next best row with its best
-class. Those first steps are made at once by the caller.
+While every class and segment has room, the next best path is the next best row with its best
+class. The caller makes these first steps all at once.
 """
 
 from __future__ import annotations
@@ -24,26 +24,24 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from ._heaps import drop_top, empty_heaps, push, with_room
-
-__all__ = ["FORBIDDEN", "best_flow"]
+__all__ = ["FORBIDDEN", "Heaps", "best_flow", "drop_top", "empty_heaps", "push", "with_room"]
 
 #: Stands for minus infinity among gains and distances.
 FORBIDDEN = -(2**62)
 
 #: Over rows: `gain` (by class), `segment`, `chosen` column. `order` lists the rows of each segment
-#: by falling gain, `place` finds a row there, `start` finds a segment, `seen` is how far the
-#: list has been used up. `enter`, `change`, `leave` hold the best row for each move, or -1.
+#: by falling gain, `place` is the position of a row in that list, `start` that of a segment, and
+#: `seen` the first unused position. `enter`, `change`, `leave` hold the best row per move, or -1.
 _State = namedtuple("_State", "gain segment chosen order place start seen enter change leave")
 
 
 @njit(cache=True)
 def best_flow(gain, segment, order, start, first, class_limit, segment_limit, total):
-    """Return the chosen column of each row (0: left alone), and the best row for each move left.
+    """Return the chosen column of each row (0: left alone), and the best row for each open move.
 
-    `order` holds for each class the rows, grouped by segment and by falling gain within it;
-    `start` says where each segment begins. Equal gains go to the row that comes first. `first` are
-    the columns after the first steps.
+    `order` holds the rows for each class, grouped by segment and by falling gain within a segment.
+    `start` is the position where each segment begins. Of equal gains, the first row wins. `first`
+    holds the columns after the first steps.
     """
     n_classes, n_segments = gain.shape[1], start.size - 1
     heaps = empty_heaps(2 * n_segments * n_classes + n_classes**2, 1024)
@@ -70,7 +68,7 @@ def best_flow(gain, segment, order, start, first, class_limit, segment_limit, to
 
 @njit(cache=True)
 def _start(gain, segment, order, start, first, heaps):
-    """Enter the first steps, and find the best row for each move after them."""
+    """Record the first steps, and find the best row for each move after them."""
     n_rows, n_classes = gain.shape
     n_segments = start.size - 1
     place = np.empty((n_classes, n_rows), np.int64)
@@ -98,7 +96,7 @@ def _start(gain, segment, order, start, first, heaps):
 
 @njit(cache=True)
 def _best_path(state, class_has_room, segment_has_room):
-    """Return the last class of the best path, where each node was reached from, and the gain."""
+    """Return the last class of the best path, the predecessor of each node, and the gain."""
     n_segments, n_classes = state.enter.shape
     at_class = np.full(n_classes, FORBIDDEN, np.int64)
     at_segment = np.full(n_segments, FORBIDDEN, np.int64)
@@ -146,7 +144,7 @@ def _best_path(state, class_has_room, segment_has_room):
 
 @njit(cache=True)
 def _trace(state, end, to_class, to_segment, rows, targets):
-    """Walk the path back from its end; write down its moves, and return where it began."""
+    """Follow the path back from its end; record its moves, and return its first segment."""
     n_classes = to_class.size
     n_moves, j = 0, end
     while True:
@@ -167,7 +165,7 @@ def _trace(state, end, to_class, to_segment, rows, targets):
 
 @njit(cache=True)
 def _move(state, heaps, row, target):
-    """Give a row another column, and keep the best row of every move up to date."""
+    """Give a row another column, and update the best row of every move."""
     n_segments, n_classes = state.enter.shape
     s, source = state.segment[row], state.chosen[row] - 1
     state.chosen[row] = target
@@ -191,7 +189,7 @@ def _move(state, heaps, row, target):
 
 @njit(cache=True)
 def _best_entering(state, heaps, s, j):
-    """Find the best row of a segment that is left alone: in its list, or among the returned."""
+    """Find the best row of a segment that is left alone: in its list, or among rows put back."""
     position = state.seen[s, j]
     while position < state.start[s + 1] and state.chosen[state.order[j, position]] != 0:
         position += 1
@@ -213,7 +211,7 @@ def _best_entering(state, heaps, s, j):
 
 @njit(cache=True)
 def _best_flagged(state, heaps, heap, j):
-    """Find the best row of a heap that is still flagged as class `j`; others are out of date."""
+    """Find the best row of a heap that is still flagged as class `j`; drop outdated entries."""
     while heaps.top[heap] >= 0 and state.chosen[heaps.row[heaps.top[heap]]] != j + 1:
         drop_top(heaps, heap)
     return heaps.row[heaps.top[heap]] if heaps.top[heap] >= 0 else -1
@@ -225,7 +223,7 @@ def _offer_to_enter(state, heaps, row, s):
     for j in range(n_classes):
         if state.gain[row, j] == FORBIDDEN:
             continue
-        if state.place[j, row] < state.seen[s, j]:  # otherwise the list still comes to it
+        if state.place[j, row] < state.seen[s, j]:  # otherwise the row is still ahead in the list
             push(heaps, s * n_classes + j, state.gain[row, j], row)
         best = state.enter[s, j]
         if best < 0 or state.place[j, row] < state.place[j, best]:
@@ -243,3 +241,89 @@ def _offer_to_change_and_leave(state, heaps, row, s, j):
     heap = n_segments * n_classes + j * n_segments + s
     push(heaps, heap, -state.gain[row, j], row)
     state.leave[j, s] = _best_flagged(state, heaps, heap, j)
+
+
+# --- heaps ------------------------------------------------------------------------------------
+#
+# Many max-heaps share one pool of nodes. Entries are (key, row); the smaller row wins a tie. These
+# are pairing heaps (Fredman, Sedgewick, Sleator and Tarjan, Algorithmica 1986): adding an entry
+# takes one comparison, and no heap needs to know its final size in advance.
+
+#: Arrays over nodes (`key`, `row`, first `child`, next `sibling`), `top` over heaps, `used` nodes.
+Heaps = namedtuple("Heaps", "key row child sibling top used")
+_NONE = -1
+
+
+@njit(cache=True)
+def empty_heaps(n_heaps, room):
+    """Return `n_heaps` empty heaps with room for `room` entries in total."""
+    return Heaps(
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.full(n_heaps, _NONE, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+@njit(cache=True)
+def with_room(heaps, extra):
+    """Return heaps with room for `extra` more entries: the same ones, or a copy twice as large."""
+    used = heaps.used[0]
+    if used + extra <= heaps.key.size:
+        return heaps
+    larger = empty_heaps(heaps.top.size, 2 * (used + extra))
+    larger.key[:used] = heaps.key[:used]
+    larger.row[:used] = heaps.row[:used]
+    larger.child[:used] = heaps.child[:used]
+    larger.sibling[:used] = heaps.sibling[:used]
+    larger.top[:] = heaps.top
+    larger.used[0] = used
+    return larger
+
+
+@njit(cache=True)
+def push(heaps, heap, key, row):
+    """Add an entry to one of the heaps."""
+    node = heaps.used[0]
+    heaps.used[0] = node + 1
+    heaps.key[node], heaps.row[node] = key, row
+    heaps.child[node] = heaps.sibling[node] = _NONE
+    heaps.top[heap] = _meld(heaps, heaps.top[heap], node)
+
+
+@njit(cache=True)
+def drop_top(heaps, heap):
+    """Remove the top entry: pair its children left to right, then join the pairs right to left."""
+    node = heaps.child[heaps.top[heap]]
+    pairs = _NONE
+    while node != _NONE:
+        partner = heaps.sibling[node]
+        following = heaps.sibling[partner] if partner != _NONE else _NONE
+        pair = _meld(heaps, node, partner)
+        heaps.sibling[pair] = pairs
+        pairs, node = pair, following
+    joined = _NONE
+    while pairs != _NONE:
+        following = heaps.sibling[pairs]
+        joined = _meld(heaps, joined, pairs)
+        pairs = following
+    if joined != _NONE:
+        heaps.sibling[joined] = _NONE
+    heaps.top[heap] = joined
+
+
+@njit(cache=True)
+def _meld(heaps, a, b):
+    if a == _NONE:
+        return b
+    if b == _NONE:
+        return a
+    if heaps.key[b] > heaps.key[a] or (
+        heaps.key[b] == heaps.key[a] and heaps.row[b] < heaps.row[a]
+    ):
+        a, b = b, a
+    heaps.sibling[b] = heaps.child[a]
+    heaps.child[a] = b
+    return a

@@ -1,30 +1,19 @@
-"""Families of limits that cross, by SciPy's HiGHS: a mixed-integer program, and its relaxation."""
+"""Segmentations that cross, by SciPy's HiGHS: a mixed-integer program, and its relaxation."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from ._problem import Problem
+from .._core.arrays import Floats, Ints, Rows
+from ._problem import Problem, Solution
 
-__all__ = ["HighsSolution", "solve_with_highs"]
-
-
-class HighsSolution(NamedTuple):
-    """The chosen columns; prices of classes, of each segmentation, and of the total."""
-
-    columns: NDArray[np.int64]
-    class_prices: NDArray[np.float64]
-    segment_prices: list[NDArray[np.float64]]
-    total_price: float
+__all__ = ["solve_with_highs"]
 
 
-def solve_with_highs(problem: Problem) -> HighsSolution:
-    """Solve any problem in whole numbers; the prices are those of the relaxation."""
+def solve_with_highs(problem: Problem) -> Solution:
+    """Solve any problem without splitting rows; the prices are those of the relaxation."""
     rows, classes = np.nonzero(np.isfinite(problem.gains) & (problem.gains > 0))
     gains = problem.gains[rows, classes]
     columns = np.zeros(problem.n_rows, dtype=np.int64)
@@ -43,16 +32,14 @@ def solve_with_highs(problem: Problem) -> HighsSolution:
         raise RuntimeError(f"HiGHS found no best assignment: {found.message}")
     flagged = found.x > 0.5
     if np.any(limits @ flagged > limit):
-        raise RuntimeError("HiGHS returned an assignment beyond the limits, which is not used.")
+        raise RuntimeError("HiGHS returned an assignment that exceeds the limits.")
     columns[rows[flagged]] = classes[flagged] + 1
     relaxed = linprog(-gains / scale, A_ub=limits, b_ub=limit, bounds=(0, None), method="highs")
     prices = np.maximum(-relaxed.ineqlin.marginals[problem.n_rows :], 0) * scale
     return _priced(problem, columns, prices)
 
 
-def _limits(
-    problem: Problem, rows: NDArray[np.intp], classes: NDArray[np.intp]
-) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+def _limits(problem: Problem, rows: Rows, classes: Rows) -> tuple[sparse.csr_array, Floats]:
     """Write each limit as a row over the candidate flags: rows, classes, total, segments."""
     families = [
         (rows, np.ones(problem.n_rows)),
@@ -69,10 +56,8 @@ def _limits(
     return sparse.csr_array(sparse.vstack(blocks)), limit
 
 
-def _priced(
-    problem: Problem, columns: NDArray[np.int64], prices: NDArray[np.float64]
-) -> HighsSolution:
+def _priced(problem: Problem, columns: Ints, prices: Floats) -> Solution:
     m = problem.class_limits.size
     sizes = [part.limits.size for part in problem.segmentations]
     by_segment = np.split(prices[m + 1 :], np.cumsum(sizes)[:-1]) if sizes else []
-    return HighsSolution(columns, prices[:m], by_segment, float(prices[m]))
+    return Solution(columns, prices[:m], by_segment, float(prices[m]))

@@ -1,9 +1,9 @@
-"""Prices that certify an optimum: what one more unit of each capacity would gain, compiled.
+"""Prices that certify an optimum: the gain of one more unit of each capacity, compiled.
 
-Prices are differences of potentials on the graph of moves, with a source before the segments and a
-sink behind the classes: potentials at which no move gains anything. Among all valid prices the
-lowest are taken: first for the total, then for the classes, then for the segments. A row
-that is worth strictly more than its prices is then flagged in every optimum, so that flagging
+The graph of moves (see `_flow`) gets a source before the segments and a sink behind the classes.
+Prices are differences of potentials at which no move gains anything. Of all valid prices, the
+lowest are chosen: first for the total, then for the classes, then for the segments. With these, a
+row that is worth strictly more than its prices is flagged in every optimum. Therefore flagging
 strictly above the prices can never exceed a capacity.
 """
 
@@ -23,7 +23,7 @@ def lowest_prices(gain, enter, change, leave, class_has_room, segment_has_room, 
     n_segments = segment_has_room.size
     total_price = 0
     if not total_has_room:
-        # The best way from the source to the sink, if the total allowed one more flag.
+        # The best path from the source to the sink, if the total allowed one more flag.
         _, total_price = _distances(
             gain, enter, change, leave, class_has_room, segment_has_room, FORBIDDEN, True
         )
@@ -43,7 +43,7 @@ def lowest_prices(gain, enter, change, leave, class_has_room, segment_has_room, 
 def _distances(
     gain, enter, change, leave, class_has_room, segment_has_room, sink_to_source, from_source
 ):
-    """Return the most that can be gained on the way to each class and to the sink."""
+    """Return the largest gain of any path to each class, and to the sink."""
     n_segments, n_classes = enter.shape
     at_class = np.full(n_classes, FORBIDDEN, np.int64)
     at_segment = np.full(n_segments, FORBIDDEN, np.int64)
@@ -53,7 +53,7 @@ def _distances(
     while unsettled:
         unsettled = False
         before = at_sink
-        # Prices are not negative: whatever reaches the source reaches the sink, and the classes.
+        # Prices are not negative: what reaches the source also reaches the sink and the classes.
         at_sink = max(at_sink, at_source)
         if sink_to_source != FORBIDDEN and at_sink != FORBIDDEN:
             at_source = max(at_source, at_sink + sink_to_source)

@@ -1,22 +1,23 @@
-"""An assignment problem: values, limits and segments, checked."""
+"""An assignment problem, checked: values, limits and segments; and the form of its solution."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Floats, Ints, Rows
 from .._core.validation import name_rows
 from ..exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["Problem", "Segmentation", "check_limit", "check_problem"]
+__all__ = ["Limits", "Problem", "Segmentation", "Segments", "Solution", "check_problem"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Limits = Mapping[Any, int | None]
+Segments = Limits | Sequence[Limits]
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,13 @@ class Segmentation:
     """Which segment each row belongs to, and how many flags each segment allows."""
 
     labels: NDArray[Any]
-    codes: NDArray[np.intp]
+    codes: Rows
     limits: Ints
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Gains over the column "leave it" of shape (n, m), and the limits that they meet."""
+    """Gains over the column "leave it", of shape (n, m), and all limits."""
 
     gains: Floats
     left_alone: Floats
@@ -44,23 +45,32 @@ class Problem:
         return len(self.gains)
 
 
+class Solution(NamedTuple):
+    """The chosen columns; prices of the classes, of each segmentation, and of the total."""
+
+    columns: Ints
+    class_prices: Floats
+    segment_prices: list[Floats]
+    total_price: float
+
+
 def check_problem(
     values: ArrayLike,
     capacities: Sequence[int | None],
     *,
     total: int | None,
     segments: ArrayLike | None,
-    segment_capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
+    segment_capacities: Segments | None,
     case_values: ArrayLike | None,
 ) -> Problem:
-    """Check the arguments of :func:`assign`, and say what is wrong with them."""
+    """Check the arguments of :func:`assign`."""
     table = _check_values(values)
     n, m = table.shape[0], table.shape[1] - 1
     limits = _check_capacities(capacities, n, m)
     return Problem(
         *_gains(table, _check_case_values(case_values, n)),
         limits,
-        n if total is None else min(check_limit("total", total), n),
+        n if total is None else min(_check_limit("total", total), n),
         _check_segments(segments, segment_capacities, n),
     )
 
@@ -69,16 +79,16 @@ def _check_values(values: ArrayLike) -> Floats:
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] < 1:
         raise ValueError(
-            "values must be a table with a row for each item and a column for each option, the "
-            f"first of them 'leave it'; got shape {table.shape}."
+            "values must be a table with a row for each item and a column for each option; column "
+            f"0 is 'leave it'. Got shape {table.shape}."
         )
     bad = ~(table < np.inf)  # NaN and plus infinity
     bad[:, 0] |= np.isneginf(table[:, 0])
     rows = np.flatnonzero(bad.any(axis=1))
     if rows.size:
         raise ValueError(
-            f"values must be finite, or -inf to forbid a column other than 0; found others at "
-            f"{name_rows(rows)}. NaN and +inf cannot be summed: give these items a number."
+            "values must be finite, or -inf to forbid a column other than 0; found other values "
+            f"at {name_rows(rows)}. NaN and +inf cannot be summed: replace them by numbers."
         )
     return table
 
@@ -107,8 +117,8 @@ def _gains(table: Floats, amounts: Floats | None) -> tuple[Floats, Floats]:
     overflown = np.isinf(gains) != np.isinf(table[:, 1:])
     if np.any(overflown) or not np.all(np.isfinite(left_alone)):
         raise ValueError(
-            "values lie too far apart for floating point: their differences, times case_values, "
-            "exceed 1e308. Divide them by a constant; the best assignment stays the same."
+            "values are too far apart for floating point: their differences, times case_values, "
+            "exceed 1e308. Divide them by a constant; this does not change the best assignment."
         )
     return gains, left_alone
 
@@ -124,17 +134,16 @@ def _check_capacities(capacities: Sequence[int | None], n: int, m: int) -> Ints:
     if len(given) != m:
         raise CapacityError(
             f"capacities must have one entry for each of the {m} columns of values after the "
-            f"first, which is the unlimited 'leave it'; got {len(given)}."
+            f"first, which is 'leave it' and has no limit; got {len(given)}."
         )
     limits = [
-        n if limit is None else min(check_limit(f"capacities[{j}]", limit), n)
+        n if limit is None else min(_check_limit(f"capacities[{j}]", limit), n)
         for j, limit in enumerate(given)
     ]
     return np.array(limits, dtype=np.int64)
 
 
-def check_limit(name: str, limit: Any) -> int:
-    """Return a limit as a whole number that is not negative."""
+def _check_limit(name: str, limit: Any) -> int:
     try:
         if isinstance(limit, (bool, np.bool_)):
             raise TypeError
@@ -149,9 +158,7 @@ def check_limit(name: str, limit: Any) -> int:
 
 
 def _check_segments(
-    segments: ArrayLike | None,
-    capacities: Mapping[Any, int | None] | Sequence[Mapping[Any, int | None]] | None,
-    n: int,
+    segments: ArrayLike | None, capacities: Segments | None, n: int
 ) -> tuple[Segmentation, ...]:
     if (segments is None) != (capacities is None):
         given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
@@ -164,7 +171,7 @@ def _check_segments(
     if any(column.shape != (n,) for column in columns) or len(columns) != len(several):
         raise ValueError(
             f"segments must name one segment for each of the {n} rows, with a dict as "
-            "segment_capacities; or be a table with a column for each of a list of dicts. Got "
+            "segment_capacities; or be a table with one column per dict in a list of dicts. Got "
             f"shape {table.shape} with {len(several)} dict{'s' if len(several) > 1 else ''}."
         )
     return tuple(
@@ -172,22 +179,22 @@ def _check_segments(
     )
 
 
-def _check_segmentation(column: NDArray[Any], capacities: Mapping[Any, int | None]) -> Segmentation:
+def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentation:
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError as error:
         raise ValueError(
-            "segments must be of one type, all numbers or all texts, so that they can be sorted."
+            "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
     given = {
-        label: None if limit is None else check_limit(f"segment_capacities[{label!r}]", limit)
+        label: None if limit is None else _check_limit(f"segment_capacities[{label!r}]", limit)
         for label, limit in capacities.items()
     }
     unknown = [label for label in labels.tolist() if label not in given]
     if unknown:
         raise CapacityError(
             f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
-            "segment_capacities. Name these segments; None is no limit."
+            "segment_capacities. Add these segments to it; None means no limit."
         )
     in_order = [given[label] for label in labels.tolist()]
     limits = [column.size if limit is None else min(limit, column.size) for limit in in_order]

@@ -1,5 +1,42 @@
-"""The command line: one file per command; the only part that prints."""
+"""The command line: one file per command. Needs the extra `cli`.
 
-from ._app import app
+This is the only package that prints. Commands import the packages they need when they run.
+"""
 
-__all__ = ["app"]
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from .._core.extras import load_extra
+
+if TYPE_CHECKING:
+    from ._app import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the program `shortlist`; without the extra `cli`, print what to install."""
+    if sys.argv[1:] == ["--version"]:  # without importing anything else
+        sys.stdout.write(f"shortlist {__version__}\n")
+        return
+    try:
+        load_extra("typer", needed_for="The command line")
+        load_extra("rich", needed_for="The command line")
+    except ImportError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(2)
+    from ._app import app
+
+    app()
+
+
+def __getattr__(name: str) -> Any:
+    """Import the commands when they are first used."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._app import app
+
+    return app

@@ -1,8 +1,12 @@
-"""The commands, gathered."""
+"""The commands, gathered into one program. To add a command, write its file and list it here."""
 
 from __future__ import annotations
 
+import sys
+from typing import Any, NoReturn
+
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from ._demo import demo
@@ -10,22 +14,51 @@ from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
-from ._group import Commands
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
+from ._shared import USER_ERROR
 from ._stream import stream
 
+__all__ = ["app"]
+
+_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_HELP = "Find as many rare cases as your capacity allows."
+# The base class of all usage errors, wherever this version of typer defines it.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class _Program(TyperGroup):
+    """Commands whose usage errors take one line and name the help page."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command and exit with its code."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        options["standalone_mode"] = False
+        try:
+            code = super().main(*args, **options)
+        except _UsageError as error:
+            _explain(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Any) -> NoReturn:
+    command = error.ctx.command_path if error.ctx else "shortlist"
+    if type(error).__name__ == "NoArgsIsHelpError":  # no command was given: show the help
+        error.show()
+    else:
+        words = " ".join(error.format_message().split())
+        typer.echo(f"Error: {words.rstrip('.')}. See: {command} --help", err=True)
+    sys.exit(USER_ERROR)
+
+
 app = typer.Typer(
-    name="shortlist",
-    cls=Commands,
-    help="Find the most rare cases that the follow-up capacity allows.",
-    no_args_is_help=True,
-    add_completion=True,
+    name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
-for command in (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce):
-    app.command()(command)
+for _command in _COMMANDS:
+    app.command()(_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -34,10 +67,10 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def main(
+@app.callback(help=_HELP)
+def _program(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """Find the most rare cases that the follow-up capacity allows."""
+    pass

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..experiments import demo as experiment
-from ._answer import answering, print_json
-from ._options import AsJson
+from ._shared import AsJson, answering, print_json
 
 
 @answering

@@ -1,15 +1,13 @@
-"""`shortlist evaluate`: what a model finds on labelled cases that it has not seen."""
+"""`shortlist evaluate`: the results of a model on labelled cases that it has not seen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._answer import answering, interval, percent, print_json
-from ._options import AsJson, Data, Model
+from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation
@@ -21,14 +19,13 @@ _MOST_LINES = 12
 def evaluate(
     model: Model,
     data: Data,
-    target: Annotated[
-        str | None, typer.Option(help="The column with the labels; as in fit when absent.")
-    ] = None,
+    target: Target = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
-    Detection is M, and comes with an interval and the curve over all capacities.
+    Detection is the adjusted detection score M. The output includes confidence intervals and the
+    capacity curve.
     """
     from ..persistence import load_model
     from ..tables import evaluate_table
@@ -47,7 +44,7 @@ def _rules(result: Evaluation) -> Table:
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
         f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
-        caption="Valid if the model has not seen these cases. Intervals are exact, at 95 %.",
+        caption="Valid only if the model has not seen these cases. Intervals are exact, at 95 %.",
     )
     table.add_column("Rule")
     headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")
@@ -67,7 +64,7 @@ def _rules(result: Evaluation) -> Table:
 
 
 def curve_table(points: list[CurvePoint]) -> Table:
-    """Lay out points of a curve as a table."""
+    """Return points of a capacity curve as a table."""
     table = Table(title="What the highest scores find")
     for heading in ("Flags", "Share", "Found", "Detection", "Interval", "Precision", "One more"):
         table.add_column(heading, justify="right")

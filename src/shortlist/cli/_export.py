@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .._core.atomic import check_writable
-from ._answer import answering, print_json
-from ._options import AsJson, Model
+from ._shared import AsJson, Model, answering, print_json
 
 if TYPE_CHECKING:
     from ..persistence import OnnxExport
@@ -22,7 +20,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the .onnx file.")],
     ties: Annotated[
         str,
-        typer.Option(help="as-fitted, or exclude: never flag a case that ties with the threshold."),
+        typer.Option(help="as-fitted, or exclude to never flag cases that tie with the threshold."),
     ] = "as-fitted",
     check: Annotated[
         Path | None, typer.Option(help="A table on which to compare the file with the model.")
@@ -35,19 +33,18 @@ def export(
 
     exported = export_onnx(load_model(model), out, ties=ties, check=check)
     if as_json:
-        print_json({"out": str(out), **asdict(exported)})
+        print_json({"out": str(out), **vars(exported)})
     else:
         _print(exported, out)
 
 
 def _print(exported: OnnxExport, out: Path) -> None:
     typer.echo(
-        f"{len(exported.inputs)} inputs, one for each column; outputs: "
-        f"{', '.join(exported.outputs)}."
+        f"{len(exported.inputs)} inputs, one per column; outputs: {', '.join(exported.outputs)}."
     )
     typer.echo(
-        f"Scores agree to {exported.largest_difference:.1e}; the threshold is raised by "
-        f"{exported.margin:.1e}, so that rounding flags nothing more."
+        f"Scores agree to {exported.largest_difference:.1e}. The threshold is raised by "
+        f"{exported.margin:.1e}: rounding can never flag more cases."
     )
     compared = exported.comparison
     if compared is not None:

@@ -1,4 +1,4 @@
-"""`shortlist fit`: from a labelled table to a model under a capacity."""
+"""`shortlist fit`: from a labelled table to a model for a capacity."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
-from ..thresholds import GUARANTEES
-from ._answer import answering, interval, percent, print_json, progress_bar
-from ._options import AsJson, Data, capacity_from
+from ._shared import (
+    AsJson,
+    Data,
+    answering,
+    capacity_from,
+    interval,
+    percent,
+    print_json,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from ..tables import FitResult
@@ -27,6 +34,8 @@ def _learners(incomplete: str) -> list[str]:
 
 
 def _guarantees(incomplete: str) -> list[str]:
+    from ..thresholds import GUARANTEES
+
     return [name for name in GUARANTEES if name.startswith(incomplete)]
 
 
@@ -36,7 +45,7 @@ def fit(
     target: Annotated[str, typer.Option(help="The column with the labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
     rare: Annotated[
-        str | None, typer.Option(help="The label to look for; the rarest when absent.")
+        str | None, typer.Option(help="The label to look for; by default the rarest.")
     ] = None,
     capacity: Annotated[
         int | None, typer.Option(help="How many cases can be followed up ...", min=0)
@@ -52,8 +61,8 @@ def fit(
         str,
         typer.Option(
             help="auto (the best of logistic, aware-linear, forest and boosting), or one of "
-            "logistic, forest, boosting, svm, knn, kde, network; aware-linear, aware-svm and other "
-            "aware- learners are trained for the capacity.",
+            "logistic, forest, boosting, svm, knn, kde, network. Learners that start with aware- "
+            "(-linear, -svm, -forest, -boosting, -network) are trained for the capacity.",
             autocompletion=_learners,
         ),
     ] = "auto",
@@ -64,20 +73,21 @@ def fit(
         ),
     ] = "expected",
     id: Annotated[
-        str | None, typer.Option("--id", help="The column that names a case; never learned from.")
+        str | None,
+        typer.Option("--id", help="The column with the id of a case; never learned from."),
     ] = None,
     smote: Annotated[
         bool,
-        typer.Option(help="Also train the learner on SMOTE's rows, for comparison in reports."),
+        typer.Option(help="Also train the learner after SMOTE, for comparison in reports."),
     ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
-    At the end, a table says what the capacity finds on rows that were kept aside.
+    The output shows what the capacity finds on held-out rows.
     """
     limit = capacity_from(capacity, per, fraction, multiple)
-    check_writable(out)  # before the work, not after it
+    check_writable(out)  # before any work
     from ..persistence import save_model
     from ..tables import fit_table
 
@@ -123,7 +133,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "flag_rate_interval": classifier.calibration_.interval,
         **{size: getattr(result, size) for size in sizes},
         "measured_on": "held-out rows",
-        "rules": [vars(rule) for rule in result.rules],
+        "rules": result.rules,
         "notes": result.notes,
         "schema": schema.to_json(),
     }
@@ -138,8 +148,8 @@ def _print(result: FitResult, out: Path) -> None:
     table = Table(
         title=f"{result.n_test:,} held-out rows, {result.n_test_rare} of them "
         f"{schema.target} = {schema.rare_label}",
-        caption="None of these rows trained, calibrated or chose the model. Detection counts only "
-        "what can be followed up (M).",
+        caption="These rows did not train, calibrate or choose the model. Detection (M) counts "
+        "only cases that can be followed up.",
     )
     table.add_column("Rule")
     for heading in ("Flagged", "Found", "Detection", "95 % interval", "Precision"):

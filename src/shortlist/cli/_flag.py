@@ -1,4 +1,4 @@
-"""`shortlist flag`: the calibrated rule, row by row, in constant memory."""
+"""`shortlist flag`: decisions row by row, in constant memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .._core.atomic import check_writable, write_whole
-from ._answer import answering, percent, print_json, progress_bar
-from ._options import AsJson, Data, Model, Out
+from ._shared import AsJson, Data, Model, Out, answering, percent, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ..tables import FlagSummary, TableModel
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> None:
     """Decide for every case on its own, in files of any size.
 
-    Files are read in chunks. Rows go to --out, or to standard output: as CSV, or as one JSON object
-    per line with --json.
+    Decisions are written to --out or to standard output, as CSV or (with --json) as one JSON object
+    per line.
     """
     if out is not None:
         check_writable(out)
@@ -36,8 +35,8 @@ def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> 
     else:
         typer.echo(
             f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
-            f"({percent(summary.flagged_fraction)}); the capacity is "
-            f"{percent(summary.capacity_fraction)}, promised as {summary.guarantee!r}.",
+            f"({percent(summary.flagged_fraction)}). The capacity is "
+            f"{percent(summary.capacity_fraction)}, the guarantee {summary.guarantee!r}.",
             err=True,
         )
 

@@ -1,4 +1,4 @@
-"""`shortlist plan`: what other capacities would find, and what the next reviewer is worth."""
+"""`shortlist plan`: what other capacities would find, and what one more reviewer adds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._answer import answering, percent, print_json
 from ._evaluate import curve_table
-from ._options import AsJson, Data, Model
+from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
 if TYPE_CHECKING:
     from ..tables import ExpectedFlags, Plan
@@ -20,15 +19,14 @@ if TYPE_CHECKING:
 def plan(
     model: Model,
     data: Data,
-    target: Annotated[
-        str | None, typer.Option(help="The column with the labels; as in fit when absent.")
-    ] = None,
+    target: Target = None,
     load: Annotated[int, typer.Option(help="How many cases one reviewer handles.", min=1)] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show what other capacities and the next reviewer would find.
+    """Show what other capacities and one more reviewer would find.
 
-    From a quarter to four times the capacity; without labels, only the flags to expect.
+    Capacities range from a quarter to four times the model's own. Without labels, only the number
+    of flags can be predicted.
     """
     from ..persistence import load_model
     from ..tables import plan_capacity
@@ -49,12 +47,15 @@ def _print(result: Plan) -> None:
     if result.points is not None:
         console.print(curve_table(result.points))
     if result.expected_flags is not None:
-        console.print("The table has no labels, so only flags can be foretold.", highlight=False)
+        console.print(
+            "The table has no labels, so only the number of flags can be predicted.",
+            highlight=False,
+        )
         console.print(_flags_table(result.expected_flags))
     if result.next_reviewer is not None:
         reviewer = result.next_reviewer
         console.print(
-            f"The next reviewer, with {reviewer.load} more at this capacity, finds about "
+            f"One more reviewer, with room for {reviewer.load} cases, finds about "
             f"{reviewer.expected:.3g} more rare cases ({reviewer.found} in this table).",
             highlight=False,
             soft_wrap=True,

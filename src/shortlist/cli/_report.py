@@ -1,4 +1,4 @@
-"""`shortlist report`: one page about a model and what it did."""
+"""`shortlist report`: one page about a model and its results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.atomic import check_writable, write_whole
-from ._answer import answering, percent, print_json
-from ._options import AsJson, Data, Model
+from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -20,13 +19,15 @@ def report(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page (.html).")],
-    target: Annotated[
-        str | None, typer.Option(help="The column with the labels; as in fit when absent.")
-    ] = None,
+    target: Target = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a page: was the promise kept, what does each capacity find, what has moved."""
-    check_writable(out)  # before the work, not after it
+    """Make an HTML report about a model and its results.
+
+    It shows whether the promise was kept, the capacity curve, a comparison with other rules, drift
+    since calibration, and the model card.
+    """
+    check_writable(out)  # before any work
     from ..persistence import load_model
     from ..report import make_report, render_report
 

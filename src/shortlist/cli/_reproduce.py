@@ -20,8 +20,7 @@ from rich.progress import (
 )
 
 from ..experiments import FIGURES, with_settings, write_page, write_table
-from ._answer import print_json
-from ._options import AsJson
+from ._shared import AsJson, print_json
 
 _ROWS = (25_000, 30_000)
 

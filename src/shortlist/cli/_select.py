@@ -1,4 +1,4 @@
-"""`shortlist select`: the list for one batch, exactly so many cases."""
+"""`shortlist select`: a list of exactly so many cases."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
-from ._answer import answering, percent, print_json
-from ._options import AsJson, Data, Model, Out
+from ._shared import AsJson, Data, Model, Out, answering, percent, print_json
 
 if TYPE_CHECKING:
     from ..tables import SelectedRow
 
-_SHOWN_BY = {
+_COLUMNS = {
     "rank": "int64",
     "row": "int64",
     "id": "string",
@@ -30,15 +29,15 @@ _SHOWN_BY = {
 def select(
     model: Model,
     data: Data,
-    count: Annotated[int, typer.Option(help="How many cases to put on the list.", min=0)],
+    count: Annotated[int, typer.Option(help="The number of cases on the list.", min=0)],
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the most suspicious cases: exactly so many, with reasons."""
+    """List exactly so many of the most suspicious cases, with reasons."""
     from ..persistence import load_model
     from ..tables import output_format, select_rows
 
-    if out is not None:  # before the work, not after it
+    if out is not None:  # before any work
         check_writable(out)
         output_format(out)
     selected = select_rows(load_model(model), data, count=count)
@@ -47,29 +46,25 @@ def select(
     if out is not None:
         _write(selected, out)
     if as_json:
-        print_json({"count": len(selected), "out": out and str(out), "rows": _plain(selected)})
+        print_json({"count": len(selected), "out": out and str(out), "rows": selected})
     elif out is None:
         _print(selected)
     else:
         typer.echo(f"{len(selected)} cases: {out}")
 
 
-def _plain(selected: list[SelectedRow]) -> list[dict[str, Any]]:
-    return [{**vars(row), "reasons": [vars(reason) for reason in row.reasons]} for row in selected]
-
-
 def _write(selected: list[SelectedRow], out: Path) -> None:
     from ..tables import open_writer, output_format
 
-    columns = {name: [getattr(row, name) for row in selected] for name in _SHOWN_BY}
+    columns = {name: [getattr(row, name) for row in selected] for name in _COLUMNS}
     columns["reasons"] = [_reasons(row) for row in selected]
     format = output_format(out)
-    with write_whole(out) as file, open_writer(file, format, _SHOWN_BY) as write:
+    with write_whole(out) as file, open_writer(file, format, _COLUMNS) as write:
         write(columns)
 
 
 def _print(selected: list[SelectedRow]) -> None:
-    table = Table(caption="In brackets: how much the score would fall with the usual value.")
+    table = Table(caption="In parentheses: how far the score would fall with the usual value.")
     for heading in ("Rank", "Case", "Score", "Probability"):
         table.add_column(heading, justify="right")
     table.add_column("Raised by")

@@ -13,8 +13,7 @@ import typer
 
 from .._core.moments import parse_moment
 from ..capacity import Capacity
-from ._answer import INTERRUPTED, answering, as_json_text
-from ._options import AsJson, Model, capacity_from
+from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..capacity import Capacity
 from ..exceptions import InsufficientCalibrationWarning
-from ..multiclass._calibrate import JointSample, confident_rule, plug_in_rule
-from ..multiclass._capacities import Ratios
-from ..multiclass._rule import JointRule, to_units
+from ..multiclass import JointCapacities, JointRule, JointSample
 
 __all__ = ["JointGuaranteeConfig", "JointGuaranteeRow", "run"]
 
@@ -35,12 +34,18 @@ class JointGuaranteeConfig:
     random_state: int = 0
 
     @property
-    def ratios(self) -> Ratios:
-        """The capacities of the classes as exact fractions; no total, no segments."""
-        classes: list[Fraction | None] = [
-            self.multiple * Fraction(str(share)) for share in self.prevalences
-        ]
-        return Ratios(classes, None, [None])
+    def fractions(self) -> list[Fraction]:
+        """The capacities of the classes as exact fractions of all items."""
+        return [self.multiple * Fraction(str(share)) for share in self.prevalences]
+
+    @property
+    def capacities(self) -> JointCapacities:
+        """The capacities of the classes; no total, no segments."""
+        shares = [1 - sum(self.prevalences), *self.prevalences]
+        return JointCapacities(
+            {j: Capacity.fraction(share) for j, share in enumerate(self.fractions, 1)},
+            counts={j: round(share * self.n_population) for j, share in enumerate(shares)},
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def run(config: JointGuaranteeConfig) -> list[JointGuaranteeRow]:
     """Calibrate many times at each size, and look up the true rates."""
     rng = np.random.default_rng(config.random_state)
     population = _population(config, rng)
-    _, optimum = _rates(plug_in_rule(population, config.ratios), population)
+    _, optimum = _rates(JointRule.calibrate(population, config.capacities), population)
     rows = []
     for n in config.sizes:
         drawn = [rng.integers(len(population), size=n) for _ in range(config.n_trials)]
@@ -80,23 +85,25 @@ def _population(config: JointGuaranteeConfig, rng: np.random.Generator) -> Joint
     # The posterior over the prevalence is the density over the density of all.
     values = densities / (densities @ shares)[:, np.newaxis]
     nowhere = np.zeros(len(values), dtype=np.intp)
-    return JointSample(values[:, 1:] - values[:, :1], values[:, 0], nowhere, None, False)
+    return JointSample(values[:, 1:] - values[:, :1], values[:, 0], nowhere)
 
 
 def _rule(
     guarantee: str, sample: JointSample, config: JointGuaranteeConfig, rng: np.random.Generator
 ) -> JointRule:
-    if guarantee == "plug-in":
-        return plug_in_rule(sample, config.ratios)
-    names = {"classes": [f"class {j}" for j in range(len(config.prevalences))], "segments": [""]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsufficientCalibrationWarning)
-        return confident_rule(sample, config.ratios, error=config.error, rng=rng, names=names)
+        return JointRule.calibrate(
+            sample,
+            config.capacities,
+            guarantee=guarantee,
+            confidence=1 - config.error,
+            random_state=rng,
+        )
 
 
 def _rates(rule: JointRule, population: JointSample) -> tuple[NDArray[np.float64], float]:
-    units = to_units(population.gains, rule.scale, None)
-    columns = rule.choose(units, population.segments)
+    columns = rule.decide(population).columns
     counts = np.bincount(columns, minlength=population.gains.shape[1] + 1)[1:]
     return counts / len(population), population.objective(columns)
 
@@ -104,7 +111,7 @@ def _rates(rule: JointRule, population: JointSample) -> tuple[NDArray[np.float64
 def _row(
     guarantee: str, n: int, results: list[Any], optimum: float, config: JointGuaranteeConfig
 ) -> JointGuaranteeRow:
-    capacities = np.array([float(ratio or 0) for ratio in config.ratios.classes])
+    capacities = np.array([float(share) for share in config.fractions])
     use = np.array([rates for rates, _ in results]) / capacities
     return JointGuaranteeRow(
         guarantee,

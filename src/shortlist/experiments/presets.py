@@ -22,7 +22,7 @@ from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
 from ..datasets import load_credit_default
 from ..learners import FAMILIES, make_learner
-from ..metrics._scorer import detection_at_capacity
+from ..metrics import detection_at_capacity
 from ._credit_protocol import Floats, capacity_of, draw_split, fit_scores, judge_threshold
 from ._preset_grids import GRIDS, TOO_LARGE
 from ._runner import run_all

@@ -218,7 +218,7 @@ class CapacityKNeighborsClassifier(
         check_option("selection", self.selection, SELECTIONS)
         if not holds_out(self.cv):
             raise ValueError(
-                f"cv must be the share of the data held out, a float; got {self.cv!r}."
+                f"cv must be a float, the share of the data held out; got {self.cv!r}."
             )
         check_cv_option(self.cv)
         candidates = candidate_numbers(self.n_neighbors)

@@ -13,7 +13,7 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.ranking import cut_after, flag_above
 from .._core.validation import check_count, check_option
 from ..capacity import Capacity, check_capacity
-from ..metrics._scorer import detection_at_capacity
+from ..metrics import detection_at_capacity
 
 __all__ = [
     "TIE_BREAKS",

@@ -2,7 +2,7 @@
 
 from ._adjusted import adjusted_detection_interval, adjusted_detection_score
 from ._curve import CapacityCurve, capacity_curve
-from ._scorer import CapacityScorer, capacity_scorer
+from ._scorer import CapacityScorer, capacity_scorer, detection_at_capacity
 
 __all__ = [
     "CapacityCurve",
@@ -11,4 +11,5 @@ __all__ = [
     "adjusted_detection_score",
     "capacity_curve",
     "capacity_scorer",
+    "detection_at_capacity",
 ]

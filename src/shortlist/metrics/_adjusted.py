@@ -1,20 +1,32 @@
-"""The adjusted detection rate M: what is found once the capacity limit has been paid for."""
+"""The adjusted detection rate M: the rare items found within the capacity, and an interval."""
 
 from __future__ import annotations
 
-import warnings
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
+from .._core.arrays import Mask
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._core.validation import check_confidence
+from .._core.labels import rarest_label
+from .._core.validation import (
+    check_confidence,
+    check_same_length,
+    check_sample_weight,
+    warn_user,
+)
 from ..capacity import Capacity, check_capacity, check_prevalence
-from ._counts import Counts, count_flags
 
-__all__ = ["adjusted_detection_interval", "adjusted_detection_score"]
+__all__ = [
+    "Counts",
+    "adjusted_detection_interval",
+    "adjusted_detection_score",
+    "capacity_room",
+    "has_rare_items",
+]
 
 
 def adjusted_detection_score(
@@ -26,32 +38,32 @@ def adjusted_detection_score(
     prevalence: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Share of the rare items found, once the capacity limit has been paid for.
+    r"""Return the share of the rare items that are flagged and followed up within the capacity.
 
     When more items are flagged than can be followed up, the follow-ups are assumed to be drawn at
-    random among the flags, so that detection shrinks by the fraction that is processed.
+    random among the flags. Detection then shrinks by the fraction that is followed up.
 
     Parameters
     ----------
     y_true : array-like of shape (n_items,)
         True labels.
     y_pred : array-like of shape (n_items,)
-        Predicted labels, of which `rare_label` are the ones to follow up; or a boolean mask of
-        the items to follow up, where the labels are not themselves booleans.
+        Predicted labels; items with `rare_label` are to be followed up. Or a boolean mask of the
+        items to follow up, if the labels themselves are not booleans.
     capacity : Capacity
-        How much can be followed up.
+        How many items can be followed up.
     rare_label : label, default=None
-        The label that is looked for; `None` takes the rarest in `y_true`.
+        The rare label; `None` uses the rarest in `y_true`.
     prevalence : number, default=None
-        Share of rare items that a multiple refers to; `None` takes the share in `y_true`.
+        Share of rare items that a multiple refers to; `None` uses the share in `y_true`.
     sample_weight : array-like of shape (n_items,), default=None
         Weights of the items.
 
     Returns
     -------
     float
-        Between 0 and 1; equals the detection rate while the limit is respected. Without any rare
-        item it is 0, with an `UndefinedMetricWarning`.
+        Between 0 and 1; equals the detection rate if the flags are within the capacity. Without
+        rare items it is 0, with an `UndefinedMetricWarning`.
 
     See Also
     --------
@@ -66,7 +78,7 @@ def adjusted_detection_score(
 
     Examples
     --------
-    Two rare items among ten, four flags, room for two: each is seen half the time.
+    Two rare items among ten, four flags, room for two: each flag is seen half the time.
 
     >>> from shortlist import Capacity, adjusted_detection_score
     >>> y_true = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -74,12 +86,12 @@ def adjusted_detection_score(
     >>> adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2))
     0.5
     """
-    counts = count_flags(y_true, y_pred, rare_label=rare_label, sample_weight=sample_weight)
+    counts = _count_flags(y_true, y_pred, rare_label=rare_label, sample_weight=sample_weight)
     if not has_rare_items(counts):
         return 0.0
     sensitivity = counts.found / counts.rare
     room = capacity_room(capacity, counts, prevalence)
-    # Exact on both sides: a perfect prediction at b = 1 fills its capacity, and does not exceed it.
+    # Both sides are exact: a perfect prediction at b = 1 fills its capacity without exceeding it.
     return sensitivity if counts.flagged <= room else sensitivity * float(room / counts.flagged)
 
 
@@ -92,16 +104,16 @@ def adjusted_detection_interval(
     prevalence: Any = None,
     confidence: float = 0.95,
 ) -> Interval:
-    r"""Exact confidence interval for the adjusted detection rate on a test sample.
+    r"""Return an exact confidence interval for the adjusted detection rate, from a test sample.
 
-    It holds for any sample size, made of bounds for binomial proportions; no bootstrap. The
-    items must be an independent sample that neither the model nor the threshold has seen.
+    It combines bounds for binomial proportions, without a bootstrap, and holds for any sample size.
+    The items must be an independent sample that neither the model nor the threshold has seen.
 
     Parameters
     ----------
     y_true, y_pred, capacity, rare_label, prevalence
-        As for :func:`adjusted_detection_score`. There are no sample weights: exact bounds are
-        known for counts only.
+        As for :func:`adjusted_detection_score`. Sample weights are not supported: exact bounds
+        are known for counts only.
     confidence : float, default=0.95
         The interval covers the true value at least this often.
 
@@ -130,7 +142,7 @@ def adjusted_detection_interval(
     (0.361, 0.83)
     """
     error = 1 - check_confidence(confidence)
-    counts = count_flags(y_true, y_pred, rare_label=rare_label)
+    counts = _count_flags(y_true, y_pred, rare_label=rare_label)
     if not has_rare_items(counts):
         return Interval(0.0, 1.0)
     b = _known_multiple(check_capacity(capacity), prevalence)
@@ -140,8 +152,67 @@ def adjusted_detection_interval(
     return _interval_for_fraction(counts, float(room) / counts.items, error)
 
 
+class Counts(NamedTuple):
+    """Numbers (or weights) of items, rare items, flags, and rare items among the flags."""
+
+    items: float
+    rare: float
+    flagged: float
+    found: float
+
+
+def _count_flags(
+    y_true: ArrayLike, y_pred: ArrayLike, *, rare_label: Any, sample_weight: ArrayLike | None = None
+) -> Counts:
+    """Count items, rare items, items predicted `rare_label`, and rare items among the latter."""
+    y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+    check_same_length(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
+    if y_true.ndim != 1 or y_pred.ndim != 1:
+        raise ValueError(
+            f"Labels must be one-dimensional; got shapes {y_true.shape} and {y_pred.shape}."
+        )
+    if y_true.size == 0:
+        raise ValueError("At least one item is needed; got none.")
+    if rare_label is None:
+        rare_label = _rarest_of(y_true, y_pred)
+    flagged = _as_flags(y_true, y_pred, rare_label)
+    weight = np.ones(y_true.size) if sample_weight is None else check_sample_weight(sample_weight)
+    is_rare = y_true == rare_label
+    return Counts(
+        items=float(weight.sum()),
+        rare=float(weight[is_rare].sum()),
+        flagged=float(weight[flagged].sum()),
+        found=float(weight[is_rare & flagged].sum()),
+    )
+
+
+def _as_flags(y_true: Any, y_pred: Any, rare_label: Any) -> Mask:
+    """Return predictions as flags: labels that equal the rare one, or a mask as it is."""
+    if y_pred.dtype == bool and y_true.dtype != bool:
+        return y_pred
+    if y_pred.dtype.kind == "f" and np.any(y_pred != np.floor(y_pred)):
+        raise ValueError(
+            "y_pred must hold predicted labels or flags; got fractions, as scores are. Turn scores "
+            "into flags with select or a CapacityClassifier, or pass them to capacity_curve."
+        )
+    if (y_pred.dtype.kind in "biuf") != (y_true.dtype.kind in "biuf"):
+        raise ValueError(
+            f"y_pred has dtype {y_pred.dtype} and y_true {y_true.dtype}; no prediction can equal a "
+            "true label. Pass labels of the same kind, or a boolean mask."
+        )
+    return y_pred == rare_label
+
+
+def _rarest_of(y_true: Any, y_pred: Any) -> Any:
+    """Return the rarest true label; if all true labels agree, the one that is only predicted."""
+    if np.unique(y_true).size > 1:
+        return rarest_label(y_true)
+    only_predicted = np.setdiff1d(y_pred, y_true)
+    return only_predicted[0] if only_predicted.size == 1 else rarest_label(y_true)
+
+
 def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
-    """Return how many (or how much weight) of the items at hand can be followed up, exactly."""
+    """Return the exact number (or weight) of these items that can be followed up."""
     items = Fraction(counts.items)
     if check_capacity(capacity).kind == "count" and capacity.per is None:
         return min(Fraction(int(capacity.value)), items)
@@ -150,13 +221,9 @@ def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) ->
 
 
 def has_rare_items(counts: Counts) -> bool:
-    """Tell whether there is anything to detect, and warn if not."""
+    """Return whether there is anything to detect, and warn if not."""
     if counts.rare == 0:
-        warnings.warn(
-            "Detection is undefined without a rare item in y_true.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
+        warn_user("Detection is undefined without a rare item in y_true.", UndefinedMetricWarning)
     return counts.rare > 0
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._core.arrays import Floats
 from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
 from .._core.labels import find_rare
 from .._core.ranking import rank
@@ -19,14 +20,12 @@ from ..capacity import Capacity, check_capacity
 
 __all__ = ["CapacityCurve", "capacity_curve"]
 
-Column = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class CapacityCurve:
-    """What each capacity finds, made by :func:`capacity_curve`.
+    """The rare items found at each capacity; made by :func:`capacity_curve`.
 
-    Every attribute but the last three is an array with one entry per distinct cut, from no flag
+    Every attribute but the last three is an array with one entry per distinct cut, from no flags
     at all to everything flagged (or `max_fraction`).
 
     Attributes
@@ -40,7 +39,7 @@ class CapacityCurve:
     multiple : ndarray
         Flags per rare item: the b of the paper.
     detection : ndarray
-        Share of the rare items that is found.
+        Share of the rare items that are found.
     detection_low, detection_high : ndarray
         Confidence band of the detection, exact for each single cut (Clopper and Pearson).
     precision : ndarray
@@ -48,25 +47,25 @@ class CapacityCurve:
     lift : ndarray
         Precision divided by the prevalence; NaN where nothing is flagged.
     marginal : ndarray
-        Rare items found by one more flag: the slope of the smallest concave curve that
-        fits the ranking (isotonic regression), which never rises.
+        Rare items found by one more flag: the slope of the smallest concave curve above the
+        ranking (isotonic regression), which never rises.
     n_items, n_rare : int
         Size of the sample and of its rare class.
     confidence : float
         Level of the band.
     """
 
-    thresholds: Column
+    thresholds: Floats
     n_flagged: NDArray[np.intp]
     n_found: NDArray[np.intp]
-    fraction: Column
-    multiple: Column
-    detection: Column
-    detection_low: Column
-    detection_high: Column
-    precision: Column
-    lift: Column
-    marginal: Column
+    fraction: Floats
+    multiple: Floats
+    detection: Floats
+    detection_low: Floats
+    detection_high: Floats
+    precision: Floats
+    lift: Floats
+    marginal: Floats
     n_items: int
     n_rare: int
     confidence: float
@@ -86,7 +85,7 @@ class CapacityCurve:
         max_flags = check_capacity(capacity).max_flags(self.n_items, prevalence)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(
-                f"{capacity!r} allows {max_flags} flags, but the curve was cut off at "
+                f"{capacity!r} allows {max_flags} flags, but the curve ends at "
                 f"{self.n_flagged[-1]}. Make it with a larger max_fraction."
             )
         row = int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
@@ -108,7 +107,7 @@ def capacity_curve(
     max_fraction: float | None = None,
     confidence: float = 0.95,
 ) -> CapacityCurve:
-    """Measure what every capacity would find.
+    """Measure how many rare items every capacity would find.
 
     Parameters
     ----------
@@ -117,11 +116,11 @@ def capacity_curve(
     scores : array-like of shape (n_items,)
         Higher is more suspicious. NaN is an error.
     rare_label : label, default=None
-        The label that is looked for; `None` takes the rarest in `y_true`.
+        The rare label; `None` uses the rarest in `y_true`.
     max_fraction : float, default=None
-        Leave out cuts that flag more than this share of the items.
+        Omit cuts that flag more than this share of the items.
     confidence : float, default=0.95
-        Level of the band around the detection, for each cut by itself.
+        Level of the band around the detection, for each single cut.
 
     Returns
     -------
@@ -142,7 +141,7 @@ def capacity_curve(
     >>> curve.detection.tolist()
     [0.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0]
 
-    The first flag is surely worth it; the next two find one rare item between them:
+    The first flag finds a rare item; the next two find one between them:
 
     >>> curve.marginal.tolist()
     [1.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0]
@@ -191,7 +190,7 @@ def _n_kept(n_flagged: NDArray[np.intp], n_items: int, max_fraction: float | Non
     return int(np.searchsorted(n_flagged, max_flags, side="right"))
 
 
-def _marginal(n_flagged: NDArray[np.intp], n_found: NDArray[np.intp]) -> Column:
+def _marginal(n_flagged: NDArray[np.intp], n_found: NDArray[np.intp]) -> Floats:
     """Return, for each cut, the fitted precision of the block of items that comes next."""
     sizes = np.diff(n_flagged).astype(np.float64)
     slopes = isotonic_regression(np.diff(n_found) / sizes, sample_weight=sizes, increasing=False)

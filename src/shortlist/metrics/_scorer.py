@@ -1,19 +1,19 @@
-"""M as a scikit-learn scorer, for any search or cross-validation."""
+"""Detection at a capacity, from scores and as a scikit-learn scorer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._core.arrays import Floats, Mask
 from .._core.labels import find_rare, rare_share
 from .._core.ranking import rank
 from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
 from .._core.validation import check_same_length, check_sample_weight, check_scores
 from ..capacity import Capacity, check_capacity
-from ._adjusted import capacity_room, has_rare_items
-from ._counts import Counts
+from ._adjusted import Counts, capacity_room, has_rare_items
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
 
@@ -22,19 +22,19 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
     """Make a scikit-learn scorer that measures detection at a capacity.
 
     The scorer ranks the validation items by the model's scores, cuts the ranking at the capacity
-    and returns the share of rare items before the cut. It judges the ranking alone: the model's
-    own threshold plays no part. A tied block across the cut is shared out evenly, so that
-    constant scores earn what chance would.
+    and returns the share of the rare items that come before the cut. It measures the ranking alone
+    and ignores the model's own threshold. A tied block across the cut is shared out evenly.
+    Therefore constant scores find as much as chance would.
 
     Parameters
     ----------
     capacity : Capacity
-        How much can be followed up; for a multiple, the prevalence is that of the
-        validation items.
+        How many items can be followed up; a multiple refers to the prevalence of the validation
+        items.
     rare_label : label, default=None
-        The label that is looked for; `None` takes that of the model where it has a
-        `rare_label_`, or else the rarest of the validation items. Name it when classes are nearly
-        balanced, or folds may disagree.
+        The rare label; `None` uses the model's `rare_label_` if it has one, and otherwise the
+        rarest label of the validation items. Name it if the classes are nearly balanced: folds
+        could then disagree.
 
     Returns
     -------
@@ -73,7 +73,7 @@ class CapacityScorer(MetadataRequester):
         scores = rare_scores(estimator, X, rare_label=rare_label)
         return detection_at_capacity(is_rare, scores, self.capacity, sample_weight=sample_weight)
 
-    # The name under which scikit-learn looks for the metadata a scorer can take.
+    # scikit-learn looks under this name for the metadata that a scorer takes.
     score = __call__
 
     def __repr__(self) -> str:
@@ -82,15 +82,51 @@ class CapacityScorer(MetadataRequester):
 
 
 def detection_at_capacity(
-    is_rare: NDArray[np.bool_],
+    is_rare: ArrayLike,
     scores: ArrayLike,
     capacity: Capacity,
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the share of rare items before the cut, averaged over all orders of tied items."""
-    scores = check_scores(scores)
-    check_same_length(y=is_rare, scores=scores, sample_weight=sample_weight)
+    """Return the share of rare items among the highest scores, as many as the capacity allows.
+
+    Where a block of tied scores crosses the limit, each of its items counts in part: the result is
+    the mean over all orders of the tied items.
+
+    Parameters
+    ----------
+    is_rare : array-like of bool, shape (n_items,)
+        True for the rare items.
+    scores : array-like of shape (n_items,)
+        Higher is more suspicious. NaN is an error.
+    capacity : Capacity
+        How many items can be followed up; a multiple refers to the share of these rare items.
+    sample_weight : array-like of shape (n_items,), default=None
+        Weights of the items.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. Without rare items it is 0, with an `UndefinedMetricWarning`.
+
+    See Also
+    --------
+    shortlist.capacity_scorer : The same for a model, as a scikit-learn scorer.
+    shortlist.capacity_curve : The same for every capacity at once.
+
+    Examples
+    --------
+    The best item is rare. One place is left for three tied items, one of them rare:
+
+    >>> from shortlist import Capacity
+    >>> from shortlist.metrics import detection_at_capacity
+    >>> is_rare = [True, True, False, False, False]
+    >>> found = detection_at_capacity(is_rare, [0.9, 0.5, 0.5, 0.5, 0.1], Capacity.count(2))
+    >>> round(found, 3)
+    0.667
+    """
+    is_rare, scores = _check_mask(is_rare), check_scores(scores)
+    check_same_length(is_rare=is_rare, scores=scores, sample_weight=sample_weight)
     weight = np.ones(scores.size) if sample_weight is None else check_sample_weight(sample_weight)
     order, cuts = rank(scores)
     flagged = _running_total(weight[order])[cuts]
@@ -99,12 +135,21 @@ def detection_at_capacity(
     if not has_rare_items(counts):
         return 0.0
     if sample_weight is None:
-        budget: float = capacity.max_flags(scores.size, rare_share(is_rare))
+        limit: float = check_capacity(capacity).max_flags(scores.size, rare_share(is_rare))
     else:
-        budget = float(capacity_room(capacity, counts))
+        limit = float(capacity_room(capacity, counts))
     # Between two cuts lies one tied block; sharing it out evenly is a straight line.
-    return float(np.interp(budget, flagged, found) / found[-1])
+    return float(np.interp(limit, flagged, found) / found[-1])
 
 
-def _running_total(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _check_mask(is_rare: ArrayLike) -> Mask:
+    mask = np.asarray(is_rare)
+    if mask.dtype != bool:
+        raise ValueError(
+            f"is_rare must be a boolean mask, such as y == rare_label; got dtype {mask.dtype}."
+        )
+    return mask
+
+
+def _running_total(values: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(values)])

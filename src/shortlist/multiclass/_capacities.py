@@ -1,58 +1,29 @@
-"""Capacities of classes, segments and a total, checked together and turned into exact ratios."""
+"""Capacities of classes, segments and a total, checked together and turned into exact limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
+from .._core.arrays import Rows
+from .._core.binomial import clopper_pearson_lower
 from .._wrapping.segments import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["JointCapacities", "Ratios", "check_joint_capacities"]
+__all__ = ["UNCHANGED", "JointCapacities", "Ratios", "check_joint_capacities"]
 
-
-@dataclass(frozen=True)
-class JointCapacities:
-    """What may be flagged: by class, in total and by segment."""
-
-    classes: dict[Any, Capacity | None]
-    total: Capacity | None
-    segments: SegmentCapacities | None
-
-    def ratios(self, prevalence: Callable[[Any], Fraction]) -> Ratios:
-        """Return all limits as exact fractions; `prevalence` is asked for a label, or for None."""
-        return Ratios(
-            [
-                None if capacity is None else capacity.as_ratio(prevalence(label))
-                for label, capacity in self.classes.items()
-            ],
-            None if self.total is None else self.total.as_ratio(prevalence(None)),
-            [
-                None if capacity is None else capacity.as_ratio(prevalence(None))
-                for capacity in self.segment_limits
-            ],
-        )
-
-    @property
-    def segment_limits(self) -> list[Capacity | None]:
-        """The capacities of the segments; without any, all items are one without a limit."""
-        return [None] if self.segments is None else self.segments.limits
-
-    @property
-    def all(self) -> list[Capacity]:
-        """All capacities there are."""
-        given = [*self.classes.values(), self.total, *self.segment_limits]
-        return [capacity for capacity in given if capacity is not None]
+#: In place of a capacity: keep the current one. `None` means no limit.
+UNCHANGED: Any = "unchanged"
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """Limits as fractions of all items (a segment's: of its own); None is no limit."""
+    """Limits as exact fractions of all items (for a segment, of its own); None means no limit."""
 
     classes: list[Fraction | None]
     total: Fraction | None
@@ -65,22 +36,157 @@ class Ratios:
         return sum(ratio is not None and 0 < ratio < 1 for ratio in several)
 
 
+@dataclass(frozen=True)
+class JointCapacities:
+    """How many items may be flagged: by class, in total and by segment.
+
+    Attributes
+    ----------
+    classes : dict from labels to Capacity
+        For each rare label; `None` as a value means no limit.
+    counts : dict from labels to ints
+        How often each label occurs in `fit`, the common ones included. Multiples refer to this.
+    total : Capacity or None
+        For all rare labels together.
+    segments : SegmentCapacities or None
+        For each segment.
+    """
+
+    classes: dict[Any, Capacity | None]
+    counts: dict[Any, int]
+    total: Capacity | None = None
+    segments: SegmentCapacities | None = None
+
+    @property
+    def all(self) -> list[Capacity]:
+        """All capacities that were given."""
+        given = [*self.classes.values(), self.total, *self.segment_limits]
+        return [capacity for capacity in given if capacity is not None]
+
+    @property
+    def segment_limits(self) -> list[Capacity | None]:
+        """The capacity of each segment; without segments, one without a limit holds all items."""
+        return [None] if self.segments is None else self.segments.limits
+
+    @property
+    def segment_names(self) -> list[Any]:
+        """The name of each segment; None stands for all that are not named."""
+        return [None] if self.segments is None else self.segments.names
+
+    def prevalence(self, label: Any = None) -> Fraction:
+        """Return the exact share of a label in `fit`; without a label, of all rare labels."""
+        return Fraction(self._count(label), sum(self.counts.values()))
+
+    def ratios(self) -> Ratios:
+        """Return all limits as exact fractions, at the shares of `fit`."""
+        shares = {label: self.prevalence(label) for label in (None, *self.classes)}
+        return self._ratios_at(shares)
+
+    def lowest_ratios(self, *, error: float) -> Ratios:
+        """Return all limits at lower bounds of the shares, which hold together up to `error`."""
+        n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
+        return self._ratios_at(
+            {
+                label: Fraction(float(clopper_pearson_lower(self._count(label), n, error=error)))
+                for label in (None, *self.classes)
+            }
+        )
+
+    def batch_limits(self, segments: Rows) -> dict[str, Any]:
+        """Return the limits of a batch as arguments of :func:`~shortlist.assign`."""
+        n, share = len(segments), self.prevalence()
+        sizes = np.bincount(segments, minlength=len(self.segment_limits)).tolist()
+        return {
+            "capacities": [
+                _max_flags(limit, n, self.prevalence(label))
+                for label, limit in self.classes.items()
+            ],
+            "total": _max_flags(self.total, n, share),
+            "segments": segments,
+            "segment_capacities": {
+                code: _max_flags(limit, size, share)
+                for code, (limit, size) in enumerate(zip(self.segment_limits, sizes, strict=True))
+            },
+        }
+
+    def changed(
+        self,
+        capacities: Any = UNCHANGED,
+        *,
+        total: Any = UNCHANGED,
+        segment_capacities: Any = UNCHANGED,
+    ) -> JointCapacities:
+        """Replace some of the capacities; the rare labels and their order stay the same."""
+        named = None if self.segments is None else self.segments.named
+        joint = check_joint_capacities(
+            self.classes if _is_unchanged(capacities) else capacities,
+            self.total if _is_unchanged(total) else total,
+            named if _is_unchanged(segment_capacities) else segment_capacities,
+            None if self.segments is None else self.segments.others,
+            counts=self.counts,
+        )
+        if set(joint.classes) != set(self.classes):
+            raise CapacityError(
+                f"capacities must name the rare labels of fit, {list(self.classes)}; got "
+                f"{list(joint.classes)}."
+            )
+        return replace(joint, classes={label: joint.classes[label] for label in self.classes})
+
+    def with_segments_of(self, calibrated: JointCapacities) -> JointCapacities:
+        """Number the segments as in calibration; raise an error if they are not the same."""
+        if calibrated.segments is not None:
+            return replace(self, segments=calibrated.segments.changed_to(self.segments))
+        if self.segments is not None:
+            raise CapacityError(
+                "segment_capacities were not given to fit. Therefore the segments of the "
+                "calibration items are unknown. Fit again with segments."
+            )
+        return self
+
+    def _count(self, label: Any) -> int:
+        return sum(self.counts[rare] for rare in (self.classes if label is None else [label]))
+
+    def _ratios_at(self, shares: dict[Any, Fraction]) -> Ratios:
+        return Ratios(
+            [_ratio(capacity, shares[label]) for label, capacity in self.classes.items()],
+            _ratio(self.total, shares[None]),
+            [_ratio(capacity, shares[None]) for capacity in self.segment_limits],
+        )
+
+
+def _ratio(capacity: Capacity | None, prevalence: Fraction) -> Fraction | None:
+    return None if capacity is None else capacity.as_ratio(prevalence)
+
+
+def _max_flags(capacity: Capacity | None, n: int, prevalence: Fraction) -> int | None:
+    return None if capacity is None else capacity.max_flags(n, prevalence)
+
+
+def _is_unchanged(value: Any) -> bool:
+    return isinstance(value, str) and value == UNCHANGED
+
+
 def check_joint_capacities(
     capacities: Any,
     total: Any,
     segment_capacities: Any,
     other_segments: Any,
     *,
-    classes: NDArray[Any],
-    most_common: Any,
+    counts: dict[Any, int],
 ) -> JointCapacities:
     """Check the capacities against the labels of the data, and against each other."""
-    by_class = _check_classes(capacities, classes, most_common)
     joint = JointCapacities(
-        by_class,
+        _check_classes(capacities, counts),
+        counts,
         None if total is None else check_capacity(total),
         check_segment_capacities(segment_capacities, other_segments),
     )
+    absent = [label for label in joint.classes if not counts[label]]
+    if absent:
+        raise CapacityError(
+            f"The rare labels {absent} do not occur in y. Their sensitivity is undefined. "
+            "Leave them out of capacities, or add items."
+        )
     for capacity in joint.all:
         check_capacity(capacity)
     if not joint.all:
@@ -90,18 +196,17 @@ def check_joint_capacities(
     return joint
 
 
-def _check_classes(
-    capacities: Any, classes: NDArray[Any], most_common: Any
-) -> dict[Any, Capacity | None]:
+def _check_classes(capacities: Any, counts: dict[Any, int]) -> dict[Any, Capacity | None]:
+    known = list(counts)
     if isinstance(capacities, Capacity):
-        return {label: capacities for label in classes.tolist() if label != most_common}
+        most_common = max(known, key=counts.__getitem__)
+        return {label: capacities for label in known if label != most_common}
     if not isinstance(capacities, Mapping):
         raise CapacityTypeError(
             "capacities must be a dict from rare labels to capacities, such as "
             "{'fraud': Capacity.fraction(0.01)}, or one Capacity for every label but the most "
             f"common; got {capacities!r}."
         )
-    known = classes.tolist()
     unknown = [label for label in capacities if label not in known]
     if unknown:
         raise CapacityError(
@@ -109,11 +214,13 @@ def _check_classes(
             f"labels: {', '.join(map(repr, known[:10]))}{', ...' if len(known) > 10 else ''}."
         )
     if not capacities:
-        raise CapacityError("capacities names no rare label. Name at least one; None is no limit.")
+        raise CapacityError(
+            "capacities names no rare label. Name at least one; None means no limit."
+        )
     if len(capacities) == len(known):
         raise CapacityError(
             "capacities names every label, which leaves none for the items that are not flagged. "
             "Leave out the labels of the majority."
         )
-    # As they stand in the data, whatever equal number or string was asked for.
+    # Use the labels of the data: 1.0 in capacities may stand for 1 there.
     return {known[known.index(label)]: limit for label, limit in capacities.items()}

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from functools import partial
+import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import indexable
+from sklearn.utils.validation import check_is_fitted
 
+from .._core.arrays import Floats, Mask
+from .._core.hashing import hash_ids, hash_rows
 from .._core.scoring import n_rows, probabilities
-from .._core.validation import check_confidence, check_ids, check_number, check_option, check_seed
+from .._core.steady import as_calibrated
+from .._core.validation import check_confidence, check_ids, check_option, check_seed
 from .._wrapping.fitting import (
     WrapperMixin,
-    check_classes,
     check_cv_option,
-    check_labels,
-    check_trained,
-    fit_and_score,
     forget,
-    hold_out,
-    holds_out,
-    is_prefit,
     remember_features,
     restored_on_error,
-    route,
-    unseen_once,
 )
 from .._wrapping.segments import segment_codes
+from ..assignment import assign
 from ..capacity import Capacity
-from ..exceptions import CapacityError
 from ..thresholds import TIES
-from ._calibrate import JointSample
-from ._decisions import JointDecisionMixin
-from ._values import Valuation
+from ._capacities import UNCHANGED, JointCapacities, check_joint_capacities
+from ._posteriors import learn_labels, unseen_posteriors
+from ._rule import GUARANTEES, JointDecisions, JointRule
+from ._values import JointSample, Valuation
 
 __all__ = ["MulticlassCapacityClassifier"]
 
-_GUARANTEES = ("plug-in", "confident")
-
 
 class MulticlassCapacityClassifier(
-    JointDecisionMixin, WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     r"""Find several rare classes at once, each within its capacity, with any classifier inside.
 
     Maximises the sum of the rare classes' sensitivities plus the share of the majority that is
-    classified correctly, subject to a capacity for each rare class, and if wanted for each segment
+    classified correctly, subject to a capacity for each rare class, and optionally for each segment
     and in total. An item gets the class with the highest weighted posterior minus price.
 
     Parameters
@@ -55,32 +49,32 @@ class MulticlassCapacityClassifier(
     estimator : classifier
         Any scikit-learn classifier with `predict_proba`. It gets `X` as it is.
     capacities : dict from labels to Capacity, or Capacity
-        How many items may get each rare label; `None` as a value is no limit of its own. The
-        labels that are not named form the majority. A multiple refers to the prevalence of its
-        label. One Capacity alone holds for each label but the most common.
+        How many items may get each rare label; `None` as a value means no limit. The labels that
+        are not named form the majority. A multiple refers to the prevalence of its label. A single
+        Capacity applies to each label but the most common.
     total : Capacity, default=None
         How many items may get any rare label. A multiple refers to all rare labels together.
     segment_capacities : dict from segments to Capacity, default=None
         How many items of each segment (a region, a team, a product) may get any rare label. A
-        fraction is one of the segment's *own* items; a multiple refers to all rare labels
-        together in all data; `None` as a value is no limit. The segments of the items are passed
-        to `fit`, `predict`, `select` and `recalibrate`.
+        fraction refers to the segment's *own* items; a multiple refers to all rare labels
+        together in all data; `None` as a value means no limit. Pass the segments of the items to
+        `fit`, `predict`, `select` and `recalibrate`.
     default_segment_capacity : Capacity, default=None
-        For the items of all segments that are not named, taken together. `None` makes such
-        a segment an error.
+        For all segments that are not named, taken together. With `None`, a segment that is not
+        named is an error.
     cv : float, int, splitter or "prefit", default=0.5
         Where the posteriors for the prices come from, as for
-        :class:`~shortlist.CapacityClassifier`: a held-out share, out-of-fold with a refit
+        :class:`~shortlist.CapacityClassifier`: a held-out share, folds followed by a refit
         (guarantees are then approximate), or a trained model and data it has not seen.
     guarantee : {"plug-in", "confident"}, default="plug-in"
-        What is promised about future items:
+        What is guaranteed about future items:
 
         - ``"plug-in"``: the calibration items themselves are within all capacities. On future
           items, some class exceeds its capacity more often than not.
-        - ``"confident"``: all flag rates are at once within their capacities, except with
+        - ``"confident"``: all flag rates are within their capacities at once, except with
           probability 1 - `confidence`. Half of the calibration items set the prices, the other
-          half how clear a case must be. Compare `objective_` with `plug_in_objective_` for
-          what this costs.
+          half sets how clear a case must be. The difference between `plug_in_objective_` and
+          `objective_` is the cost of the guarantee.
     confidence : float, default=0.95
         For ``guarantee="confident"``.
     class_weights : dict from labels to numbers, default=None
@@ -88,8 +82,8 @@ class MulticlassCapacityClassifier(
     majority : bool, default=True
         Whether correct classification within the majority counts in the objective.
     ties : {"exclude", "hash"}, default="exclude"
-        Items tied at the prices are left alone, or decided by a hash of their ids (or of their own
-        values), so that coarse posteriors use their capacity.
+        Items that tie at the prices are left alone, or decided by a hash of their ids (or of their
+        own values). With the hash, coarse posteriors use up their capacity.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
 
@@ -101,10 +95,12 @@ class MulticlassCapacityClassifier(
         Labels seen in `fit`.
     rare_labels_ : list
         The labels with a capacity, in the order given.
+    rule_ : JointRule
+        The rule that decides: prices, the capacities they stand for and the calibration items.
     prevalences_ : dict
         Share of each rare label in `fit`.
     prices_ : dict from labels to floats
-        What one more flag is worth: another flag in every thousand items raises the objective by
+        The value of one more flag: another flag in every thousand items raises the objective by
         a thousandth of the price. 0 where the capacity is not used up.
     total_price_ : float
         The same for the total.
@@ -113,7 +109,7 @@ class MulticlassCapacityClassifier(
     objective_ : float
         The objective on the calibration items, as the posteriors estimate it.
     plug_in_objective_ : float
-        What it would be without the cost of the guarantee.
+        The same without the cost of the guarantee.
 
     See Also
     --------
@@ -125,8 +121,8 @@ class MulticlassCapacityClassifier(
     With posteriors :math:`\eta_j`, prevalences :math:`\pi_j` and prices :math:`\lambda_j`, the rule
     is the argmax of :math:`\eta_0 / \pi_0` (the best member of the majority, over the prevalence of
     all of it) and :math:`w_j \eta_j / \pi_j - \lambda_j - \mu_{segment} - \nu`. The prices are the
-    dual solution of the assignment problem on the calibration items; comparisons are made in
-    whole numbers, and an item that does not lead strictly is left to the majority, so that no tie
+    dual solution of the assignment problem on the calibration items. Values are compared in whole
+    numbers, and an item gets a rare label only if that label leads strictly. Therefore no tie
     exceeds a capacity.
 
     With ``guarantee="confident"`` and a multiple among the capacities, half of the error pays for
@@ -194,17 +190,10 @@ class MulticlassCapacityClassifier(
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
-            Items, in any form the model takes.
-        y : array-like of shape (n_items,)
-            Labels of any type.
+        X, y, ids, **params
+            As for `CapacityClassifier.fit`.
         segments : array-like of shape (n_items,), default=None
-            The segment of each item, where segments have capacities.
-        ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
-        **params : dict
-            Handed to the `fit` of the model, and sliced with the rows where they have their
-            length. With metadata routing enabled, they go where they were requested.
+            The segment of each item; needed with `segment_capacities`.
 
         Returns
         -------
@@ -212,43 +201,229 @@ class MulticlassCapacityClassifier(
         """
         forget(self)
         with restored_on_error(self):
-            self._fit(X, y, segments, ids, params)
+            self._check_params()
+            X, y = indexable(X, y)
+            self._seed = check_seed(self.random_state)
+            y, self.classes_, counts = learn_labels(self, y)
+            joint = self._learn_capacities(counts)
+            codes = segment_codes(segments, joint.segments, n_rows(X))
+            keys = self._keys(X, ids)
+            self.estimator_, posteriors, rows = unseen_posteriors(
+                self, X, y, params, seed=None if self.random_state is None else self._seed
+            )
+            remember_features(self, self.estimator_)
+            keys = None if keys is None else keys[rows]
+            sample = self._valuation.sample(
+                posteriors, codes[rows], keys, keyed_by_ids=ids is not None
+            )
+            self.rule_ = JointRule.calibrate(
+                sample, joint, **self._guaranteed, random_state=self._seed % 2**64
+            )
         return self
+
+    def decide(
+        self, X: Any, *, segments: ArrayLike | None = None, ids: ArrayLike | None = None
+    ) -> JointDecisions:
+        """Decide about each item on its own, and return labels, posteriors and surplus together.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+        segments : array-like of shape (n_items,), default=None
+            The segment of each item; needed with `segment_capacities`.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers for hashed ties, if calibration had them.
+
+        Returns
+        -------
+        JointDecisions
+            With `labels`, `columns`, `posteriors`, `surplus` and `flagged`.
+        """
+        posteriors = self.predict_proba(X)
+        compared = as_calibrated(posteriors, self.rule_.sample.precision)
+        columns, surplus = self.rule_.decide(self._sample(X, compared, segments, ids))
+        labels = self.classes_[self._valuation.classes_of(columns, posteriors)]
+        return JointDecisions(labels, columns, posteriors, surplus)
+
+    def predict(
+        self, X: Any, *, segments: ArrayLike | None = None, ids: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Predict the label of each item on its own: a rare label if it is worth its price.
+
+        Parameters
+        ----------
+        X, segments, ids
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Labels; an item without a rare label gets the likeliest label of the majority.
+        """
+        return self.decide(X, segments=segments, ids=ids).labels
+
+    def flag(
+        self, X: Any, *, segments: ArrayLike | None = None, ids: ArrayLike | None = None
+    ) -> Mask:
+        """Flag the items that get a rare label.
+
+        Parameters
+        ----------
+        X, segments, ids
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_items,)
+            True where the item gets any of the rare labels.
+        """
+        return self.decide(X, segments=segments, ids=ids).flagged
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the model's probabilities; the capacities do not change them.
+
+        Parameters
+        ----------
+        X
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return probabilities(self.estimator_, X, self.classes_)
+
+    def select(
+        self,
+        X: Any,
+        capacities: Any = UNCHANGED,
+        *,
+        total: Any = UNCHANGED,
+        segment_capacities: Any = UNCHANGED,
+        segments: ArrayLike | None = None,
+        case_values: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Label a batch: the exact optimum for this batch within its capacities.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            The batch.
+        capacities, total, segment_capacities : default="unchanged"
+            Capacities for this batch, as for the class; ``Capacity.count(50)`` is a number of
+            items here. By default, those of the classifier.
+        segments
+            As for :meth:`decide`.
+        case_values : array-like of shape (n_items,), default=None
+            The amount at stake for each item, which multiplies its values.
+        ids : array-like of shape (n_items,), default=None
+            Identifiers that break ties; by default, the values of the row are hashed.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Labels; no rare label occurs more often than its capacity allows.
+        """
+        posteriors = self.predict_proba(X)
+        joint = self.rule_.capacities.changed(
+            capacities, total=total, segment_capacities=segment_capacities
+        )
+        gains = self._valuation(posteriors).gains
+        columns = assign(
+            np.column_stack([np.zeros(len(gains)), gains]),
+            **joint.batch_limits(segment_codes(segments, joint.segments, len(gains))),
+            case_values=case_values,
+            ids=hash_rows(indexable(X)[0], seed=self._seed) if ids is None else ids,
+            random_state=self._seed,
+        )
+        return self.classes_[self._valuation.classes_of(columns, posteriors)]
+
+    def with_capacities(
+        self,
+        capacities: Any = UNCHANGED,
+        *,
+        total: Any = UNCHANGED,
+        segment_capacities: Any = UNCHANGED,
+    ) -> Self:
+        """Return a fitted copy for other capacities, with the same model and calibration items.
+
+        Parameters
+        ----------
+        capacities, total, segment_capacities : default="unchanged"
+            The new capacities, as for the class. They must name the labels and segments of `fit`.
+
+        Returns
+        -------
+        classifier
+            Fitted, and sharing the fitted model; this classifier does not change.
+        """
+        check_is_fitted(self)
+        changed, old = copy.copy(self), self.rule_.capacities
+        changed.rule_ = self.rule_.with_capacities(
+            old.changed(capacities, total=total, segment_capacities=segment_capacities),
+            **self._guaranteed,
+        )
+        joint = changed.rule_.capacities
+        changed.capacities, changed.total = joint.classes, joint.total
+        changed.segment_capacities = None if joint.segments is None else joint.segments.named
+        return changed
+
+    def recalibrate(
+        self, X: Any, *, segments: ArrayLike | None = None, ids: ArrayLike | None = None
+    ) -> Self:
+        """Find new prices from other items, without labels and without refitting the model.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Recent items that the model has not been trained on.
+        segments, ids
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        sample = self._sample(X, self.predict_proba(X), segments, ids)
+        self.rule_ = self.rule_.recalibrated(sample, **self._guaranteed)
+        return self
+
+    @property
+    def prices_(self) -> dict[Any, float]:
+        """The price of each rare label."""
+        return self.rule_.class_prices
+
+    @property
+    def total_price_(self) -> float:
+        """The price of the total, on top of that of the label."""
+        return self.rule_.total_price
+
+    @property
+    def segment_prices_(self) -> dict[Any, float]:
+        """The price of each segment; None stands for the segments that are not named."""
+        return self.rule_.segment_prices
+
+    @property
+    def objective_(self) -> float:
+        """The objective on the calibration items, as the posteriors estimate it."""
+        return self.rule_.objective
+
+    @property
+    def plug_in_objective_(self) -> float:
+        """The same without the cost of the guarantee."""
+        return self.rule_.plug_in_objective
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def _fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        segments: ArrayLike | None,
-        ids: ArrayLike | None,
-        params: dict[str, Any],
-    ) -> None:
-        self._check_params()
-        X, y = indexable(X, y)
-        ids = check_ids(ids, n_rows(X))
-        self._seed = check_seed(self.random_state)
-        labels, codes = self._learn_labels(y)
-        self._learn_capacities()
-        segment_of = segment_codes(segments, self._joint.segments, n_rows(X))
-        keys = self._keys(X, ids)
-        posteriors, rows = self._fit_model(X, labels, codes, params)
-        remember_features(self, self.estimator_)
-        values = self._valuation(posteriors)
-        self._calibrate_on(
-            JointSample(
-                values.gains,
-                values.left_alone,
-                segment_of[rows],
-                None if keys is None else keys[rows],
-                ids is not None,
-                posteriors.dtype,
-            )
-        )
-
     def _check_params(self) -> None:
-        check_option("guarantee", self.guarantee, _GUARANTEES)
+        check_option("guarantee", self.guarantee, GUARANTEES)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
         check_cv_option(self.cv)
@@ -256,112 +431,44 @@ class MulticlassCapacityClassifier(
             raise ValueError(f"majority must be True or False; got {self.majority!r}.")
         if not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
-                f"{type(self.estimator).__name__} has no predict_proba, and classes are weighed "
-                "against each other by their probabilities. Wrap it in a CalibratedClassifierCV."
+                f"{type(self.estimator).__name__} has no predict_proba, but classes are compared "
+                "by their probabilities. Wrap it in a CalibratedClassifierCV."
             )
 
-    def _learn_labels(self, y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """Set `classes_` and count them; return the labels, and the number of each one's class."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = check_labels(y)
-        if is_prefit(self.estimator, self.cv):
-            check_trained(self.estimator)
-            self.classes_ = np.asarray(self.estimator.classes_)
-        else:
-            self.classes_ = np.unique(y)
-        check_classes(self, self.classes_)
-        codes = np.searchsorted(self.classes_, y).clip(0, self.classes_.size - 1)
-        if np.any(self.classes_[codes] != y):
-            strange = np.setdiff1d(y, self.classes_).tolist()
-            raise ValueError(
-                f"y holds labels that the trained model does not know: {strange[:5]}; it knows "
-                f"{self.classes_.tolist()}."
-            )
-        self._counts = np.bincount(codes, minlength=self.classes_.size)
-        return y, codes
+    def _learn_capacities(self, counts: dict[Any, int]) -> JointCapacities:
+        """Check the capacities; learn the rare labels, their prevalences and their values."""
+        joint = check_joint_capacities(
+            self.capacities,
+            self.total,
+            self.segment_capacities,
+            self.default_segment_capacity,
+            counts=counts,
+        )
+        self.rare_labels_ = list(joint.classes)
+        self.prevalences_ = {label: float(joint.prevalence(label)) for label in joint.classes}
+        joint.ratios()  # raises an error for an impossible capacity, before any model is fitted
+        self._valuation = Valuation.from_counts(
+            counts, self.rare_labels_, weights=self.class_weights, majority=self.majority
+        )
+        return joint
 
-    def _learn_capacities(self) -> None:
-        self._joint = self._check_capacities(self.capacities, self.total, self.segment_capacities)
-        self.rare_labels_ = list(self._joint.classes)
-        absent = [label for label in self.rare_labels_ if not self._prevalence(label)]
-        if absent:
-            raise CapacityError(
-                f"The rare labels {absent} do not occur in y, so that their sensitivity has no "
-                "meaning. Leave them out of capacities, or add items."
-            )
-        # An impossible capacity fails before any model is fitted.
-        self._joint.ratios(self._prevalence)
-        self.prevalences_ = {label: float(self._prevalence(label)) for label in self.rare_labels_}
-        self._valuation = self._value_classes()
+    @property
+    def _guaranteed(self) -> dict[str, Any]:
+        return {"guarantee": self.guarantee, "confidence": self.confidence}
 
-    def _value_classes(self) -> Valuation:
-        weights = dict.fromkeys(self.rare_labels_, 1.0)
-        for label, weight in (self.class_weights or {}).items():
-            if label not in weights:
-                raise ValueError(
-                    f"class_weights names {label!r}, which has no capacity; the labels with one "
-                    f"are {self.rare_labels_}. The majority weighs 1, or 0 with majority=False."
-                )
-            weights[label] = float(check_number(f"class_weights[{label!r}]", weight))
-            if weights[label] < 0:
-                raise ValueError(f"class_weights[{label!r}] must not be negative; got {weight!r}.")
-        known = self.classes_.tolist()
-        rare = np.array([known.index(label) for label in self.rare_labels_])
-        common = np.setdiff1d(np.arange(len(known)), rare)
-        shares = self._counts / self._counts.sum()
-        weight = 1 / shares[common].sum() if self.majority and shares[common].any() else 0.0
-        return Valuation(rare, common, np.array(list(weights.values())) / shares[rare], weight)
+    # --- deciding -------------------------------------------------------------------------------
 
-    def _fit_model(
-        self, X: Any, y: NDArray[Any], codes: NDArray[np.intp], params: dict[str, Any]
-    ) -> tuple[NDArray[np.floating], NDArray[np.intp]]:
-        """Fit the model; return posteriors of items it has not seen, and which ones."""
-        everyone = np.arange(len(y))
-        if is_prefit(self.estimator, self.cv):
-            if params:
-                raise ValueError(
-                    f"A trained model is not fitted again, so that {sorted(params)} would go "
-                    "unused."
-                )
-            self.estimator_ = self.estimator
-            return probabilities(self.estimator_, X, self.classes_), everyone
-        routed = route(self, params)
-        weights = routed.estimator.fit.get("sample_weight")
-        if weights is not None:
-            check_classes(self, np.unique(y[np.asarray(weights) != 0]))
-        folds = self._folds(X, y, codes, routed.splitter.split)
-        fitted = [
-            fit_and_score(
-                clone(self.estimator),
-                X,
-                y,
-                train,
-                unseen,
-                fit_params=routed.estimator.fit,
-                score=partial(probabilities, classes=self.classes_),
-            )
-            for train, unseen in folds
-        ]
-        if holds_out(self.cv):
-            self.estimator_ = fitted[0][0]
-        else:
-            self.estimator_ = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        rows = np.concatenate([unseen for _, unseen in folds])
-        return np.concatenate([posteriors for _, posteriors in fitted]), rows
+    def _sample(
+        self, X: Any, posteriors: Floats, segments: ArrayLike | None, ids: ArrayLike | None
+    ) -> JointSample:
+        codes = segment_codes(segments, self.rule_.capacities.segments, n_rows(X))
+        keys = self._keys(X, ids)
+        return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
 
-    def _folds(
-        self, X: Any, y: NDArray[Any], codes: NDArray[np.intp], split_params: dict[str, Any]
-    ) -> list[tuple[Any, Any]]:
-        if not holds_out(self.cv):
-            return unseen_once(self.cv, X, y, split_params)
-        if self._counts.min() < 2:
-            lonely = self.classes_[self._counts.argmin()].item()
-            raise ValueError(
-                f"The class {lonely!r} has {self._counts.min()} item; fitting on one part of the "
-                "data and calibrating on the other takes two. Use cv='prefit', or find more items."
-            )
-        rng = np.random.default_rng(None if self.random_state is None else self._seed)
-        return [hold_out(codes, self.cv, rng)]
+    def _keys(self, X: Any, ids: ArrayLike | None) -> Floats | None:
+        ids = check_ids(ids, n_rows(X))
+        if self.ties != "hash":
+            return None
+        if ids is not None:
+            return hash_ids(ids, seed=self._seed)
+        return hash_rows(indexable(X)[0], seed=self._seed)

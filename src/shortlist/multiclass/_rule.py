@@ -1,78 +1,234 @@
-"""The rule that decides about one item at a time: values minus prices, compared exactly."""
+"""The rule learned from calibration: it decides, changes its capacities and recalibrates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.hashing import hash_ids
-from ..assignment._fixed_point import FixedPoint
+from .._core.arrays import Floats, Mask, Rows
+from .._core.hashing import check_keyed_alike
+from .._core.validation import check_option
+from ..capacity import Capacity
+from ._capacities import JointCapacities
+from ._prices import NEVER, Prices, confident_prices, plug_in_prices
+from ._values import JointSample
 
-__all__ = ["NEVER", "JointRule", "Margins", "to_units"]
+__all__ = ["GUARANTEES", "Choice", "JointDecisions", "JointRule"]
 
-Ints = NDArray[np.int64]
-
-#: A cut that nothing lies above.
-NEVER = 2**62
-# Hashed ties differ by up to this many units: about 1e-7 of the largest value.
-_TIE_UNITS = 2.0**23
+GUARANTEES = ("plug-in", "confident")
 
 
-class Margins(NamedTuple):
-    """The best class of each item, its lead over all other columns, and over leaving it alone."""
+class JointDecisions(NamedTuple):
+    """Decisions about items; made by `MulticlassCapacityClassifier.decide`.
 
-    best: NDArray[np.intp]
-    lead: Ints
-    surplus: Ints
+    Attributes
+    ----------
+    labels : ndarray of shape (n_items,)
+        The predicted labels; an item that is not flagged gets its likeliest common label.
+    columns : ndarray of int, shape (n_items,)
+        0 for items that are not flagged, j + 1 for ``rare_labels_[j]``.
+    posteriors : ndarray of shape (n_items, n_classes)
+        The model's probabilities, in the order of `classes_`.
+    surplus : ndarray of shape (n_items,)
+        The gain of the best rare label over leaving the item alone, after prices. It is positive
+        for every flagged item. It can be positive for other items, too: for a tie of two rare
+        labels, or where the guarantee asks for a larger lead.
+    """
+
+    labels: NDArray[Any]
+    columns: Rows
+    posteriors: Floats
+    surplus: Floats
+
+    @property
+    def flagged(self) -> Mask:
+        """True for the items that get a rare label."""
+        return self.columns > 0
+
+
+class Choice(NamedTuple):
+    """The column of each item (0 to leave it), and its gain over leaving it alone, after prices."""
+
+    columns: Rows
+    surplus: Floats
 
 
 @dataclass(frozen=True)
 class JointRule:
-    """Prices and cuts, in units of a fixed point.
+    """Prices for all capacities, and the calibration items that set them; made by `calibrate`.
 
-    An item gets its best class, if that leads by more than the cut of the class, and if its
-    surplus lies above the cuts of its segment and of the total. Cuts are never below 0, so
-    that a tie of two columns gets neither.
+    An item gets the rare class with the highest value minus price, if that is strictly more than
+    the value of leaving the item alone; with ``guarantee="confident"``, if it is clearly more.
+
+    Attributes
+    ----------
+    sample : JointSample
+        The calibration items.
+    capacities : JointCapacities
+        The capacities that the rule keeps.
+    guarantee : {"plug-in", "confident"}
+        What is guaranteed about future items, as for `MulticlassCapacityClassifier`.
+    confidence : float
+        For ``guarantee="confident"``.
+    random_state : int or Generator
+        Divides the sample for ``guarantee="confident"``.
+
+    Examples
+    --------
+    Two of ten items may get the only rare class:
+
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.multiclass import JointCapacities, JointRule, JointSample
+    >>> items = JointSample(
+    ...     gains=np.arange(10.0)[:, np.newaxis],
+    ...     left_alone=np.zeros(10),
+    ...     segments=np.zeros(10, dtype=int),
+    ... )
+    >>> capacities = JointCapacities(
+    ...     {"fraud": Capacity.fraction(0.2)}, counts={"fine": 90, "fraud": 10}
+    ... )
+    >>> rule = JointRule.calibrate(items, capacities)
+    >>> rule.class_prices
+    {'fraud': 7.0}
+    >>> rule.decide(items).columns.tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    >>> more = capacities.changed({"fraud": Capacity.fraction(0.3)})
+    >>> rule.with_capacities(more).class_prices
+    {'fraud': 6.0}
     """
 
-    scale: FixedPoint
-    class_prices: Ints
-    segment_prices: Ints
-    total_price: int
-    class_cuts: Ints
-    segment_cuts: Ints
-    total_cut: int
+    sample: JointSample = field(repr=False)
+    capacities: JointCapacities
+    guarantee: str
+    confidence: float
+    random_state: Any = field(repr=False)
+    prices: Prices = field(repr=False)
 
-    def margins(self, units: Ints, segments: NDArray[np.intp]) -> Margins:
-        """Compare the classes after prices; a class that never may be flagged takes no part."""
-        net = units - self.class_prices - self.segment_prices[segments, np.newaxis]
-        net -= self.total_price
-        net[:, self.class_cuts == NEVER] = -NEVER
-        best = net.argmax(axis=1)
-        everyone = np.arange(len(net))
-        surplus = net[everyone, best]
-        net[everyone, best] = 0  # in place of the best stands "leave it"
-        return Margins(best, surplus - net.max(axis=1), surplus)
+    @classmethod
+    def calibrate(
+        cls,
+        sample: JointSample,
+        capacities: JointCapacities,
+        *,
+        guarantee: str = "plug-in",
+        confidence: float = 0.95,
+        random_state: Any = 0,
+    ) -> Self:
+        """Find the prices at which the sample keeps all capacities."""
+        check_option("guarantee", guarantee, GUARANTEES)
+        if not len(sample):
+            raise ValueError("Calibration needs at least one item; got none.")
+        if guarantee == "plug-in":
+            prices = plug_in_prices(sample, capacities.ratios())
+        else:
+            prices = _confident_prices(sample, capacities, 1 - confidence, random_state)
+        return cls(sample, capacities, guarantee, confidence, random_state, prices)
 
-    def choose(self, units: Ints, segments: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the column of each item: 0 to leave it, j + 1 for class j."""
-        best, lead, surplus = self.margins(units, segments)
-        flagged = (lead > self.class_cuts[best]) & (surplus > self.total_cut)
-        flagged &= surplus > self.segment_cuts[segments]
-        return np.where(flagged, best + 1, 0)
+    def decide(self, items: JointSample) -> Choice:
+        """Decide about each item on its own."""
+        if self.sample.keys is not None:
+            check_keyed_alike(items.keyed_by_ids, self.sample.keyed_by_ids)
+        columns, units = self.prices.choose(items)
+        surplus = self.prices.scale.to_floats(units)
+        surplus[units == -NEVER] = -np.inf  # no class may be flagged
+        return Choice(columns, surplus)
+
+    def with_capacities(self, capacities: JointCapacities, **changes: Any) -> Self:
+        """Return the rule for other capacities of the same labels and segments.
+
+        `changes` may hold another `guarantee` or `confidence`.
+        """
+        numbered_alike = capacities.with_segments_of(self.capacities)
+        return self.calibrate(self.sample, numbered_alike, **{**self._terms, **changes})
+
+    def recalibrated(self, sample: JointSample, **changes: Any) -> Self:
+        """Return the rule for the same capacities from other items; `changes` as above."""
+        return self.calibrate(sample, self.capacities, **{**self._terms, **changes})
+
+    def describe(self) -> dict[str, Any]:
+        """Return the capacities, the guarantee, the prices and the objective as plain values."""
+        joint = self.capacities
+        return {
+            "capacities": {label: _to_json(limit) for label, limit in joint.classes.items()},
+            "total": _to_json(joint.total),
+            "segment_capacities": {
+                name: _to_json(limit)
+                for name, limit in zip(joint.segment_names, joint.segment_limits, strict=True)
+                if joint.segments is not None
+            },
+            "guarantee": self.guarantee,
+            "confidence": self.confidence,
+            "n_calibration": len(self.sample),
+            "prices": self.class_prices,
+            "total_price": self.total_price,
+            "segment_prices": self.segment_prices,
+            "objective": self.objective,
+            "plug_in_objective": self.plug_in_objective,
+        }
+
+    @property
+    def class_prices(self) -> dict[Any, float]:
+        """The price of each rare label."""
+        prices = self.prices.scale.to_floats(self.prices.class_prices)
+        return dict(zip(self.capacities.classes, prices.tolist(), strict=True))
+
+    @property
+    def segment_prices(self) -> dict[Any, float]:
+        """The price of each segment; None stands for the segments that are not named."""
+        if self.capacities.segments is None:
+            return {}
+        prices = self.prices.scale.to_floats(self.prices.segment_prices)
+        return dict(zip(self.capacities.segment_names, prices.tolist(), strict=True))
+
+    @property
+    def total_price(self) -> float:
+        """The price of the total, on top of that of the label."""
+        return float(self.prices.scale.to_floats(self.prices.total_price))
+
+    @cached_property
+    def objective(self) -> float:
+        """The mean value of the rule's choices in the sample."""
+        return self.sample.objective(self.prices.choose(self.sample)[0])
+
+    @cached_property
+    def plug_in_objective(self) -> float:
+        """The same without the cost of the guarantee."""
+        if self.guarantee == "plug-in":
+            return self.objective
+        return replace(
+            self,
+            guarantee="plug-in",
+            prices=plug_in_prices(self.sample, self.capacities.ratios()),
+        ).objective
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        names = ("guarantee", "confidence", "random_state")
+        return {name: getattr(self, name) for name in names}
 
 
-def to_units(
-    gains: NDArray[np.float64], scale: FixedPoint, keys: NDArray[np.float64] | None
-) -> Ints:
-    """Round gains to units; with tie keys, let equal gains differ a little, by class and key."""
-    units = scale.to_integers(gains)
-    if keys is None:
-        return units
-    words = np.rint(keys * 2.0**53).astype(np.int64)
-    for j in range(units.shape[1]):
-        units[:, j] += np.rint((hash_ids(words, seed=j) - 0.5) * _TIE_UNITS).astype(np.int64)
-    return units
+def _to_json(capacity: Capacity | None) -> dict[str, Any] | None:
+    return None if capacity is None else capacity.to_json()
+
+
+def _confident_prices(
+    sample: JointSample, capacities: JointCapacities, error: float, random_state: Any
+) -> Prices:
+    ratios = capacities.ratios()
+    if any(capacity.kind == "multiple" for capacity in capacities.all):
+        # Half of the error pays for lower bounds of the prevalences.
+        error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
+    names = {
+        "classes": [f"class {label!r}" for label in capacities.classes],
+        "segments": [
+            "other segments" if name is None else f"segment {name!r}"
+            for name in capacities.segment_names
+        ],
+    }
+    rng = np.random.default_rng(random_state)
+    return confident_prices(sample, ratios, error=error, rng=rng, names=names)

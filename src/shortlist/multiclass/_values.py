@@ -1,22 +1,24 @@
-"""What each class is worth for an item: posteriors, weighted so that sensitivities add up."""
+"""Items as the joint rule sees them: what each class is worth, segments and tie keys."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.arrays import Floats, Rows
 from .._core.steady import lift
-from .._core.validation import name_rows
+from .._core.validation import check_number, name_rows
 
-__all__ = ["Valuation", "Values"]
+__all__ = ["JointSample", "Valuation", "Values"]
 
-Floats = NDArray[np.float64]
+_DOUBLE = np.dtype(np.float64)
 
 
 class Values(NamedTuple):
-    """The gain of each rare class over leaving an item alone, and the worth of the latter."""
+    """The gain of each rare class over leaving an item alone, and the value of leaving it alone."""
 
     gains: Floats
     left_alone: Floats
@@ -29,13 +31,25 @@ class Valuation(NamedTuple):
     majority, or nothing where the majority does not count.
     """
 
-    rare: NDArray[np.intp]
-    common: NDArray[np.intp]
+    rare: Rows
+    common: Rows
     rare_weights: Floats
     common_weight: float
 
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[Any, int], rare_labels: list[Any], *, weights: Any, majority: bool
+    ) -> Self:
+        """Weight each label by its share of the items; `counts` are those of all labels."""
+        known = list(counts)
+        rare = np.array([known.index(label) for label in rare_labels])
+        common = np.setdiff1d(np.arange(len(known)), rare)
+        shares = np.array(list(counts.values())) / sum(counts.values())
+        common_weight = 1 / shares[common].sum() if majority and shares[common].any() else 0.0
+        return cls(rare, common, _check_weights(weights, rare_labels) / shares[rare], common_weight)
+
     def __call__(self, posteriors: Any) -> Values:
-        """Value items by their posteriors, steadied against noise in the last digits."""
+        """Value items by their posteriors, after removing noise in the last digits."""
         posteriors = np.asarray(posteriors)
         if posteriors.dtype not in (np.float32, np.float64):
             posteriors = posteriors.astype(np.float64)
@@ -43,8 +57,83 @@ class Valuation(NamedTuple):
         if bad.size:
             raise ValueError(
                 f"predict_proba of the model gave NaN or infinity at {name_rows(bad)}. Leave these "
-                "items out, or give the model an imputer."
+                "items out, or add an imputer to the model."
             )
         steady = lift(posteriors).astype(np.float64)
         left_alone = steady[:, self.common].max(axis=1) * self.common_weight
         return Values(steady[:, self.rare] * self.rare_weights - left_alone[:, None], left_alone)
+
+    def sample(
+        self, posteriors: Floats, segments: Rows, keys: Floats | None, *, keyed_by_ids: bool
+    ) -> JointSample:
+        """Value items, and put them together with their segments and tie keys."""
+        gains, left_alone = self(posteriors)
+        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, posteriors.dtype)
+
+    def classes_of(self, columns: Rows, posteriors: Floats) -> Rows:
+        """Return the number of the class that each item gets: rare by its column, or common."""
+        codes = self.common[posteriors[:, self.common].argmax(axis=1)]
+        flagged = np.flatnonzero(columns)
+        codes[flagged] = self.rare[columns[flagged] - 1]
+        return codes
+
+
+def _check_weights(weights: Mapping[Any, Any] | None, rare_labels: list[Any]) -> Floats:
+    checked = dict.fromkeys(rare_labels, 1.0)
+    for label, weight in (weights or {}).items():
+        if label not in checked:
+            raise ValueError(
+                f"class_weights names {label!r}, which has no capacity; the labels with one "
+                f"are {rare_labels}. The majority weighs 1, or 0 with majority=False."
+            )
+        checked[label] = float(check_number(f"class_weights[{label!r}]", weight))
+        if checked[label] < 0:
+            raise ValueError(f"class_weights[{label!r}] must not be negative; got {weight!r}.")
+    return np.array(list(checked.values()))
+
+
+@dataclass(frozen=True)
+class JointSample:
+    """Items to calibrate on, or to decide about.
+
+    Attributes
+    ----------
+    gains : ndarray of shape (n_items, m)
+        The gain of each rare class over leaving the item alone.
+    left_alone : ndarray of shape (n_items,)
+        The value of leaving the item alone.
+    segments : ndarray of int, shape (n_items,)
+        The number of each item's segment; 0 without segments.
+    keys : ndarray of shape (n_items,), or None
+        Tie keys between 0 and 1; `None` leaves ties alone.
+    keyed_by_ids : bool
+        Whether the keys come from ids, rather than from the items' own values.
+    precision : dtype
+        The type of the posteriors that the gains come from.
+    """
+
+    gains: Floats
+    left_alone: Floats
+    segments: Rows
+    keys: Floats | None = None
+    keyed_by_ids: bool = False
+    precision: np.dtype[Any] = _DOUBLE
+
+    def __len__(self) -> int:
+        return len(self.gains)
+
+    def take(self, rows: Rows) -> JointSample:
+        """Return the items at these positions."""
+        return replace(
+            self,
+            gains=self.gains[rows],
+            left_alone=self.left_alone[rows],
+            segments=self.segments[rows],
+            keys=None if self.keys is None else self.keys[rows],
+        )
+
+    def objective(self, columns: Rows) -> float:
+        """Return the mean value of the chosen columns."""
+        flagged = np.flatnonzero(columns)
+        gained = self.gains[flagged, columns[flagged] - 1].sum()
+        return float((self.left_alone.sum() + gained) / max(len(self), 1))

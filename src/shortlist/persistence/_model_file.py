@@ -1,61 +1,43 @@
-"""One file per model: a zip archive with a manifest in JSON and the model in skops' format.
+"""Model files: a zip archive with a manifest in JSON and the model in the format of skops.
 
-Reading a file constructs only the types listed here and those that skops knows to be harmless;
-anything else in the file, such as a reference to a function of the operating system, is refused
-before anything is constructed.
+Reading a file constructs only the types in :func:`trusted_types` and those that skops trusts by
+default. The manifest is read first; it tells which version wrote the file, which columns the model
+needs, and what it promises.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import sklearn
 from sklearn.pipeline import Pipeline
 
+from .. import __version__
 from .._core.atomic import write_whole
+from .._core.extras import load_skops
+from ..capacity import Capacity
 from ..classifier import CapacityClassifier
-from ..exceptions import ModelFileError
-from ..tables import TableModel
-from ._extra import skops
-from ._manifest import card_of, check_versions, make_manifest, parts_of
+from ..exceptions import CapacityError, ModelFileError
+from ..tables import ModelCard, TableModel, TableSchema
+from ._trusted_types import trusted_types
 
-__all__ = ["TRUSTED", "describe_model", "load_model", "save_model"]
+skops = load_skops()
 
-#: Types that a model file may hold besides those that skops trusts by itself.
-TRUSTED = (
-    "collections.OrderedDict",
-    "lightgbm.basic.Booster",
-    "lightgbm.sklearn.LGBMClassifier",
-    "numpy.dtype",
-    "shortlist._core.binomial.Interval",
-    "shortlist.classifier._wrapper.CapacityClassifier",
-    "shortlist.thresholds._rules.FoldRule",
-    "shortlist.thresholds._rules.SegmentRule",
-    "shortlist.thresholds._rules.ThresholdRule",
-    "shortlist.thresholds._sample.CalibrationSample",
-    "shortlist.thresholds._terms.ReferencePrevalence",
-    "shortlist.thresholds._terms.Terms",
-    "shortlist._wrapping.segments.SegmentCapacities",
-    "shortlist.aware._boosting.CapacityAwareBoostingClassifier",
-    "shortlist.aware._forest.CapacityAwareForestClassifier",
-    "shortlist.aware._linear.CapacityAwareLinearClassifier",
-    "shortlist.aware._network.CapacityAwareNetworkClassifier",
-    "shortlist.aware._svc.CapacityAwareSVC",
-    "shortlist.capacity.Capacity",
-    "shortlist.learners._kde.KernelDensityClassifier",
-    "shortlist.learners._kernel_knn.KernelKNeighborsClassifier",
-    "shortlist.learners._kde.LogDensity",
-    "shortlist.learners._neighbors.NeighborSearch",
-    "shortlist.thresholds._calibrated.CalibratedThreshold",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.tree._tree.Tree",
-)
+__all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "save_model"]
+
+#: The version of model files. It rises if another version of shortlist could misread a file.
+FORMAT_VERSION = 2
+_FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _TWIN = "manifest.json", "model.skops", "twin.skops"
+_NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
 
 
 def save_model(model: TableModel, path: Path) -> None:
-    """Write a model to a file: whole, or not at all.
+    """Write a model to a file; an error leaves no unfinished file.
 
     Parameters
     ----------
@@ -64,7 +46,8 @@ def save_model(model: TableModel, path: Path) -> None:
     path : Path
         Where to write.
     """
-    parts = {_MANIFEST: make_manifest(model), _MODEL: skops.dumps(model.classifier)}
+    manifest = json.dumps(manifest_of(model), indent=1, allow_nan=False).encode()
+    parts = {_MANIFEST: manifest, _MODEL: skops.dumps(model.classifier)}
     if model.twin is not None:
         parts[_TWIN] = skops.dumps(model.twin)
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -73,35 +56,37 @@ def save_model(model: TableModel, path: Path) -> None:
 
 
 def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
-    """Read a model from a file, without executing anything that the file brings along.
+    """Read a model from a file, without executing any code in it.
 
     Parameters
     ----------
     path : Path
         A file made by :func:`save_model`.
     with_twin : bool, default=False
-        Whether to read what was trained for comparison only, which takes as long again.
+        Whether to read the model trained after SMOTE as well, which doubles the time. Only reports
+        need it.
 
     Returns
     -------
     TableModel
-        As it was saved.
+        The saved model.
     """
+    name = str(path)
     parts = _read(path, _MANIFEST, _MODEL)
-    content = check_versions(parts[_MANIFEST], str(path))
-    schema, reference, learner = parts_of(content, str(path))
+    manifest = _checked_manifest(parts[_MANIFEST], name)
+    schema, reference = _columns_in(manifest, name)
     return TableModel(
-        _classifier(parts[_MODEL], str(path)),
+        _classifier(parts[_MODEL], name),
         schema,
         reference,
-        learner,
-        card=card_of(content, str(path)),
+        str(manifest["learner"]),
+        card=_card_in(manifest, name),
         twin=_twin(path) if with_twin else None,
     )
 
 
 def describe_model(path: Path) -> dict[str, Any]:
-    """Return what a model file says about itself, without loading the model.
+    """Return the manifest of a model file, without loading the model.
 
     Parameters
     ----------
@@ -111,16 +96,100 @@ def describe_model(path: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        Versions, schema, capacity, guarantee and more, in plain texts and numbers.
+        Versions, schema, capacity, guarantee and more, as plain texts and numbers.
     """
-    return check_versions(_read(path, _MANIFEST)[_MANIFEST], str(path))
+    return _checked_manifest(_read(path, _MANIFEST)[_MANIFEST], str(path))
+
+
+# --- the manifest ---
+
+
+def manifest_of(model: TableModel) -> dict[str, Any]:
+    """Describe a model in plain JSON: versions, the columns it needs, and what it promises."""
+    classifier = model.classifier
+    return {
+        "format": _FORMAT,
+        "format_version": FORMAT_VERSION,
+        "shortlist_version": __version__,
+        "scikit_learn_version": sklearn.__version__,
+        "learner": model.learner,
+        "capacity": classifier.capacity.to_json(),
+        "capacity_fraction": classifier.capacity_fraction_,
+        "guarantee": classifier.guarantee,
+        "confidence": classifier.confidence,
+        "n_calibration": classifier.calibration_.n_calibration,
+        "schema": model.schema.to_json(),
+        "reference": {name: _or_none(value) for name, value in model.reference.items()},
+        "card": None if model.card is None else model.card.to_json(),
+    }
+
+
+def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
+    """Return the manifest of a file that this version can read, or say what to do."""
+    try:
+        content = json.loads(raw)
+    except ValueError:
+        raise ModelFileError(f"{name} is damaged: its manifest cannot be read.") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise ModelFileError(f"{name} is not a model of shortlist. Make one with: shortlist fit")
+    version, writer = content.get("format_version"), content.get("shortlist_version")
+    if version != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{name} has format {version}, written by shortlist {writer}; this is shortlist "
+            f"{__version__}, which reads format {FORMAT_VERSION}. Fit the model again, or use the "
+            "version of shortlist that wrote it."
+        )
+    missing = [key for key in _NEEDED if key not in content]
+    if missing:
+        raise ModelFileError(f"{name} is damaged: its manifest lacks {', '.join(missing)}.")
+    try:
+        Capacity.from_json(content["capacity"])
+    except CapacityError:
+        raise ModelFileError(f"{name} is damaged: its capacity cannot be read.") from None
+    _check_scikit_learn(str(content["scikit_learn_version"]), name)
+    return content
+
+
+def _check_scikit_learn(written_with: str, name: str) -> None:
+    """Refuse another minor version: scikit-learn does not promise the same scores across them."""
+    if written_with.split(".")[:2] != sklearn.__version__.split(".")[:2]:
+        raise ModelFileError(
+            f"{name} was fitted with scikit-learn {written_with}, but this is scikit-learn "
+            f"{sklearn.__version__}. Its scores may differ, and its threshold with them. "
+            f"Fit the model again, or install scikit-learn {written_with}."
+        )
+
+
+def _columns_in(manifest: dict[str, Any], name: str) -> tuple[TableSchema, dict[str, Any]]:
+    """Return the schema and the reference values of a checked manifest."""
+    try:
+        schema = TableSchema.from_json(manifest["schema"])
+        values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}
+    except (KeyError, TypeError):
+        raise ModelFileError(f"{name} is damaged: its schema cannot be read.") from None
+    return schema, {name: math.nan if v is None else v for name, v in values.items()}
+
+
+def _card_in(manifest: dict[str, Any], name: str) -> ModelCard | None:
+    card = manifest.get("card")
+    try:
+        return None if card is None else ModelCard.from_json(card)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ModelFileError(f"{name} is damaged: its model card cannot be read.") from None
+
+
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+# --- the archive ---
 
 
 def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
-            there = [optional] if optional in archive.namelist() else []
-            return {name: archive.read(name) for name in (*names, *there)}
+            found = [optional] if optional in archive.namelist() else []
+            return {name: archive.read(name) for name in (*names, *found)}
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file {path}. Check the path.") from None
     except IsADirectoryError:
@@ -133,7 +202,7 @@ def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, byt
 
 def _classifier(payload: bytes, name: str) -> CapacityClassifier:
     classifier = _load(payload, name)
-    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "calibrations_"):
+    if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "rule_"):
         raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
     return classifier
 
@@ -142,20 +211,21 @@ def _twin(path: Path) -> Any:
     payload = _read(path, optional=_TWIN).get(_TWIN)
     twin = None if payload is None else _load(payload, str(path))
     if twin is not None and not isinstance(twin, Pipeline):
-        raise ModelFileError(f"{path} is damaged: what it holds for comparison is no model.")
+        raise ModelFileError(f"{path} is damaged: its second model, for comparison, is no model.")
     return twin
 
 
 def _load(payload: bytes, name: str) -> Any:
+    trusted = trusted_types()
     try:
-        foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(TRUSTED))
+        foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
         if foreign:
             raise ModelFileError(
-                f"{name} holds types that a model of shortlist does not need "
-                f"({', '.join(foreign[:3])}), and was not loaded. Use files you made yourself."
+                f"{name} was not loaded, because it contains types that a model of shortlist does "
+                f"not need ({', '.join(foreign[:3])}). Only load files that you made yourself."
             )
-        return skops.loads(payload, trusted=list(TRUSTED))
+        return skops.loads(payload, trusted=trusted)
     except ModelFileError:
         raise
-    except Exception as error:  # a damaged payload can fail anywhere inside skops
+    except Exception as error:  # a damaged payload can raise any error inside skops
         raise ModelFileError(f"{name} is damaged: {type(error).__name__} in its model.") from None

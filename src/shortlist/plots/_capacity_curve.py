@@ -1,4 +1,4 @@
-"""The picture of detection against capacity."""
+"""Plots of detection against capacity."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.extras import load_extra
 from .._core.labels import find_rare
 from .._core.scoring import rare_label_of, rare_scores, take_rows
 from .._core.validation import check_option
@@ -24,7 +25,7 @@ _X_AXES = {
 
 
 class CapacityCurveDisplay:
-    """Detection against capacity, drawn.
+    """A plot of detection against capacity. Needs the extra `plots` (matplotlib).
 
     Use one of the class methods to make it: :meth:`from_estimator`, :meth:`from_predictions` or
     :meth:`from_cv_results`.
@@ -263,9 +264,8 @@ class CapacityCurveDisplay:
         -------
         CapacityCurveDisplay
         """
-        import matplotlib.pyplot as plt
-
         check_option("x", x, tuple(_X_AXES))
+        plt = load_extra("matplotlib.pyplot", needed_for="Drawing a capacity curve")
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         curves = [self.curve] if isinstance(self.curve, CapacityCurve) else list(self.curve)
@@ -331,7 +331,7 @@ class CapacityCurveDisplay:
         return axis
 
     def _unless_there(self, label: str) -> str | None:
-        """Name a thing in the legend once, however many displays share the axes."""
+        """Return the label, or None if the legend has it already: displays can share axes."""
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _finish(self, x: str, despine: bool) -> None:
@@ -341,16 +341,14 @@ class CapacityCurveDisplay:
         if despine:
             self.ax_.spines[["top", "right"]].set_visible(False)
         if self.ax_.get_legend_handles_labels()[1]:
-            # The marginal line runs along the bottom.
+            # The marginal line is at the bottom.
             self.ax_.legend(loc="lower right" if self.marginal_ax_ is None else "center right")
 
 
 def _line_style(style: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Spell out short names such as `lw`, so that they replace our defaults."""
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.lines import Line2D
-
-    return normalize_kwargs(dict(style or {}), Line2D)
+    """Replace short names such as `lw` by long ones, which override the defaults."""
+    matplotlib = load_extra("matplotlib", needed_for="Drawing a capacity curve")
+    return matplotlib.cbook.normalize_kwargs(dict(style or {}), matplotlib.lines.Line2D)
 
 
 def _x(curve: CapacityCurve, x: str) -> Any:

@@ -1,4 +1,4 @@
-"""One page about a model and what it did: a summary first, then the page made from it.
+"""A report about a model and its results: a summary as a dict, and a page made from it.
 
 Needs the extra `cli` (pandas, pyarrow and jinja2).
 """

@@ -1,4 +1,4 @@
-"""Where things stand in a chart: scales, paths and ticks, for the template to draw."""
+"""The layout of the charts: scales, paths, bars and ticks, which the template draws."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 
 from ._words import number
 
-__all__ = ["Frame", "detection_chart", "interval_chart", "score_chart"]
+__all__ = ["Frame", "detection_chart", "drift_bars", "interval_chart", "score_chart"]
 
 _MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
 _STEPS = (1, 2, 5, 10)
+_BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A chart of some size, with the ranges of its axes: (0, 0) to (`x_most`, `y_most`)."""
+    """The size of a chart, and the ranges of its axes: from 0 to `x_most` and to `y_most`."""
 
     width: float
     height: float
@@ -26,44 +27,44 @@ class Frame:
 
     @property
     def left(self) -> float:
-        """Where the plot begins."""
+        """Left edge of the plot."""
         return _MARGINS["left"]
 
     @property
     def right(self) -> float:
-        """Where the plot ends."""
+        """Right edge of the plot."""
         return self.width - _MARGINS["right"]
 
     @property
     def top(self) -> float:
-        """The upper end of the plot."""
+        """Upper edge of the plot."""
         return _MARGINS["top"]
 
     @property
     def bottom(self) -> float:
-        """The lower end of the plot."""
+        """Lower edge of the plot."""
         return self.height - _MARGINS["bottom"]
 
     def x(self, value: float) -> float:
-        """Place a value on the horizontal axis."""
+        """Return the position of a value on the horizontal axis."""
         return round(self.left + (self.right - self.left) * value / self.x_most, 2)
 
     def y(self, value: float) -> float:
-        """Place a value on the vertical axis."""
+        """Return the position of a value on the vertical axis."""
         return round(self.bottom - (self.bottom - self.top) * value / self.y_most, 2)
 
     def path(self, xs: Any, ys: Any) -> str:
-        """Join points by lines."""
+        """Return a path through points."""
         points = (f"{self.x(x)} {self.y(y)}" for x, y in zip(xs, ys, strict=True))
         return "M" + "L".join(points)
 
     def area(self, xs: Any, low: Any, high: Any) -> str:
-        """Fill what lies between two lines."""
+        """Return the outline of the area between two lines."""
         return self.path([*xs, *reversed(xs)], [*high, *reversed(low)]) + "Z"
 
 
 def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
-    """Lay out detection against flags, with the band, chance, and the best that is possible."""
+    """Lay out detection against flags, with band, random choice and the best possible detection."""
     cuts, data, promise = summary["cuts"], summary["data"], summary["promise"]
     flags, most = cuts["flags"], cuts["flags"][-1]
     frame = Frame(width, height, max(most, 1), 1.0)
@@ -85,7 +86,7 @@ def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> 
 
 
 def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict[str, Any]]:
-    """Place the rules that lie on another ranking or threshold, where they fit the chart."""
+    """Return the positions of rules with another ranking or threshold, if they fit the chart."""
     return [
         {
             "mark": rule["kind"],
@@ -99,7 +100,7 @@ def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict
 
 
 def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
-    """Lay out the two histograms, each within its class."""
+    """Lay out the two histograms, each as shares of its class."""
     rare, common = scores["share_of_rare"], scores["share_of_common"]
     n_bins, highest = len(rare), max(*rare, *common)
     frame = Frame(width, height, n_bins, highest * 1.05)
@@ -122,7 +123,7 @@ def _steps(frame: Frame, shares: list[float]) -> str:
 
 
 def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
-    """Lay out two intervals of the flag rate under one another, beside the capacity."""
+    """Lay out two intervals of the flag rate, one below the other, and the capacity."""
     promise, calibration = summary["promise"], summary["calibration"]
     ends = [promise["flag_rate_interval"], calibration["interval"]]
     capacity = promise["capacity_fraction"]
@@ -139,7 +140,7 @@ def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> d
                 "at": None,
             },
             {
-                "name": "Seen in these cases",
+                "name": "Observed in these cases",
                 "low": frame.x(promise["flag_rate_interval"][0]),
                 "high": frame.x(promise["flag_rate_interval"][1]),
                 "at": frame.x(promise["flag_rate"]),
@@ -148,6 +149,25 @@ def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> d
         "x_ticks": [
             (frame.x(tick), _share(tick))
             for tick in _share_ticks(frame.x_most, 8 if width > 500 else 4)
+        ],
+    }
+
+
+def drift_bars(column: dict[str, Any]) -> dict[str, Any]:
+    """Lay out the shares of all bins as pairs of bars, before and after, for one column."""
+    shares = {when: np.array(column[when]) / sum(column[when]) for when in ("before", "after")}
+    highest = max(*shares["before"], *shares["after"], _LOWEST_BAR)
+    return {
+        "width": _BIN_WIDTH * len(column["before"]),
+        "bars": [
+            {
+                "when": when,
+                "x": _BIN_WIDTH * place + (0 if when == "before" else _BIN_WIDTH * 0.45),
+                "y": round(float(_BARS_HEIGHT + 1 - height), 1),
+                "height": round(float(height), 1),
+            }
+            for when in shares
+            for place, height in enumerate(_BARS_HEIGHT * shares[when] / highest)
         ],
     }
 

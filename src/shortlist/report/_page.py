@@ -1,4 +1,4 @@
-"""From the summary to one self-contained page; the only place that imports jinja2."""
+"""From the summary to one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import json
 from importlib import resources
 from typing import Any
 
-from ._charts import detection_chart, interval_chart, score_chart
-from ._cuts import NEAR
+from .._core.extras import load_extra
+from ._cases import NEAR
+from ._charts import detection_chart, drift_bars, interval_chart, score_chart
 from ._words import number, percent
 
 __all__ = ["render_report"]
 
 _TABLE_LINES = 24
-# Two layouts of each chart, since text in a drawing shrinks with it.
+# Each chart has two layouts, because the text of a chart shrinks with it.
 _WIDE, _NARROW = {"width": 760, "height": 360}, {"width": 360, "height": 300}
-# Inside a script, "</script>" or "<!--" in somebody's data must not end it.
+# "</script>" or "<!--" in the data must not end the script that holds them.
 _ESCAPED: dict[str, str | int | None] = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -28,17 +29,17 @@ _ESCAPED: dict[str, str | int | None] = {
 
 
 def render_report(summary: dict[str, Any]) -> str:
-    """Return a page of HTML, complete in itself: it loads nothing and runs only its own script.
+    """Return a self-contained HTML page: it loads nothing and runs only its own script.
 
     Parameters
     ----------
     summary : dict
-        What :func:`make_report` returned, also after a way through JSON.
+        The result of :func:`make_report`, possibly saved as JSON and loaded again.
 
     Returns
     -------
     str
-        HTML. All that comes from the data is escaped.
+        HTML. Everything that comes from the data is escaped.
     """
     script = _file("page.js")
     return (
@@ -73,13 +74,7 @@ def render_report(summary: dict[str, Any]) -> str:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(
-            "Reports need jinja2, which is not installed. "
-            "Install it with: pip install 'shortlist[cli]'"
-        ) from error
+    jinja2 = load_extra("jinja2", needed_for="Making a report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("shortlist.report", "."),
         autoescape=True,
@@ -87,7 +82,12 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "number": number, "between": _between}
+    environment.filters |= {
+        "percent": percent,
+        "number": number,
+        "between": _between,
+        "drift_bars": drift_bars,
+    }
     return environment
 
 
@@ -105,7 +105,7 @@ def _between(interval: Any) -> str:
 
 
 def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return some lines of the curve for its table: evenly spread, with the rule and the room."""
+    """Return some lines of the curve for a table: evenly spaced, and those of rule and capacity."""
     cuts, promise = summary["cuts"], summary["promise"]
     n_cuts = len(cuts["flags"])
     chosen = set(range(0, n_cuts, max(1, n_cuts // _TABLE_LINES))) | {n_cuts - 1}
@@ -119,7 +119,7 @@ def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _near(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return who stands on either side of the rule in use, for readers without scripts."""
+    """Return the cases on either side of the rule in use, for readers without scripts."""
     cases, cut = summary["cases"], summary["promise"]["n_flagged"]
     listed = [dict(zip(cases, each, strict=True)) for each in zip(*cases.values(), strict=True)]
     above = [case for case in listed if case["rank"] <= cut]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import __version__
+from .._core.plain import to_plain
 from ..tables import TableModel
-from ..tables._card import now
-from ._cases import Cases, read_cases
+from ._cases import (
+    Cases,
+    cut_table,
+    neighbours,
+    read_cases,
+    score_distribution,
+    spread_cuts,
+)
 from ._comparison import compare_rules
-from ._cuts import cut_table, neighbours, spread_cuts
-from ._distribution import score_distribution
 from ._drift import measure_drift
 from ._promise import judge_promise
 from ._words import capacity_in_words
@@ -23,31 +26,31 @@ __all__ = ["make_report"]
 
 
 def make_report(model: TableModel, path: Path, *, target: str | None = None) -> dict[str, Any]:
-    """Summarise what a model promised, and what it did on labelled cases that it has not seen.
+    """Summarise the promise of a model and its results on labelled cases that it has not seen.
 
     Parameters
     ----------
     model : TableModel
-        Loaded with its twin, if the report is to compare with SMOTE.
+        Fitted; loaded with its twin, if the report shall compare with SMOTE.
     path : Path
-        A table with labels.
+        A labelled table.
     target : str, default=None
-        The column with the labels; None takes the one the model was fitted with.
+        The column with the labels; `None` takes the target of the fit.
 
     Returns
     -------
     dict
-        Plain JSON: texts, numbers, lists; what is not a number is None.
+        Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None.
     """
     target = model.schema.target if target is None else target
     cases = read_cases(model, path, target)
     promise = judge_promise(model, cases.is_rare.size, cases.n_flagged)
     cuts = spread_cuts(cases.is_rare.size, room=promise["room"], n_flagged=cases.n_flagged)
-    return plain(
+    return to_plain(
         {
             "format": "shortlist report",
             "version": 1,
-            "made_at": now(),
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "shortlist_version": __version__,
             "data": _data(model, cases, path, target),
             "promise": promise,
@@ -106,16 +109,3 @@ def _card(model: TableModel) -> dict[str, Any]:
         if card is None
         else {key: value for key, value in card.to_json().items() if key != "profiles"},
     }
-
-
-def plain(content: Any) -> Any:
-    """Turn tuples into lists, NumPy's numbers into Python's, and what is no number into None."""
-    if isinstance(content, dict):
-        return {str(key): plain(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content

@@ -1,4 +1,4 @@
-"""Numbers and promises in plain words."""
+"""Numbers, capacities and guarantees in words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["capacity_in_words", "guarantee_in_words", "number", "percent"]
 
 
 def percent(share: float | None) -> str:
-    """Write a share with as many digits as it deserves; a dash where there is none."""
+    """Format a share with a suitable number of digits; a dash if there is none."""
     if share is None or share != share:
         return "–"
     if 0 < share < 0.0001:
         return "below 0.01\u00a0%"
     digits = 2 if 0 < share < 0.01 else 0 if share == 1 else 1
-    # Halves go up, as in the script of the page, which writes the same numbers again.
+    # Halves are rounded up, as in the script of the page, which shows the same numbers.
     exact = Decimal(100 * share).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return f"{exact}\u00a0%"
 
 
 def number(value: Any) -> str:
-    """Write a number as people read it."""
+    """Format a number for readers; a dash if there is none."""
     if value is None or value != value:
         return "–"
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
@@ -33,7 +33,7 @@ def number(value: Any) -> str:
 
 
 def capacity_in_words(capacity: Capacity) -> str:
-    """Say how many cases can be followed up."""
+    """Describe how many cases can be followed up."""
     if capacity.kind == "count":
         return f"{number(int(capacity.value))} of every {number(capacity.per)} cases"
     if capacity.kind == "fraction":
@@ -42,7 +42,7 @@ def capacity_in_words(capacity: Capacity) -> str:
 
 
 def guarantee_in_words(model: TableModel) -> str:
-    """Say what was promised, to whom it may concern."""
+    """Describe the guarantee of a model in one or two sentences."""
     classifier = model.classifier
     share = percent(classifier.capacity_fraction_)
     sure = f"{100 * classifier.confidence:g}\u00a0%"
@@ -50,12 +50,12 @@ def guarantee_in_words(model: TableModel) -> str:
     capacity = classifier.capacity
     return {
         "plug-in": (
-            f"No promise about new cases: the threshold flagged at most {share} of the "
-            "calibration cases. On new cases it flags more than that about half of the time."
+            f"No promise about new cases. The threshold flags at most {share} of the calibration "
+            "cases; on new cases it flags more than that about half of the time."
         ),
         "expected": (
-            f"On average over calibrations, at most {share} of new cases are flagged. A single "
-            "day may have more, another fewer."
+            f"On average over calibrations, at most {share} of new cases are flagged. On a single "
+            "day there may be more or fewer."
         ),
         "confident": (
             f"With {sure} confidence, the long-run share of flagged cases is at most {share}. Of "
@@ -66,7 +66,7 @@ def guarantee_in_words(model: TableModel) -> str:
             f"{number(capacity.per)} cases are flagged."
         ),
     }[classifier.guarantee] + (
-        " This holds for any model, as long as new cases are like the calibration cases."
+        " This holds for any model if new cases are like the calibration cases."
         if classifier.guarantee != "plug-in"
         else ""
     )

@@ -1,5 +1,5 @@
 "use strict";
-// Moves the cut: everything that is shown comes from the numbers at the end of the page.
+// Moves the cut. All numbers shown come from the data at the end of the page.
 (() => {
   const report = JSON.parse(document.getElementById("report-data").textContent);
   const { cuts, cases, promise, data } = report;
@@ -48,7 +48,7 @@
     if (chosen.length === 0 || more > 0) {
       const item = document.createElement("li");
       item.className = "more";
-      item.textContent = chosen.length === 0 ? "Nobody" : `and ${whole(more)} more`;
+      item.textContent = chosen.length === 0 ? "No cases" : `and ${whole(more)} more`;
       list.append(item);
     }
   }
@@ -63,10 +63,10 @@
     if (cut < base) {
       show("on-title", "Last on the list");
       fill(on, above, 0);
-      show("off-title", `Drop off the list: ${whole(base - cut)}`);
+      show("off-title", `Dropped from the list: ${whole(base - cut)}`);
       fill(off, dropped, base - cut - dropped.length);
     } else if (cut > base) {
-      show("on-title", `Come onto the list: ${whole(cut - base)}`);
+      show("on-title", `Added to the list: ${whole(cut - base)}`);
       fill(on, joined, cut - base - joined.length);
       show("off-title", "Next in line");
       fill(off, below, 0);

@@ -12,8 +12,7 @@ from typing import Any
 
 from .._core.extras import load_extra
 from .._core.moments import parse_moment, to_seconds
-from ..tables import Feature, TableSchema
-from ..tables._read import MISSING
+from ..tables import MISSING_TEXTS, Feature, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -145,7 +144,7 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
 def _number(value: Any) -> float | None:
     if isinstance(value, str):
         text = value.strip()
-        if text in MISSING:
+        if text in MISSING_TEXTS:
             return None
         if "_" in text:  # Python accepts 1_000, tables do not
             raise ValueError

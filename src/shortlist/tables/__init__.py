@@ -1,25 +1,32 @@
-"""Tables in files: reading them, fitting models to them, and asking these for decisions.
+"""Tables in files: fitting models to them, and flagging, selecting, evaluating and planning.
 
-Needs the extra `cli` (pandas and pyarrow). Everything the commands do is done here; they only
-parse, call and print.
+Needs the extra `cli` (pandas and pyarrow). The commands of the command line parse their options,
+call one function of this package, and print the result.
 """
 
 from ._candidates import LEARNERS
-from ._card import ModelCard
-from ._evaluate import CurvePoint, Evaluation, evaluate_table
+from ._columns import MISSING_CATEGORY
+from ._evaluate import (
+    CurvePoint,
+    Evaluation,
+    evaluate_table,
+    measure_random,
+    measure_rule,
+    read_labelled,
+)
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._measure import RuleResult
-from ._model import TableModel
+from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
-from ._read import open_source
-from ._schema import Feature, TableSchema
+from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, select_rows
-from ._write import open_writer, output_format
 
 __all__ = [
     "LEARNERS",
+    "MISSING_CATEGORY",
+    "MISSING_TEXTS",
     "Candidate",
     "ColumnProfile",
     "CurvePoint",
@@ -35,13 +42,17 @@ __all__ = [
     "RuleResult",
     "SelectedRow",
     "TableModel",
+    "TableRows",
     "TableSchema",
     "evaluate_table",
     "fit_table",
     "flag_rows",
+    "measure_random",
+    "measure_rule",
     "open_source",
     "open_writer",
     "output_format",
     "plan_capacity",
+    "read_labelled",
     "select_rows",
 ]

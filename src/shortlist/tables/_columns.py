@@ -1,7 +1,7 @@
-"""One column at a time: what kind it is, and its values as a model takes them.
+"""One column at a time: its kind, and its values in the form that a model takes.
 
-Every value is converted on its own, so that a row gets the same numbers alone, in a chunk and in
-the whole table, and from text as from typed files.
+Every value is converted on its own. A row therefore gets the same numbers alone, in a chunk and in
+the whole table, from text files and from typed files.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._extra import pandas as pd
-from ._extra import pyarrow as pa
 
-__all__ = ["KINDS", "MISSING_CATEGORY", "as_ids", "as_labels", "as_values", "kind_of"]
+pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
 
-KINDS = ("numeric", "categorical", "date", "boolean")
-#: What stands for an absent category: being absent often says something.
+__all__ = ["MISSING_CATEGORY", "as_ids", "as_labels", "as_values", "kind_of"]
+
+#: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _DAY = np.timedelta64(1, "D")
 _TIME = r"([T ]\d{2}:\d{2}.*)?$"
-#: How dates may be written, and how each becomes the first; each tells day from month by itself.
+#: Formats of dates, and how each is turned into the first; none confuses day and month.
 _DATES = {
     r"^(\d{4})-(\d{2})-(\d{2})" + _TIME: r"\1-\2-\3\4",
     r"^(\d{4})/(\d{2})/(\d{2})" + _TIME: r"\1-\2-\3\4",
@@ -33,7 +35,7 @@ _DATES = {
 
 
 def kind_of(column: Any) -> str:
-    """Tell the kind of an Arrow column: from its type, or from all of its texts."""
+    """Return the kind of an Arrow column, from its type or from all of its texts."""
     kind = pa.types
     if kind.is_boolean(column.type):
         return "boolean"
@@ -43,8 +45,8 @@ def kind_of(column: Any) -> str:
         return "date"
     if not _is_text(column.type):
         raise TableError(
-            f"Values of type {column.type} cannot be used by a model. Leave the column out, or "
-            "turn it into numbers, texts, dates or true and false."
+            f"A model cannot use values of type {column.type}. Leave the column out, or "
+            "convert it to numbers, texts, dates or true and false."
         )
     return _kind_of_text(_as_text(column))
 
@@ -72,28 +74,29 @@ def as_values(column: Any, kind: str, name: str) -> Any:
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise TableError(
             f"The column {name!r} holds {int(np.isinf(values).sum())} infinite values, the first "
-            f"in row {row + 1} of its chunk. Leave them empty if they are unknown, or cap them."
+            f"in row {row + 1} of its chunk. Leave unknown values empty, or replace infinity by a "
+            "number."
         )
     return values
 
 
 def as_labels(column: Any, name: str) -> NDArray[Any]:
-    """Return labels as texts without spaces around them."""
+    """Return labels as texts, without surrounding spaces."""
     return np.array([label.strip() for label in as_ids(column, name).tolist()], dtype=object)
 
 
 def as_ids(column: Any, name: str) -> NDArray[Any]:
-    """Return ids as texts; 1, 1.0 and "1" are the same, whatever the file type."""
+    """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
     if column.null_count or _n_nan(column):
         missing = int(column.null_count) + _n_nan(column)
         raise TableError(
             f"The column {name!r} is empty in {missing} of {len(column)} rows. "
-            "Leave these rows out of the table, or fill the column."
+            "Remove these rows from the table, or fill the column."
         )
     if pa.types.is_floating(column.type):
         values = column.to_numpy()
         return np.array([str(int(v)) if v.is_integer() else repr(v) for v in values.tolist()], "O")
-    # Whole numbers that were written down as floats, such as 1.0.
+    # Whole numbers that were written as floats, such as 1.0.
     text = pa.compute.replace_substring_regex(_as_text(column), r"^(-?[0-9]+)\.0+$", r"\1")
     return np.asarray(text.to_pylist(), dtype=object)
 
@@ -141,7 +144,7 @@ def _date(column: Any, name: str) -> NDArray[np.float64]:
 
 def _as_iso(column: Any) -> Any:
     texts = pa.compute.utf8_trim_whitespace(_as_text(column))
-    for sign in ("/", "."):  # most dates have neither, and are right as they are
+    for sign in ("/", "."):  # most dates have neither and need no change
         if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
             for pattern, iso in _DATES.items():
                 texts = pa.compute.replace_substring_regex(texts, pattern, iso)
@@ -152,9 +155,9 @@ def _categorical(column: Any, name: str) -> Any:
     if not (_is_text(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "text")
     texts = pa.compute.utf8_trim_whitespace(_as_text(column)).fill_null("")
-    # Nothing but spaces says as little as nothing.
-    said = pa.compute.if_else(pa.compute.equal(texts, ""), MISSING_CATEGORY, texts)
-    return np.asarray(said.to_numpy(), dtype=object)
+    # A text of spaces is missing, too.
+    filled = pa.compute.if_else(pa.compute.equal(texts, ""), MISSING_CATEGORY, texts)
+    return np.asarray(filled.to_numpy(), dtype=object)
 
 
 _CONVERTERS = {
@@ -171,7 +174,7 @@ def _changed(column: Any, name: str, wanted: str, detail: str = "") -> TableErro
     )
     return TableError(
         f"The column {name!r} was {wanted} when the model was fitted; now it is of type "
-        f"{column.type}, for example {example!r}. Give it as it was, or fit a new model."
+        f"{column.type}, for example {example!r}. Convert it back, or fit a new model."
         + (f" ({re.sub(r'[.,].*', '', detail)}.)" if detail else "")
     )
 
@@ -182,7 +185,7 @@ def _floats(column: Any) -> NDArray[np.float64]:
 
 
 def _numbers_in(text: Any) -> Any:
-    """Return texts as numbers, or None if one of them is something else."""
+    """Return texts as numbers, or None if one of them is not a number."""
     try:
         return pa.compute.cast(pa.compute.utf8_trim_whitespace(text), pa.float64())
     except pa.ArrowInvalid:

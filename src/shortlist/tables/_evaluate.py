@@ -1,4 +1,4 @@
-"""What a model finds on a labelled table: M, flag rate, precision and the curve."""
+"""What rules find on labelled rows: M, flag rate, precision and the capacity curve."""
 
 from __future__ import annotations
 
@@ -7,25 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.binomial import Interval
+from .._core.arrays import Mask
+from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import CapacityCurve, capacity_curve
-from ._measure import RuleResult, measure_default, measure_random, measure_rule, proportion
-from ._model import TableModel
-from ._read import open_source
-from ._schema import all_rows
+from ..metrics import (
+    CapacityCurve,
+    adjusted_detection_interval,
+    adjusted_detection_score,
+    capacity_curve,
+)
+from ._formats import open_source
+from ._model import RuleResult, TableModel
+from ._schema import TableRows, TableSchema
 
 __all__ = [
     "CurvePoint",
     "Evaluation",
-    "check_labels",
+    "check_has_both_classes",
     "evaluate_table",
-    "labelled_curve",
+    "labels_of",
+    "measure_default",
+    "measure_random",
+    "measure_rule",
     "points_at",
+    "read_labelled",
 ]
 
 _MOST_POINTS = 100
@@ -33,7 +41,7 @@ _MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What the `flagged` highest scores find; `marginal` is what one more flag would add."""
+    """What the `flagged` highest scores find; `marginal` is the expected gain of one more flag."""
 
     flagged: int
     fraction: float
@@ -72,19 +80,16 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     path : Path
         A labelled table.
     target : str, default=None
-        The column with the labels; `None` takes the one the model was fitted with.
+        The column with the labels; `None` takes the target of the fit.
 
     Returns
     -------
     Evaluation
-        M, flag rate and precision with exact intervals, and the curve.
+        M, flag rate and precision with exact intervals, and the capacity curve.
     """
-    target = model.schema.target if target is None else target
-    with open_source(path) as source:
-        rows = all_rows(model.schema, source, target=target)
-    is_rare = check_labels(rows.is_rare, model, target)
-    classifier, capacity = model.classifier, model.classifier.capacity
-    decided = classifier.decide(rows.X, ids=rows.ids)
+    rows = read_labelled(model, path, target=target)
+    is_rare, capacity = labels_of(rows), model.classifier.capacity
+    decided = model.classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
     curve = capacity_curve(is_rare, decided.scores, rare_label=True)
     return Evaluation(
@@ -92,7 +97,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
         n_rare=int(is_rare.sum()),
         capacity_fraction=capacity.as_fraction(rare_share(is_rare)),
         flag_rate=n_flagged / is_rare.size,
-        flag_rate_interval=proportion(n_flagged, is_rare.size),
+        flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
         rules=[
             measure_rule("this model", is_rare, decided.flagged, capacity),
             measure_default(model, rows.X, is_rare),
@@ -102,11 +107,130 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     )
 
 
-def labelled_curve(model: TableModel, rows: Any, target: str) -> CapacityCurve:
-    """Return what every capacity would find on labelled rows."""
-    is_rare = check_labels(rows.is_rare, model, target)
-    scores = model.classifier.score_samples(rows.X)
-    return capacity_curve(is_rare, scores, rare_label=True)
+def read_labelled(model: TableModel, path: Path, *, target: str | None = None) -> TableRows:
+    """Read all rows of a labelled table, in the form that a model takes.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    path : Path
+        A labelled table. A table without rare rows, or with rare rows only, raises a TableError.
+    target : str, default=None
+        The column with the labels; `None` takes the target of the fit.
+
+    Returns
+    -------
+    TableRows
+        With `is_rare`.
+    """
+    target = model.schema.target if target is None else target
+    with open_source(path) as source:
+        rows = model.schema.read(source, target=target)
+    check_has_both_classes(rows, model.schema, target)
+    return rows
+
+
+def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
+    """Raise an error if there is nothing to find, or nothing else."""
+    is_rare = labels_of(rows)
+    if not is_rare.any():
+        raise TableError(
+            f"The column {target!r} has no row with the rare label {schema.rare_label!r}, so there "
+            "is nothing to find. Check the target, or use a table with rare cases."
+        )
+    if is_rare.all():
+        raise TableError(
+            f"The column {target!r} has only one class, {schema.rare_label!r}. Evaluation needs "
+            "the other cases as well."
+        )
+
+
+def labels_of(rows: TableRows) -> Mask:
+    """Return the labels of rows that were read with labels."""
+    assert rows.is_rare is not None
+    return rows.is_rare
+
+
+# --- one rule ---
+
+
+def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) -> RuleResult:
+    """Count what a rule flagged and found.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+    is_rare, flagged : ndarray of bool
+        Which rows are rare, and which the rule flagged.
+    capacity : Capacity
+        How many rows can be followed up.
+
+    Returns
+    -------
+    RuleResult
+
+    Examples
+    --------
+    Two of four flags are rare, and there is room for four: all flags are followed up.
+
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.tables import measure_rule
+    >>> is_rare, flagged = np.arange(100) < 8, np.arange(100) >= 6
+    >>> flagged &= np.arange(100) < 10
+    >>> result = measure_rule("by hand", is_rare, flagged, Capacity.count(4))
+    >>> result.found, result.precision, result.detection
+    (2, 0.5, 0.25)
+    """
+    options: dict[str, Any] = {"capacity": capacity, "rare_label": True}
+    n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
+    return RuleResult(
+        rule,
+        n_flagged,
+        n_found,
+        adjusted_detection_score(is_rare, flagged, **options),
+        adjusted_detection_interval(is_rare, flagged, **options),
+        n_found / n_flagged if n_flagged else float("nan"),
+        proportion_interval(n_found, n_flagged),
+    )
+
+
+def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
+    """Count what the learner flags by its own prediction.
+
+    Most learners predict the likelier label. A learner that knows the capacity has its own
+    threshold.
+    """
+    name = "its own threshold" if model.knows_capacity else "default threshold"
+    flagged = np.asarray(model.classifier.estimator_.predict(X), dtype=bool)
+    return measure_rule(name, is_rare, flagged, model.classifier.capacity)
+
+
+def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
+    """Return what as many randomly chosen rows find on average; this is exact.
+
+    Parameters
+    ----------
+    is_rare : ndarray of bool
+        Which rows are rare.
+    capacity : Capacity
+        How many rows can be followed up.
+
+    Returns
+    -------
+    RuleResult
+        Without intervals.
+    """
+    share = rare_share(is_rare)
+    n_flagged = capacity.max_flags(is_rare.size, share)
+    detection = n_flagged / is_rare.size
+    found = detection * int(is_rare.sum())
+    return RuleResult("random", n_flagged, found, detection, None, float(share), None)
+
+
+# --- the capacity curve ---
 
 
 def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoint]:
@@ -128,21 +252,6 @@ def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoi
 
 
 def _spread(n_items: int) -> list[Capacity]:
-    """Return capacities from one row to all, evenly spread on a logarithmic scale."""
+    """Return capacities from one row to all rows, evenly spaced on a logarithmic scale."""
     spread = np.geomspace(1, n_items, min(n_items, _MOST_POINTS))
     return [Capacity.count(count) for count in np.unique(spread.round().astype(int)).tolist()]
-
-
-def check_labels(is_rare: NDArray[np.bool_] | None, model: TableModel, target: str) -> Any:
-    """Return labels with which something can be found, or complain."""
-    if is_rare is None or not is_rare.any():
-        raise TableError(
-            f"The column {target!r} has no row with the rare label {model.schema.rare_label!r}, so "
-            "that nothing can be found. Check the target, or use a table with rare cases."
-        )
-    if is_rare.all():
-        raise TableError(
-            f"The column {target!r} has only one class, {model.schema.rare_label!r}. Evaluation "
-            "needs the other cases as well."
-        )
-    return is_rare

@@ -1,4 +1,4 @@
-"""The calibrated rule, row by row: any number of rows in constant memory."""
+"""Flagging row by row with the calibrated rule, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ._formats import open_source, open_writer
 from ._model import TableModel
-from ._read import open_source
-from ._schema import Rows
-from ._write import open_writer
+from ._schema import TableRows
 
 __all__ = ["FlagSummary", "flag_rows"]
 
 
 @dataclass(frozen=True)
 class FlagSummary:
-    """How many rows were read, how many were flagged, and what share the capacity allows."""
+    """How many rows were read and flagged, and what share of rows the capacity allows."""
 
     n_items: int
     n_flagged: int
@@ -28,7 +27,7 @@ class FlagSummary:
 
     @property
     def flagged_fraction(self) -> float | None:
-        """The share of rows that was flagged; None when there were none."""
+        """The share of flagged rows; None if there were no rows."""
         return self.n_flagged / self.n_items if self.n_items else None
 
 
@@ -42,9 +41,9 @@ def flag_rows(
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
 
-    Each row is decided on its own, so that the answers do not depend on where chunks begin. The
-    decisions have the id of the row (its number below the heading without one), the score, and 1
-    or 0 for flagged or not.
+    Each row is decided on its own, so the result does not depend on where chunks begin. A decision
+    consists of the id of the row (or its number below the heading, counted from 1), its score, and
+    1 if it is flagged or 0 if it is not.
 
     Parameters
     ----------
@@ -53,9 +52,9 @@ def flag_rows(
     path : Path
         A table with the columns that the model needs, of any length.
     file : binary file
-        Where the decisions are written.
+        Where to write the decisions.
     format : {"csv", "parquet", "feather", "jsonl"}, default="csv"
-        How they are written.
+        The format of the decisions.
     on_progress : callable, default=None
         Called with the number of rows decided so far.
 
@@ -83,8 +82,7 @@ def flag_rows(
     return FlagSummary(n_items, n_flagged, classifier.capacity_fraction_, classifier.guarantee)
 
 
-def _decide(model: TableModel, rows: Rows, n_before: int) -> dict[str, Any]:
-    # Flags and scores from one pass over the model; flag() and score_samples() would take two.
+def _decide(model: TableModel, rows: TableRows, n_before: int) -> dict[str, Any]:
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     numbers = np.arange(n_before + 1, n_before + len(rows.X) + 1)
     first = {"row": numbers} if model.schema.id is None else {model.schema.id: rows.ids}

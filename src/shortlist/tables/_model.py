@@ -1,36 +1,161 @@
-"""A fitted classifier together with the table it was fitted on: what a model file holds."""
+"""A fitted model for tables, and the model card that describes where it comes from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import platform
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy
+import scipy
+import sklearn
+from numpy.typing import NDArray
+
+from .. import __version__
+from .._core.arrays import Floats, Rows
+from .._core.binomial import Interval
+from .._core.hashing import tie_keys_of
+from .._core.plain import to_plain
+from .._core.ranking import rank
+from .._core.steady import lift
+from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
-from ._card import ModelCard
+from ._candidates import knows_capacity
+from ._profile import ColumnProfile
 from ._schema import TableSchema
 
-__all__ = ["TableModel"]
+__all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
+
+_SIZES = (
+    "n_rows",
+    "n_rare",
+    "n_train",
+    "n_calibration",
+    "n_calibration_rare",
+    "n_test",
+    "n_test_rare",
+)
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What one rule flagged and found on rows that it had not seen.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule.
+    flagged, found : float
+        Number of rows flagged, and of rare rows among them.
+    detection : float
+        The adjusted detection score M: the share of rare rows that the capacity finds.
+    precision : float
+        The share of rare rows among the flagged; NaN if nothing was flagged.
+    detection_interval, precision_interval : Interval or None
+        Confidence intervals at 95 %; None if the value is known and not estimated.
+    """
+
+    rule: str
+    flagged: float
+    found: float
+    detection: float
+    detection_interval: Interval | None
+    precision: float
+    precision_interval: Interval | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain lists, numbers and texts; NaN becomes None."""
+        return to_plain(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> RuleResult:
+        """Read what :meth:`to_json` wrote."""
+        known = {field.name: content[field.name] for field in fields(cls)}
+        for name in ("detection_interval", "precision_interval"):
+            known[name] = None if known[name] is None else Interval(*known[name])
+        if known["precision"] is None:
+            known["precision"] = float("nan")
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """Where a model comes from.
+
+    Attributes
+    ----------
+    fitted_at : str
+        Time of the fit, in UTC.
+    versions : dict
+        Versions of Python and of the packages used.
+    n_rows, n_rare : int
+        Number of rows in the table, and of rare rows among them.
+    n_train, n_calibration, n_calibration_rare, n_test, n_test_rare : int
+        Number of rows in each part, and of rare rows among them.
+    rules : tuple of RuleResult
+        What the model and other rules found on the test rows.
+    profiles : tuple of ColumnProfile
+        Distribution of each column over the calibration rows.
+    """
+
+    fitted_at: str
+    versions: dict[str, str]
+    n_rows: int
+    n_rare: int
+    n_train: int
+    n_calibration: int
+    n_calibration_rare: int
+    n_test: int
+    n_test_rare: int
+    rules: tuple[RuleResult, ...]
+    profiles: tuple[ColumnProfile, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain lists, numbers and texts."""
+        return to_plain(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> ModelCard:
+        """Read what :meth:`to_json` wrote."""
+        return cls(
+            fitted_at=str(content["fitted_at"]),
+            versions={str(name): str(v) for name, v in content["versions"].items()},
+            **{size: int(content[size]) for size in _SIZES},
+            rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
+            profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+        )
+
+
+def versions_in_use() -> dict[str, str]:
+    """Return the versions of the packages that a model depends on."""
+    return {
+        "shortlist": __version__,
+        "Python": platform.python_version(),
+        "NumPy": numpy.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A model for tables.
+    """A fitted classifier together with the columns it needs: the content of a model file.
 
     Attributes
     ----------
     classifier : CapacityClassifier
-        Fitted; its labels are True for the rare rows and False for the others.
+        Fitted; its labels are True for rare rows and False for others.
     schema : TableSchema
         The columns it needs.
     reference : dict
-        What was usual in each column of the training rows: the median, or the most frequent
-        category. Reasons for a score are told against it.
+        The usual value of each column in the training rows: the median, or the most frequent
+        category. Reasons for a score compare with it.
     learner : str
-        Name of the learner inside.
+        Name of the learner.
     card : ModelCard or None
-        Where the model comes from; None in model files of older versions.
+        Where the model comes from.
     twin : fitted pipeline or None
-        The same learner trained on SMOTE's rows, for comparison in reports.
+        The same learner trained after SMOTE, for comparison in reports.
     """
 
     classifier: CapacityClassifier
@@ -39,3 +164,31 @@ class TableModel:
     learner: str
     card: ModelCard | None = None
     twin: Any = None
+
+    @property
+    def knows_capacity(self) -> bool:
+        """Whether the learner was trained for a capacity, and so has its own threshold."""
+        return knows_capacity(self.classifier.estimator_)
+
+    def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
+        """Order rows by their scores, the most suspicious first.
+
+        Ties are broken by a hash of the ids, or of the row's own values if there are no ids, as
+        the classifier does.
+
+        Parameters
+        ----------
+        X : data frame
+            The rows.
+        ids : ndarray or None
+            Their ids.
+        scores : ndarray
+            Their scores, by this model or by another.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of the rows.
+        """
+        seed = check_seed(self.classifier.random_state)
+        return rank(lift(scores), tie_keys_of(X, ids, seed=seed))[0]

@@ -1,4 +1,4 @@
-"""What other capacities would find, and what the next reviewer is worth."""
+"""What other capacities would find, and what one more reviewer adds."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..capacity import Capacity, exact
-from ..metrics import CapacityCurve
-from ._evaluate import CurvePoint, labelled_curve, points_at
+from ..metrics import CapacityCurve, capacity_curve
+from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
+from ._formats import open_source
 from ._model import TableModel
-from ._read import open_source
-from ._schema import Rows, all_rows
+from ._schema import TableRows
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
-#: Capacities to look at, in units of the model's own.
-FACTORS = ("0.25", "0.5", "0.75", "1", "1.25", "1.5", "2", "3", "4")
+#: The capacities of a plan, as multiples of the model's own.
+_FACTORS = ("0.25", "0.5", "0.75", "1", "1.25", "1.5", "2", "3", "4")
 
 
 @dataclass(frozen=True)
 class ExpectedFlags:
-    """How many rows the rule would flag under another capacity; this needs no labels."""
+    """How many rows the rule would flag with another capacity; this needs no labels."""
 
     fraction: float
     room: int
@@ -31,10 +31,10 @@ class ExpectedFlags:
 
 @dataclass(frozen=True)
 class NextReviewer:
-    """What the next reviewer, who handles `load` rows, adds to the rare cases found.
+    """How many more rare cases are found by one more reviewer, who handles `load` rows.
 
-    `found` is counted in these rows; `expected` is the load times what one more flag finds on the
-    smoothed curve, which suffers less from the luck of the rows next in line.
+    `found` is counted in these rows. `expected` is the load times the slope of the smoothed curve;
+    it depends less on the few rows that happen to come next.
     """
 
     load: int
@@ -44,7 +44,7 @@ class NextReviewer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Detection for a range of capacities; without labels, only the flags to expect."""
+    """Detection for a range of capacities; without labels, only the expected number of flags."""
 
     n_items: int
     n_rare: int | None
@@ -57,9 +57,9 @@ class Plan:
 def plan_capacity(
     model: TableModel, path: Path, *, target: str | None = None, load: int = 1
 ) -> Plan:
-    """Look at capacities from a quarter to four times the model's own.
+    """Compare capacities from a quarter to four times the model's own.
 
-    Without labels, the plan says only how many rows each capacity would flag.
+    Without labels, the plan contains only how many rows each capacity would flag.
 
     Parameters
     ----------
@@ -68,23 +68,25 @@ def plan_capacity(
     path : Path
         A table with the columns that the model needs.
     target : str, default=None
-        The column with the labels; `None` takes the model's own target where the table has it.
+        The column with the labels; `None` takes the target of the fit if the table has it.
     load : int, default=1
         How many rows one reviewer handles.
 
     Returns
     -------
     Plan
-        Points of the curve, and what the next reviewer adds.
+        Points of the capacity curve, and what one more reviewer adds.
     """
     with open_source(path) as source:
         own = model.schema.target if model.schema.target in source.columns else None
         labels = own if target is None else target
-        rows = all_rows(model.schema, source, target=labels)
+        rows = model.schema.read(source, target=labels)
     capacity = model.classifier.capacity
     if labels is None:
         return _without_labels(model, rows)
-    curve = labelled_curve(model, rows, labels)
+    check_has_both_classes(rows, model.schema, labels)
+    scores = model.classifier.score_samples(rows.X)
+    curve = capacity_curve(labels_of(rows), scores, rare_label=True)
     prevalence = Fraction(curve.n_rare, curve.n_items)
     return Plan(
         n_items=curve.n_items,
@@ -96,7 +98,7 @@ def plan_capacity(
     )
 
 
-def _without_labels(model: TableModel, rows: Rows) -> Plan:
+def _without_labels(model: TableModel, rows: TableRows) -> Plan:
     classifier, n_items = model.classifier, len(rows.X)
     prevalence = classifier.prevalence_
     expected = []
@@ -109,8 +111,8 @@ def _without_labels(model: TableModel, rows: Rows) -> Plan:
 
 
 def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:
-    """Return multiples of a capacity in its own unit, as far as there are rows to flag."""
-    factors = [exact(factor) for factor in FACTORS]
+    """Return multiples of a capacity in its own unit, up to all rows."""
+    factors = [exact(factor) for factor in _FACTORS]
     most = [factor for factor in factors if factor * capacity.as_ratio(prevalence) <= 1]
     if capacity.kind == "count":
         value, per = int(capacity.value), capacity.per

@@ -1,4 +1,4 @@
-"""What a model expects of a table: its columns, their kinds, and what they are used for."""
+"""The columns of a table: their names and kinds, and which are target and id."""
 
 from __future__ import annotations
 
@@ -9,29 +9,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Mask, Rows
+from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, as_ids, as_labels, as_values, kind_of
-from ._extra import pandas as pd
-from ._read import Source
+from ._formats import Source
 
-__all__ = ["Feature", "Rows", "TableSchema", "all_rows", "infer_schema", "reference_values"]
+pd = load_extra("pandas", needed_for="Reading tables")
+
+__all__ = ["Feature", "TableRows", "TableSchema", "infer_schema", "reference_values"]
+
+_MOST_LABELS = 50
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that the model may use: its name and kind."""
+    """A column that a model uses: its name and its kind.
+
+    The kinds are "numeric", "categorical", "date" and "boolean".
+    """
 
     name: str
     kind: str
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows ready for a model: features, ids, and whether each is rare where labels were read."""
+class TableRows:
+    """Rows of a table, in the form that a model takes.
+
+    Attributes
+    ----------
+    X : data frame
+        The features.
+    ids : ndarray or None
+        The ids, if the schema names an id column.
+    is_rare : ndarray of bool or None
+        Whether each row has the rare label, if labels were read.
+    """
 
     X: Any
     ids: NDArray[Any] | None = None
-    is_rare: NDArray[np.bool_] | None = None
+    is_rare: Mask | None = None
+
+    def take(self, places: Rows) -> TableRows:
+        """Return the rows at some positions."""
+        ids = None if self.ids is None else self.ids[places]
+        is_rare = None if self.is_rare is None else self.is_rare[places]
+        return TableRows(self.X.iloc[places], ids, is_rare)
 
 
 @dataclass(frozen=True)
@@ -41,13 +65,13 @@ class TableSchema:
     Attributes
     ----------
     features : tuple of Feature
-        What the model uses. Neither the target nor the id is ever among them.
+        The columns that the model uses. They never include the target or the id.
     target : str
         The column with the labels.
     rare_label : str
-        The label that is looked for, as text.
+        The label to look for, as text.
     id : str or None
-        The column that names a row, for breaking ties and for finding it again.
+        The column that identifies a row. Ties are broken by it.
     """
 
     features: tuple[Feature, ...]
@@ -65,10 +89,21 @@ class TableSchema:
         features = tuple(Feature(**feature) for feature in content["features"])
         return cls(features, content["target"], content["rare_label"], content["id"])
 
-    def rows(self, source: Source, *, target: str | None = None) -> Iterator[Rows]:
-        """Read the rows of a source in chunks, with labels if `target` names their column.
+    def rows(self, source: Source, *, target: str | None = None) -> Iterator[TableRows]:
+        """Read the rows of an open table in chunks, with labels if `target` names their column.
 
-        Columns that are not there are complained of at once, before the first chunk is read.
+        Missing columns raise an error immediately, before the first chunk is read.
+
+        Parameters
+        ----------
+        source : Source
+            What :func:`open_source` yields.
+        target : str, default=None
+            The column with the labels.
+
+        Returns
+        -------
+        iterator of TableRows
         """
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
@@ -81,31 +116,40 @@ class TableSchema:
         numeric = {f.name for f in self.features if f.kind == "numeric"} - {target, self.id}
         return (self.convert(chunk, target=target) for chunk in source.chunks(wanted, numeric))
 
-    def convert(self, table: Any, *, target: str | None = None) -> Rows:
-        """Turn an Arrow table into rows for the model."""
+    def read(self, source: Source, *, target: str | None = None) -> TableRows:
+        """Read all rows of an open table at once; a table without rows raises an error.
+
+        Parameters
+        ----------
+        source, target
+            As for :meth:`rows`.
+
+        Returns
+        -------
+        TableRows
+        """
+        chunks = list(self.rows(source, target=target))
+        if not chunks:
+            raise TableError(f"{source.name} has a heading, but no rows.")
+        return TableRows(
+            pd.concat([rows.X for rows in chunks], ignore_index=True),
+            _joined([rows.ids for rows in chunks]),
+            _joined([rows.is_rare for rows in chunks]),
+        )
+
+    def convert(self, table: Any, *, target: str | None = None) -> TableRows:
+        """Convert an Arrow table to rows for the model."""
         X = pd.DataFrame({f.name: _column(table[f.name], f) for f in self.features}, copy=False)
         ids = None if self.id is None else as_ids(table[self.id], self.id)
         if target is None:
-            return Rows(X, ids)
-        return Rows(X, ids, as_labels(table[target], target) == self.rare_label)
+            return TableRows(X, ids)
+        return TableRows(X, ids, as_labels(table[target], target) == self.rare_label)
 
 
 def _column(values: Any, feature: Feature) -> Any:
-    """Make a column of a frame, in types that encoders know in all versions of pandas."""
+    """Return a column of a frame, of a type that encoders know in all versions of pandas."""
     dtype = object if feature.kind == "categorical" else np.float64
     return pd.Series(as_values(values, feature.kind, feature.name), dtype=dtype)
-
-
-def all_rows(schema: TableSchema, source: Source, *, target: str | None = None) -> Rows:
-    """Read all rows of a source at once; there must be some."""
-    chunks = list(schema.rows(source, target=target))
-    if not chunks:
-        raise TableError(f"{source.name} has a heading, but no rows.")
-    return Rows(
-        pd.concat([rows.X for rows in chunks], ignore_index=True),
-        _joined([rows.ids for rows in chunks]),
-        _joined([rows.is_rare for rows in chunks]),
-    )
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -115,12 +159,12 @@ def _joined(parts: list[Any]) -> Any:
 def infer_schema(
     source: Source, table: Any, *, target: str, id: str | None = None, rare: str | None = None
 ) -> TableSchema:
-    """Learn the kinds of all columns, and which label is rare."""
+    """Infer the kinds of all columns, and which label is rare."""
     source.require([target], "which --target names")
     if id is not None:
         source.require([id], "which --id names")
     if id == target:
-        raise TableError(f"--id and --target both name {target!r}. They must be two columns.")
+        raise TableError(f"--id and --target both name {target!r}. They must be different columns.")
     names = [name for name in source.columns if name not in (target, id)]
     if not names:
         raise TableError(f"{source.name} has no column besides target and id to learn from.")
@@ -135,21 +179,18 @@ def _kind(column: Any, name: str) -> str:
         raise TableError(f"Column {name!r}: {error}") from None
 
 
-_MOST_LABELS = 50
-
-
 def _rare_label(column: Any, target: str, rare: str | None) -> str:
     labels, counts = np.unique(as_labels(column, target), return_counts=True)
     shown = ", ".join(repr(label) for label in labels[:8]) + (", ..." if labels.size > 8 else "")
     if labels.size < 2:
         raise TableError(
-            f"The target {target!r} has only one class, {shown}. A model needs examples of the "
-            "rare cases and of the others: check the file, or name another column."
+            f"The target {target!r} has only one class, {shown}. A model needs examples of rare "
+            "and of other cases. Check the file, or name another column."
         )
     if labels.size > _MOST_LABELS and rare is None:
         raise TableError(
-            f"The target {target!r} has {labels.size} different values ({shown}), and looks like "
-            "a measurement rather than a label. Name the column with the labels, or use --rare."
+            f"The target {target!r} has {labels.size} different values ({shown}). It looks like "
+            "a measurement, not a label. Name the column with the labels, or use --rare."
         )
     if rare is None:
         return str(labels[np.argmin(counts)])
@@ -159,7 +200,7 @@ def _rare_label(column: Any, target: str, rare: str | None) -> str:
 
 
 def reference_values(X: Any, schema: TableSchema) -> dict[str, Any]:
-    """Return what is usual in each column: the median, or the most frequent category."""
+    """Return the usual value of each column: the median, or the most frequent category."""
     return {f.name: _usual(X[f.name], f.kind) for f in schema.features}
 
 
@@ -168,5 +209,5 @@ def _usual(column: Any, kind: str) -> Any:
         counts = column.value_counts()
         return str(counts.index[0]) if len(counts) else MISSING_CATEGORY
     middle = column.median()
-    # A whole number that occurs: half-way between false and true there is nothing.
+    # There is nothing half-way between false and true.
     return float(np.floor(middle)) if kind == "boolean" and middle == middle else float(middle)

@@ -1,4 +1,4 @@
-"""The list for one batch: exactly so many rows, ranked, with the reasons for each."""
+"""A ranked list of exactly so many rows, with reasons for each."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.hashing import hash_ids, hash_rows
-from .._core.ranking import rank
-from .._core.steady import lift
-from .._core.validation import check_seed
 from ..capacity import Capacity
 from ._columns import MISSING_CATEGORY
+from ._formats import open_source
 from ._model import TableModel
-from ._read import open_source
-from ._schema import all_rows
 
-__all__ = ["Reason", "SelectedRow", "rank_rows", "select_rows"]
+__all__ = ["Reason", "SelectedRow", "select_rows"]
 
 _MOST_REASONS = 3
-_SLIGHTEST = 0.01  # of the largest effect in the row; what is slighter is no reason
+_SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A column that raised a score: its value, and by how much the usual value would lower it."""
+    """A column that raised a score, its value, and how far the usual value would lower it."""
 
     column: str
     value: Any
@@ -49,35 +44,37 @@ class SelectedRow:
 def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRow]:
     """Return the `count` most suspicious rows of a file, the most suspicious first.
 
-    Exactly `count`, or all rows where there are fewer. Rows with equal scores are chosen and
-    ordered by a hash of their ids (of their own values without ids), never by their place.
+    There are exactly `count` rows, or all rows if there are fewer. Rows with equal scores are
+    chosen and ordered by a hash of their ids (or of their own values if there are no ids), never by
+    their position.
 
     Parameters
     ----------
     model : TableModel
         Fitted.
     path : Path
-        A table with the columns that the model needs; all of it is held in memory.
+        A table with the columns that the model needs; it is held in memory.
     count : int
         How many rows to select.
 
     Returns
     -------
     list of SelectedRow
-        With score, probability where there is one, and the columns that raised the score.
+        With the score, the probability if the learner has one, and the columns that raised the
+        score.
     """
     with open_source(path) as source:
-        rows = all_rows(model.schema, source)
+        rows = model.schema.read(source)
     classifier, capacity = model.classifier, Capacity.count(count)
     flagged = np.flatnonzero(classifier.select(rows.X, capacity, ids=rows.ids))
     if flagged.size == 0:
         return []
-    X = rows.X.iloc[flagged]
-    ids = None if rows.ids is None else rows.ids[flagged]
+    listed = rows.take(flagged)
+    X, ids = listed.X, listed.ids
     scores = np.asarray(classifier.score_samples(X), dtype=np.float64)
     probabilities = _probabilities(model, X)
     reasons = _reasons(model, X, scores)
-    ranked = rank_rows(model, X, ids, scores)
+    ranked = model.rank(X, ids, scores)
     return [
         SelectedRow(
             rank=place + 1,
@@ -91,15 +88,6 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
     ]
 
 
-def rank_rows(
-    model: TableModel, X: Any, ids: NDArray[Any] | None, scores: NDArray[np.floating]
-) -> NDArray[np.intp]:
-    """Return positions, the most suspicious first, as the classifier itself breaks ties."""
-    seed = check_seed(model.classifier.random_state)
-    keys = hash_rows(X, seed=seed) if ids is None else hash_ids(ids, seed=seed)
-    return rank(lift(scores), lambda tied: keys[tied])[0]
-
-
 def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
     if not hasattr(model.classifier, "predict_proba"):
         return None
@@ -108,10 +96,11 @@ def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
 
 
 def _reasons(model: TableModel, X: Any, scores: NDArray[np.float64]) -> list[list[Reason]]:
-    """Ask for each column by how much the score falls when it takes its usual value.
+    """Measure for each column how much the score falls if it takes its usual value.
 
-    One column at a time, on the selected rows alone: cheap, the same for every learner, and true
-    of the model as it is. Columns that stand in for each other may each show a small effect.
+    Columns are changed one at a time, in the selected rows only. This is cheap, works for every
+    learner, and describes the model itself. Columns that can replace each other may each show a
+    small effect.
     """
     effects = np.column_stack(
         [
@@ -140,7 +129,7 @@ def _with_usual(X: Any, model: TableModel, column: str) -> Any:
 
 
 def _shown(value: Any, kind: str) -> Any:
-    """Return a value as its reader knows it: a date as a date, None for what is missing."""
+    """Return a value in the form of the table: a date as a date, None if it is missing."""
     if kind == "categorical":
         return None if value == MISSING_CATEGORY else value
     if value != value:

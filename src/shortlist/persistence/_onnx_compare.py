@@ -1,4 +1,4 @@
-"""A graph and its model on the same rows."""
+"""The comparison of an exported graph with its model on the same rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Floats
+from .._core.extras import load_extra
 from ..exceptions import ModelFileError
-from ..tables import TableModel, open_source
-from ..tables._columns import MISSING_CATEGORY
-from ..tables._extra import pandas as pd
-from ._onnx_extra import onnxruntime
+from ..tables import MISSING_CATEGORY, TableModel, open_source
+
+onnxruntime = load_extra("onnxruntime", needed_for="Comparing with ONNX")
+pd = load_extra("pandas", needed_for="Comparing with ONNX")
 
 __all__ = [
     "OnnxComparison",
@@ -25,14 +27,14 @@ __all__ = [
 ]
 
 _N_PROBES = 2_000
-_ABSENT = 0.1  # share of gaps in each column
+_MISSING = 0.1  # share of missing values in each column
 
 
 @dataclass(frozen=True)
 class OnnxComparison:
-    """What an exported graph and its model say about the same rows.
+    """The flags and scores of an exported graph and of its model on the same rows.
 
-    `flagged_more` counts rows that only the graph flags, and `flagged_less` those that only the
+    `flagged_more` counts the rows that only the graph flags, `flagged_less` those that only the
     model flags.
     """
 
@@ -53,18 +55,18 @@ def compare_onnx(model: TableModel, path: Path, data: Path) -> OnnxComparison:
     path : Path
         The graph, made by :func:`export_onnx`.
     data : Path
-        A table in a file of any length, with the columns that the model needs.
+        A table of any length, with the columns that the model needs.
 
     Returns
     -------
     OnnxComparison
-        Counts of flags, and the largest difference between scores.
+        Numbers of flags, and the largest difference between scores.
     """
     return compare_content(model, _content(path), data)
 
 
 def compare_content(model: TableModel, content: bytes, data: Path) -> OnnxComparison:
-    """Compare a graph that is not in a file yet."""
+    """Compare a graph that has not been written to a file."""
     session = _session(content)
     counts, largest = np.zeros(4, dtype=np.int64), 0.0
     with open_source(data) as source:
@@ -87,7 +89,7 @@ def _content(path: Path) -> bytes:
 
 
 def probe_rows(model: TableModel) -> Any:
-    """Make up rows that look like those of the table: its spread, its categories, and gaps."""
+    """Draw artificial rows with the scale, the categories and missing values of the table."""
     rng = np.random.default_rng(0)
     columns = model.classifier.estimator_["columns"]
     parts: dict[str, Any] = {}
@@ -101,7 +103,7 @@ def probe_rows(model: TableModel) -> Any:
 
 def _numbers(scaler: Any, n_columns: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     drawn = scaler.mean_ + scaler.scale_ * rng.standard_t(3, (_N_PROBES, scaler.mean_.size))
-    drawn[rng.random(drawn.shape) < _ABSENT] = np.nan
+    drawn[rng.random(drawn.shape) < _MISSING] = np.nan
     return list(drawn.T[:n_columns])
 
 
@@ -120,15 +122,15 @@ def run_graph(content: bytes, X: Any) -> dict[str, NDArray[Any]]:
     return _run(_session(content), X)
 
 
-def _difference(answers: dict[str, NDArray[Any]], scores: NDArray[np.floating]) -> float:
+def _difference(answers: dict[str, NDArray[Any]], scores: Floats) -> float:
     return float(np.abs(answers["score"].ravel() - scores).max(initial=0))
 
 
 def _session(content: bytes) -> Any:
     try:
         return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors share no class of their own
-        raise ModelFileError(f"This is no graph that onnxruntime can run: {error}") from None
+    except Exception as error:  # the errors of onnxruntime have no common class
+        raise ModelFileError(f"onnxruntime cannot run this graph: {error}") from None
 
 
 def _run(session: Any, X: Any) -> dict[str, NDArray[Any]]:

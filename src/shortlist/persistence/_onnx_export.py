@@ -1,10 +1,10 @@
-"""The decision of a model as an ONNX file, which runs where there is no Python.
+"""The decision of a model as an ONNX file, which runs without Python.
 
-**What is guaranteed.** The graph computes in double precision, and its threshold lies above the
-model's own by a margin of about 1e-9 of the largest calibration score. So a row that the graph
-flags is flagged by the model, as long as their scores differ by less than the margin; a row within
-the margin of the threshold is left out. The export computes both on rows made up from what the
-columns look like, and fails if their scores differ by more than a quarter of the margin.
+**Guarantee.** The graph computes in double precision, and its threshold lies above the model's own
+by a margin of about 1e-9 of the largest calibration score. The model therefore flags every row that
+the graph flags, as long as their scores differ by less than the margin; rows within the margin of
+the threshold are not flagged. The export compares both on artificial rows with the distributions of
+the columns, and raises an error if scores differ by more than a quarter of the margin.
 """
 
 from __future__ import annotations
@@ -23,38 +23,37 @@ from .._core.atomic import write_whole
 from .._core.validation import check_option
 from ..exceptions import ModelFileError
 from ..tables import TableModel
-from ._manifest import make_manifest
-from ._onnx_check import OnnxComparison, compare_content, largest_difference, probe_rows
-from ._onnx_columns import add_columns
-from ._onnx_graph import GraphBuilder
-from ._onnx_scores import add_score
+from ._model_file import manifest_of
+from ._onnx_compare import OnnxComparison, compare_content, largest_difference, probe_rows
+from ._onnx_graph import GraphBuilder, add_columns
+from ._onnx_learners import add_score
 
-__all__ = ["EXPORT_TIES", "OnnxExport", "export_onnx"]
+__all__ = ["OnnxExport", "export_onnx"]
 
-#: What to do with rows that tie with the threshold: as the model does, or leave them out.
-EXPORT_TIES = ("as-fitted", "exclude")
+# How to treat rows that tie with the threshold: as the model does, or never flag them.
+_TIES = ("as-fitted", "exclude")
 _OUTPUTS = ("score", "flag", "probability")
 _MARGIN = 2.0**-30  # about 1e-9
 
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """What was exported.
+    """An exported graph.
 
     Attributes
     ----------
     inputs : dict
-        Name of each input, and its type: "double" or "string".
+        Name and type of each input: "double" or "string".
     outputs : list of str
-        "score", "flag", and "probability" where the model has one.
+        "score", "flag", and "probability" if the model has one.
     threshold : float
-        A row is flagged when its score is strictly above.
+        A row is flagged if its score is strictly above.
     margin : float
-        By how much that is more than the model's own threshold.
+        The difference to the model's own threshold.
     largest_difference : float
-        Between the scores of graph and model, on rows that were made up to compare them.
+        The largest difference between the scores of graph and model, on artificial rows.
     comparison : OnnxComparison or None
-        Of graph and model, on the rows of a table that was given for that.
+        The comparison of graph and model on the rows of a table, if one was given.
     """
 
     inputs: dict[str, str]
@@ -68,12 +67,12 @@ class OnnxExport:
 def export_onnx(
     model: TableModel, path: Path, *, ties: str = "as-fitted", check: Path | None = None
 ) -> OnnxExport:
-    """Write the decision of a model to an ONNX file: whole, or not at all.
+    """Write the decision of a model to an ONNX file; an error leaves no unfinished file.
 
-    The graph takes one input per column, each of shape (n, 1): texts for categories (an empty one
-    is missing), and 64-bit floats for numbers (NaN is missing), 1 and 0 for true and false,
-    and days since 1970-01-01 in UTC for dates. It gives the score, the flag and, where the
-    model has one, the probability.
+    The graph takes one input per column, each of shape (n, 1): texts for categories (an empty text
+    is missing) and 64-bit floats for all others (NaN is missing). True and false are 1 and 0, dates
+    are days since 1970-01-01 in UTC. The outputs are the score, the flag and, if the model has one,
+    the probability.
 
     Parameters
     ----------
@@ -82,18 +81,18 @@ def export_onnx(
     path : Path
         Where to write.
     ties : {"as-fitted", "exclude"}, default="as-fitted"
-        A model may flag some of the rows that tie with its threshold, by a hash, which
-        ONNX cannot compute: "as-fitted" then fails, and "exclude" leaves these rows out.
+        A model can flag some of the rows that tie with its threshold, chosen by a hash, which ONNX
+        cannot compute. "as-fitted" then raises an error; "exclude" does not flag these rows.
     check : Path, default=None
-        A table on which the graph is compared with the model before it is written; it must not
-        flag a row that the model does not flag.
+        A table on which to compare the graph with the model before it is written. If the graph
+        flags a row that the model does not flag, an error is raised.
 
     Returns
     -------
     OnnxExport
         Inputs, outputs, the threshold, and how closely the scores agree.
     """
-    check_option("ties", ties, EXPORT_TIES)
+    check_option("ties", ties, _TIES)
     _check_ties(model, ties)
     _check_names(model)
     graph = GraphBuilder()
@@ -116,9 +115,9 @@ def _check_ties(model: TableModel, ties: str) -> None:
     calibration = model.classifier.calibration_
     if ties == "as-fitted" and calibration.ties == "hash" and calibration.tie_key > 0:
         raise ModelFileError(
-            "This model flags some of the rows that tie with its threshold by a hash, which ONNX "
-            "cannot compute. Export with ties='exclude' (--ties exclude): such rows are then not "
-            "flagged, so that fewer are flagged, never more."
+            "This model flags some of the rows that tie with its threshold, chosen by a hash. ONNX "
+            "cannot compute it. Export with ties='exclude' (--ties exclude): such rows are not "
+            "flagged then. Fewer rows are flagged, never more."
         )
 
 
@@ -126,19 +125,19 @@ def _check_names(model: TableModel) -> None:
     taken = [feature.name for feature in _features(model) if feature.name in _OUTPUTS]
     if taken:
         raise ModelFileError(
-            f"The column {taken[0]!r} has the name of an output. Rename it, and fit again."
+            f"The column {taken[0]!r} has the name of an output. Rename it and fit again."
         )
 
 
 def _parts(model: TableModel) -> tuple[Any, Any]:
     estimator = model.classifier.estimator_
     if not isinstance(estimator, Pipeline) or list(estimator.named_steps) != ["columns", "learner"]:
-        raise ModelFileError("Only models that were made by fit can be exported to ONNX.")
+        raise ModelFileError("Only models made by fit_table or shortlist fit can be exported.")
     return estimator["columns"], estimator["learner"]
 
 
 def _raised_threshold(model: TableModel) -> tuple[float, float]:
-    """Return a threshold that no rounding of a score reaches from below the model's own."""
+    """Return a threshold that rounding cannot lift a score across, and its margin."""
     value = float(model.classifier.threshold_)
     if math.isinf(value):
         return value, 0.0
@@ -158,12 +157,12 @@ def _add_outputs(graph: GraphBuilder, model: TableModel, score: str, threshold: 
 
 
 def _compared(model: TableModel, content: bytes, margin: float) -> float:
-    """Return by how much the scores of graph and model differ at most, if it is little enough."""
+    """Return the largest difference between scores; raise an error if it is too large."""
     difference = largest_difference(model, content, probe_rows(model))
     if difference > margin / 4 and margin > 0:
         raise ModelFileError(
             f"The scores of the exported graph differ by up to {difference:.1e} from the model's, "
-            f"more than a quarter of the margin of {margin:.1e} that its threshold is raised by. "
+            f"more than a quarter of the margin of {margin:.1e} by which its threshold is raised. "
             "Nothing was written. Fit with another learner."
         )
     return difference
@@ -182,8 +181,8 @@ def _checked(model: TableModel, content: bytes, data: Path) -> OnnxComparison:
 def _description(model: TableModel) -> str:
     classifier = model.classifier
     return (
-        f"Flags where the score is strictly above a threshold that keeps a capacity of "
-        f"{classifier.capacity_fraction_:.4g} of all rows, promised as {classifier.guarantee!r}."
+        "Flags rows whose score is strictly above a threshold. The capacity is "
+        f"{classifier.capacity_fraction_:.4g} of all rows, the guarantee {classifier.guarantee!r}."
     )
 
 
@@ -192,7 +191,7 @@ def _properties(model: TableModel, threshold: float, margin: float) -> dict[str,
         "shortlist_version": __version__,
         "threshold": repr(threshold),
         "margin": repr(margin),
-        "model": json.dumps(json.loads(make_manifest(model))),
+        "model": json.dumps(manifest_of(model)),
     }
 
 

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from shortlist.exceptions import TableError
-from shortlist.tables import _lines as lines
-from shortlist.tables import _read as reading
+from shortlist.tables import _formats as formats
 from shortlist.tables import open_source
-from shortlist.tables._lines import whole_lines
+from shortlist.tables._formats import whole_lines
 
 
 def read(path):
@@ -49,8 +48,8 @@ def test_line_ends_of_every_system(tmp_path, end):
 
 def test_chunks_are_small(tmp_path, monkeypatch):
     """A long table never stands in memory as a whole."""
-    monkeypatch.setattr(reading, "_CHUNK_BYTES", 1000)
-    monkeypatch.setattr(reading, "_CHUNK_ROWS", 100)
+    monkeypatch.setattr(formats, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(formats, "_CHUNK_ROWS", 100)
     frame = pd.DataFrame({"a": range(1000)})
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
@@ -63,12 +62,12 @@ def test_chunks_are_small(tmp_path, monkeypatch):
 
 def test_nothing_is_read_ahead(tmp_path, monkeypatch):
     """A file is read no further than the chunk that was asked for."""
-    monkeypatch.setattr(reading, "_CHUNK_BYTES", 4_000)
+    monkeypatch.setattr(formats, "_CHUNK_BYTES", 4_000)
     pd.DataFrame({"a": range(100_000)}).to_csv(tmp_path / "t.csv", index=False)
     opened = []
-    open_binary = reading._binary
+    open_binary = formats._binary
     monkeypatch.setattr(
-        reading, "_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
+        formats, "_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
     )
     with open_source(tmp_path / "t.csv") as source:
         for number, _ in enumerate(source.chunks(["a"], ["a"])):
@@ -92,8 +91,8 @@ def test_lines_stay_whole(size, end):
 
 def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
     """Is said, instead of reading all of a long file into memory."""
-    monkeypatch.setattr(lines, "_LONGEST_LINE", 1_000)
-    monkeypatch.setattr(reading, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(formats, "_LONGEST_LINE", 1_000)
+    monkeypatch.setattr(formats, "_CHUNK_BYTES", 300)
     (tmp_path / "t.csv").write_text('a,b\n1,"x\n' + "2,y\n" * 1_000)
     with pytest.raises(TableError, match="Is a quote"):
         read(tmp_path / "t.csv")
@@ -107,7 +106,7 @@ def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
         ("t.csv", b",,\n1,2,3\n", "column names; it is blank"),
         ("t.csv", b"a,b\n", "has no rows"),
         ("t.csv", b"a,a\n1,2\n", "more than one column named 'a'"),
-        ("t.csv", b"a,b\n1\n", "another length than its heading"),
+        ("t.csv", b"a,b\n1\n", "more or fewer values than its heading"),
         ("t.csv", b"a\ncaf\xe9\n", "not UTF-8.*iconv"),
         ("t.csv", b"caf\xe9\n1\n", "not UTF-8.*iconv"),
         ("t.parquet", b"PAR1 and then nothing", "damaged"),

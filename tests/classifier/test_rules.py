@@ -1,0 +1,135 @@
+"""The rule that a classifier holds: it decides in one pass and can change its capacity."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from shortlist import Capacity, CapacityClassifier
+from shortlist.aware import CapacityAwareLinearClassifier
+from shortlist.exceptions import CapacityError
+from shortlist.learners import CapacityKNeighborsClassifier
+from shortlist.thresholds import FoldRule, SegmentRule, ThresholdRule
+
+TENTH = Capacity.fraction(0.1)
+LIMITS = {"north": Capacity.fraction(0.05), "south": Capacity.fraction(0.2)}
+
+
+def logistic(**options):
+    """Return a wrapped logistic regression."""
+    return CapacityClassifier(LogisticRegression(max_iter=1000), random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def regions(fraud):
+    """Return a region for each payment."""
+    return np.random.default_rng(1).choice(["north", "south"], len(fraud[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, ThresholdRule),
+        ({"cv": 3, "ensemble": True}, FoldRule),
+        ({"segment_capacities": LIMITS}, SegmentRule),
+    ],
+)
+def test_each_kind_of_classifier_holds_its_rule(fraud, regions, options, kind):
+    """One threshold, one for each fold, or one for each segment."""
+    X, y = fraud
+    segments = {"segments": regions} if "segment_capacities" in options else {}
+    model = logistic(capacity=TENTH, **options).fit(X, y, **segments)
+    assert type(model.rule_) is kind
+    described = model.rule_.describe()
+    assert described["thresholds"] == np.atleast_1d(model.threshold_).tolist()
+    assert described["segment_thresholds"] == model.segment_thresholds_
+    assert Capacity.from_json(json.loads(json.dumps(described))["capacity"]) == TENTH
+
+
+@pytest.mark.parametrize("ties", ["exclude", "hash"])
+def test_decide_gives_everything_in_one_pass(fraud, ties):
+    """Flags, scores, thresholds and keys agree with what the other methods return."""
+    X, y = fraud
+    inner = KNeighborsClassifier(20)
+    model = CapacityClassifier(inner, capacity=TENTH, ties=ties, random_state=0).fit(X, y)
+    ask = model.estimator_.predict_proba
+    asked = []
+    model.estimator_.predict_proba = lambda X: (asked.append(len(X)), ask(X))[1]
+    decided = model.decide(X)
+    assert asked == [len(X)]
+    assert_array_equal(decided.flagged, model.flag(X))
+    assert_array_equal(decided.scores, model.score_samples(X))
+    assert_array_equal(decided.thresholds, np.full(len(X), model.threshold_))
+    assert (decided.tie_keys is None) == (ties == "exclude")
+    if ties == "hash":
+        at_the_cut = decided.flagged & ~(decided.scores > decided.thresholds)
+        assert (decided.tie_keys[at_the_cut] < model.calibration_.tie_key).all()
+
+
+def test_a_rule_stays_as_it_is_when_the_capacity_changes(fraud):
+    """Another capacity makes another rule, from the same calibration scores."""
+    X, y = fraud
+    model = logistic(capacity=TENTH).fit(X, y)
+    before = model.rule_.describe()
+    wider = model.with_capacity(Capacity.fraction(0.3))
+    assert model.rule_.describe() == before
+    assert wider.threshold_ < model.threshold_
+    assert_array_equal(wider.calibration_scores_, model.calibration_scores_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CapacityAwareLinearClassifier(TENTH, segment_capacities=LIMITS, random_state=0),
+        CapacityKNeighborsClassifier(TENTH, segment_capacities=LIMITS, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_classifier_keeps_the_capacities_of_segments(model, fraud, regions):
+    """Aware models and neighbours get segments from the same rule as the wrapper."""
+    X, y = fraud
+    model.fit(X, y, segments=regions)
+    flagged = model.flag(X, segments=regions)
+    selected = model.select(X, segments=regions)
+    assert selected.sum() <= TENTH.max_flags(len(X))
+    for name, limit in LIMITS.items():
+        own = regions == name
+        assert selected[own].sum() <= limit.max_flags(own.sum())
+        # The threshold of the segment comes from one half of these items, and is used on all.
+        assert flagged[own].mean() <= 2 * limit.as_fraction()
+        assert_array_equal(
+            flagged[own] & (model.score_samples(X)[own] <= model.segment_thresholds_[name]),
+            np.zeros(own.sum(), dtype=bool),
+        )
+    with pytest.raises(ValueError, match="segments are missing"):
+        model.predict(X)
+
+
+def test_segments_alone_are_not_enough_to_learn_for(fraud, regions):
+    """An aware model learns for a capacity of all items, and asks for one."""
+    X, y = fraud
+    model = CapacityAwareLinearClassifier(None, segment_capacities=LIMITS)
+    with pytest.raises(CapacityError, match="learns for a capacity for all items"):
+        model.fit(X, y, segments=regions)
+
+
+def test_recalibrating_keeps_the_kind_of_the_rule(fraud, regions):
+    """Segments stay segments, with thresholds from the new items."""
+    X, y = fraud
+    model = logistic(capacity=TENTH, segment_capacities=LIMITS).fit(X, y, segments=regions)
+    before = model.segment_thresholds_
+    model.recalibrate(X[:2000] * 1.1, segments=regions[:2000])
+    assert type(model.rule_) is SegmentRule
+    assert model.segment_thresholds_ != before
+    assert model.calibration_scores_.size == 2000
+
+
+def test_labels_of_another_length_are_refused(fraud):
+    """Recalibrating compares the number of labels with the number of items."""
+    X, y = fraud
+    model = logistic(capacity=TENTH).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.recalibrate(X[:100], y[:99])
