@@ -16,8 +16,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..capacity import Capacity
 from ..learners._choice import best_column
-from ..learners._neighbors import ScaledNeighbors
-from ..learners._weights import rare_shares
+from ..learners._kernel_knn import rare_shares
+from ..learners._neighbors import NeighborSearch
 from ._comparison import jackknife
 from ._credit_protocol import Floats, capacity_of, judge_threshold
 from ._credit_runs import CreditConfig, draw_sample
@@ -168,7 +168,7 @@ def _found_by_k(scores: Floats, y: NDArray[np.int64], capacity: Capacity) -> Int
 
 def _scores_by_k(X: Floats, y: Any, items: Floats, max_neighbors: int) -> Floats:
     """Score items with every number of neighbours from one search."""
-    neighbors = ScaledNeighbors(X, scale=True, algorithm="auto")
+    neighbors = NeighborSearch(X, scale=True, algorithm="auto")
     distances, rows = neighbors.query(items, max_neighbors + 1)
     return rare_shares(
         distances,

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
 from ..datasets import load_credit_default
-from ..learners import LEARNERS, make_learner
+from ..learners import FAMILIES, make_learner
 from ..metrics import detection_at_capacity
 from ._credit_protocol import Floats, capacity_of, draw_split, fit_scores, judge_threshold
 from ._preset_grids import GRIDS, TOO_LARGE
@@ -46,7 +46,7 @@ Rows = NDArray[np.intp]
 class PresetsConfig:
     """Settings of the study: of the `reserved` samples, `samples` take part in a choice."""
 
-    families: tuple[str, ...] = LEARNERS
+    families: tuple[str, ...] = FAMILIES
     prevalence: float = 0.02
     multiples: tuple[float, ...] = (1, 2, 3)
     reserved: int = 10
@@ -60,7 +60,7 @@ class PresetsConfig:
 #: Two choices. Networks lie closer together than the settings of other families, and closer to the
 #: paper's: all reserved samples choose among them, on halves as in the comparison.
 CHOICES = (
-    PresetsConfig(families=tuple(family for family in LEARNERS if family != "network")),
+    PresetsConfig(families=tuple(family for family in FAMILIES if family != "network")),
     PresetsConfig(families=("network",), samples=10, folds=2),
 )
 
