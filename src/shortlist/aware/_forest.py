@@ -101,7 +101,8 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     :func:`~shortlist.learners.make_learner` in seven of twelve settings, and clearly less in none.
     On 19 sets of KEEL it detected more on twelve and less on one; at the top of the test batch,
     more on fifteen and less on none. With 40 rare items to learn from, small leaves sometimes win
-    by chance; if the noise is known to be large, use ``fall_back=False``. See `docs/aware.md`.
+    by chance; if the noise is known to be large, use ``fall_back=False``. See
+    `docs/appendix/aware-study.md`.
 
     Missing values (NaN) are allowed. `with_capacity` moves the threshold; the trees stay.
 

@@ -43,7 +43,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         On credit-default data the first detected more than logistic regression in eleven of twelve
         settings, the second as much, and the third less. On 19 imbalanced sets of KEEL the first
         detected as much as logistic regression on each, and the others less on some; see
-        `docs/aware.md`.
+        `docs/appendix/aware-study.md`.
     C : float, default=0.5
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
         standardised features, where :math:`w_0` are the weights of logistic regression, divided

@@ -99,7 +99,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     cut at the same capacity, in nine of twelve settings, and on 19 imbalanced sets of KEEL it won
     on 7 and lost on none. Most of that is due to the weight decay: against the same network with
     ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on two sets,
-    and lost on one set. See `docs/aware.md`.
+    and lost on one set. See `docs/appendix/aware-study.md`.
 
     `with_capacity` moves the threshold; the weights stay those of the first capacity. On one
     machine, the same seed gives the same weights. The random generators and thread settings of

@@ -121,7 +121,8 @@ class CapacityAwareSVC(CapacityAwareBase):
     Few support vectors help where classes overlap and a full machine ranks badly: on credit-default
     data they detected more than a full machine cut at the capacity in all of twelve settings. On 19
     sets of KEEL, most of them well separated, the ranking was better on six and worse on none. At
-    the threshold, which comes from fewer items, both were equal on average. See `docs/aware.md`.
+    the threshold, which comes from fewer items, both were equal on average. See
+    `docs/appendix/aware-study.md`.
 
     Examples
     --------
