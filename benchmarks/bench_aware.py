@@ -1,6 +1,6 @@
-"""Greedy selection of support vectors: time against a loop with `np.partition`, and memory.
+"""Greedy selection of support vectors: time relative to a loop with `np.partition`, and memory.
 
-Both run in one thread, and processor time is measured, so that other processes matter little.
+Both run in one thread. Processor time is measured; other processes therefore matter little.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main(
     compared: Sizes = ((200, 1_000), (700, 4_000), (1_500, 12_000), (2_500, 25_000)),
     largest: tuple[int, int] = (5_000, 50_000),
 ) -> str:
-    """Compare where the loop ends in reasonable time, and measure the largest alone."""
+    """Compare with the loop where it takes reasonable time, and measure the largest size alone."""
     rows = compare(compared)
     rare, common, max_flags = problem(*largest)
     alone = seconds(

@@ -1,4 +1,4 @@
-"""Neighbours and densities against scikit-learn's, and networks against the paper's."""
+"""Neighbours and densities compared with scikit-learn, and networks with the paper's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shortlist.learners import (
     KernelKNeighborsClassifier,
     make_learner,
 )
-from shortlist.learners._search import NeighborSearch
+from shortlist.learners._neighbors import NeighborSearch
 
 
 def main(n_density: int = 100_000, n_query: int = 10_000, n_million: int = 1_000_000) -> str:
@@ -92,7 +92,7 @@ def approximate(n_train: int = 1_000_000, n_exact: int = 1_000, n_features: int 
 
 
 def densities(n_train: int, n_query: int) -> str:
-    """Compare log densities with those of KernelDensity, which is timed on fewer items."""
+    """Compare log densities with those of KernelDensity, timed on fewer items."""
     rows, few = [], max(n_query // 50, 1)
     for n_features in (2, 5):
         rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import os
 
 import matplotlib as mpl
 
-# The gallery looks up every name in the examples, and this one hides until it is asked for.
+# The gallery looks up every name in the examples; this one is hidden until it is imported.
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sphinx.util import logging
 from sphinx_gallery.sorting import FileNameSortKey
@@ -15,7 +15,7 @@ from sphinx_gallery.sorting import FileNameSortKey
 import shortlist
 
 mpl.use("Agg")
-# One thread: the examples are small, and a site that builds beside other work should not wait.
+# One thread: the examples are small, and other work may run on the same machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 project = "shortlist"
@@ -36,11 +36,11 @@ templates_path = ["_templates"]
 default_role = "code"  # `names` in docstrings look like names
 toc_object_entries_show_parents = "hide"
 nitpicky = True
-# Documented elsewhere; their inventories are not fetched, so that the build needs no network.
+# Documented elsewhere. Their inventories are not fetched: the build needs no network.
 nitpick_ignore_regex = [
     (r"py:.*", r"(sklearn|numpy|scipy|pandas|matplotlib|lightgbm|fractions)\..*")
 ]
-# The gallery is configured with a class, which is nothing to worry about.
+# The gallery is configured with a class, which cannot be cached; that is harmless.
 suppress_warnings = ["config.cache"]
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
-# What stands in `shortlist` itself is described there, not once more at its home.
+# Names in `shortlist` itself are described there, and not again in their home module.
 autosummary_context = {"described_at_the_top": shortlist.__all__}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -93,18 +93,18 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": []}
 
 # --- what is public is documented -----------------------------------------------------------------
 
 
-def _complain_about_what_is_missing(app, env):
+def _warn_about_missing_names(app, env):
     """Warn about public names that no page of the reference describes."""
     described = set(env.get_domain("py").objects)
     for module in _modules_on_the_page():
         for name in importlib.import_module(module).__all__:
             if not {f"{module}.{name}", f"shortlist.{name}"} & described:
-                message = "%s.%s is public, and stands on no page of the reference"
+                message = "%s.%s is public, but no page of the reference describes it"
                 logging.getLogger(__name__).warning(message, module, name)
 
 
@@ -115,5 +115,5 @@ def _modules_on_the_page():
 
 
 def setup(app):
-    """Look for what is missing once all pages have been read."""
-    app.connect("env-check-consistency", _complain_about_what_is_missing)
+    """Look for missing names once all pages have been read."""
+    app.connect("env-check-consistency", _warn_about_missing_names)

@@ -2,12 +2,12 @@
 Choosing a capacity
 ===================
 
-What would more reviewers find? The curve answers for every capacity at once, and its slope says
-what one more review is worth.
+What would more reviewers find? The curve answers for every capacity at once, and its slope is what
+one more review finds.
 """
 
 # %%
-# Half of the payments train the model; the curve comes from payments that it has not seen.
+# Half of the payments train the model. The curve comes from payments that it has not seen.
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -23,16 +23,16 @@ model = CapacityClassifier(
 ).fit(X_train, y_train)
 
 # %%
-# The band is an exact 95 % interval at each capacity by itself. The dash-dotted line, on the right
-# scale, are the frauds that one more review would find: nearly one at first, and hardly any later.
+# The band is an exact 95 % interval for each capacity. The dash-dotted line, on the right scale, is
+# the number of frauds that one more review would find: nearly one at first, and hardly any later.
 display = CapacityCurveDisplay.from_estimator(
     model, X_test, y_test, max_fraction=0.08, x="flags", marginal=True, capacity=capacity
 )
 plt.show()
 
 # %%
-# If a found fraud is worth 400 and a review costs 60, reviews pay as long as one more finds 60 /
-# 400 of a fraud.
+# If a found fraud is worth 400 and a review costs 60, reviews pay as long as one more finds more
+# than 60 / 400 of a fraud.
 curve = display.curve
 pays = curve.marginal > 60 / 400
 print(f"{curve.n_flagged[pays].max()} reviews of {curve.n_items:,} payments pay for themselves")
@@ -44,5 +44,5 @@ for share in (0.005, 0.01, 0.02, 0.04):
     )
 
 # %%
-# The capacity can change without a new fit: the model stays, its threshold moves.
+# The capacity can change without a new fit: the model stays, and its threshold moves.
 print(f"{model.threshold_:.3f}, {model.with_capacity(Capacity.fraction(0.01)).threshold_:.3f}")

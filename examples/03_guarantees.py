@@ -1,14 +1,13 @@
 """
-Four promises
-=============
+Four guarantees
+===============
 
-A threshold that flags 2 % of one sample flags more than 2 % of the next in about half of all
-cases. How strong a promise is, and what it costs, shows when the same calibration is repeated
-many times.
+A threshold that flags 2 % of one sample flags more than 2 % of the next one in about half of all
+cases. To see what each guarantee does and what it costs, repeat the same calibration many times.
 """
 
 # %%
-# Scores are standard normal here, so that the true flag rate of a threshold is known: no test
+# The scores are standard normal. The true flag rate of a threshold is therefore known, and no test
 # sample is needed.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,9 +25,9 @@ for _ in range(400):
         seen.append(stats.norm.sf(threshold.value))
 
 # %%
-# "Over" is how often the true rate exceeds the capacity. The expected rate is right on average; the
-# confident one exceeds it in one case of twenty; the last leaves room for the luck of the next
-# 1,000 cases as well.
+# "Over" is how often the true rate exceeds the capacity. "expected" is right on average,
+# "confident" is over in one case of twenty, and "next-batch" also leaves room for the luck of the
+# next 1,000 cases.
 figure, axes = plt.subplots(4, sharex=True, figsize=(7, 5), layout="constrained")
 for panel, (guarantee, seen) in zip(axes, rates.items(), strict=True):
     over = np.mean(np.array(seen) > 0.02)

@@ -3,11 +3,11 @@ Tied scores
 ===========
 
 Five nearest neighbours give six different scores. A threshold between two of them flags far too
-much or far too little; a hash of each case shares the tied ones out.
+many or far too few cases. A hash of each case lets some of the tied cases through, and not others.
 """
 
 # %%
-# The same model, calibrated with a tied block left out whole and with the block shared out.
+# The same model, calibrated in two ways: a tied block is left out as a whole, or split by a hash.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -31,13 +31,13 @@ for ties in ("exclude", "hash"):
 print("different scores:", np.unique(model.score_samples(X_test)))
 
 # %%
-# A block that does not fit is left out whole, which is always safe, and wastes what is left. The
-# hash depends on the case alone: it gets the same answer alone, in a batch, and tomorrow.
+# A block that does not fit is left out as a whole. That is always safe, but wastes what is left.
+# The hash depends on the case alone: a case gets the same answer alone, in a batch, and tomorrow.
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 axes.plot([0, 0.09], [0, 0.09], color="#888888", linewidth=1)
 for (ties, rate), marker in zip(used.items(), "os", strict=True):
     axes.plot(shares, rate, marker=marker, label=f'ties="{ties}"')
-axes.set(xlabel="capacity", ylabel="flagged, on new cases")
+axes.set(xlabel="capacity", ylabel="flagged share of new cases")
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()

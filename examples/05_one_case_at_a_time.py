@@ -3,12 +3,11 @@ One case at a time
 ==================
 
 Fifty reviews a day, five thousand payments a day, and scores that creep upwards as the world
-changes. A threshold that was right once flags more every day; a controller never flags more than
-fifty.
+changes. A fixed threshold flags more every day. A controller never flags more than fifty.
 """
 
 # %%
-# The budget is told its size and recent scores, no labels.
+# The controller gets the number of reviews and recent scores, but no labels.
 import matplotlib.pyplot as plt
 
 from shortlist import Capacity
@@ -24,7 +23,7 @@ budget = BudgetController(
 )
 
 # %%
-# `replay` lets the controller decide about a recorded stream, beside an oracle that knows each day
+# ``replay`` runs the controller on a recorded stream. Beside it: an oracle that knows each day
 # beforehand, and the threshold that was right at the beginning.
 table = replay(stream.scores, stream.y, stream.times, budget)
 print(f"days over capacity: {table.overrun_share:.0%}")

@@ -3,7 +3,7 @@ From a table to a list
 ======================
 
 What ``shortlist fit``, ``select`` and ``plan`` do, from Python: a table with texts, gaps and
-dates becomes a list with reasons.
+dates becomes a list with reasons. Needs ``pip install 'shortlist[cli]'``.
 """
 
 # %%
@@ -35,8 +35,8 @@ cases.head(4_000).to_csv(folder / "cases.csv", index=False)
 cases.tail(2_000).to_parquet(folder / "later.parquet")
 
 # %%
-# Kinds of columns are told from the whole table. A fifth of the rows is kept aside, and says what
-# the capacity finds.
+# The kind of a column is recognised from the whole column. A fifth of the rows is kept aside to
+# measure what the capacity finds.
 result = fit_table(
     folder / "cases.csv",
     target="fraud",
@@ -49,13 +49,13 @@ for rule in result.rules:
     print(f"{rule.rule:24} {rule.flagged:5.0f} flagged, {rule.found:5.1f} found")
 
 # %%
-# The list, with the columns that raised each score.
+# Today's list, with the columns that raised each score.
 for row in select_rows(result.model, folder / "later.parquet", count=3):
     reasons = "; ".join(f"{reason.column} = {reason.value}" for reason in row.reasons)
     print(f"{row.rank}. {row.id}, {row.probability:.0%}: {reasons}")
 
 # %%
-# And what other capacities would find.
+# What other capacities would find, with exact 95 % intervals.
 plan = plan_capacity(result.model, folder / "later.parquet", load=20)
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 flags = [point.flagged for point in plan.points]

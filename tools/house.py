@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+OWN = ("self", "cls", "super()")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -78,7 +80,7 @@ class House:
         """Yield importing module, imported module, and imported name."""
         for name, tree in self.trees.items():
             package = name if name in self.packages else name.rpartition(".")[0]
-            for node in ast.walk(tree):
+            for node in ast.walk(WithoutTypes().visit(copy.deepcopy(tree))):
                 if isinstance(node, ast.ImportFrom):
                     base = package.split(".")[: len(package.split(".")) - node.level + 1]
                     start = base if node.level else []
@@ -103,7 +105,8 @@ class House:
             private = [i for i, part in enumerate(parts) if is_private(part)]
             owners = [".".join(parts[:i]) for i in private]
             foreign = [o for o in owners if not (home == o or home.startswith(f"{o}."))]
-            if foreign or (is_private(imported) and f"{source}.{imported}" not in self.trees):
+            is_module = source.endswith(f".{imported}")
+            if foreign or (is_private(imported) and not is_module):
                 yield f"{name} imports {source}.{imported}"
 
     def private_attributes(self) -> Iterator[tuple[str, str]]:
@@ -116,9 +119,9 @@ class House:
         for name, tree in self.trees.items():
             known = own[top(name)] | foreign | inherited
             for node in ast.walk(tree):
-                attribute = node.attr if isinstance(node, ast.Attribute) else ""
-                if is_private(attribute) and attribute not in known:
-                    yield name, attribute
+                is_foreign = isinstance(node, ast.Attribute) and ast.unparse(node.value) not in OWN
+                if is_foreign and is_private(node.attr) and node.attr not in known:
+                    yield name, node.attr
 
     def bases(self) -> dict[str, list[str]]:
         """Return the names of the bases of each class."""
@@ -152,6 +155,14 @@ class House:
             return seen
 
         return sum(name in reached(name) for name in self.trees)
+
+
+class WithoutTypes(ast.NodeTransformer):
+    """Drops the imports that only a type checker sees."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        """Drop ``if TYPE_CHECKING:``."""
+        return None if "TYPE_CHECKING" in ast.unparse(node.test) else self.generic_visit(node)
 
 
 def top(name: str) -> str:

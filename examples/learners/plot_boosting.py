@@ -3,11 +3,13 @@ Boosting: a search with Optuna
 ==============================
 
 Optuna proposes settings from what it has seen so far. All it needs is a number to maximise: the
-cross-validated detection within the capacity. Install ``optuna`` and ``shortlist[boosting]`` first.
+cross-validated detection within the capacity. Needs ``pip install optuna 'shortlist[boosting]'``.
 """
 
 # %%
-# A part of the data is for the search and the model, the other for the threshold alone.
+# One part of the data is for the search and the model, the other only for the threshold.
+import matplotlib.pyplot as plt
+import numpy as np
 import optuna
 from sklearn.model_selection import cross_val_score, train_test_split
 
@@ -38,15 +40,15 @@ def detection(trial):
 
 
 # %%
-# Fifteen trials, the same ones in every run.
+# Fifteen trials, the same in every run.
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
 study.optimize(detection, n_trials=15)
 print(f"detected {study.best_value:.3f} with", study.best_params)
 
 # %%
-# The chosen model is fitted on the part that was searched, and calibrated on the rest, so that its
-# guarantee holds.
+# The chosen model is fitted on the part that was searched, and calibrated on the rest. Its
+# guarantee therefore holds.
 fitted = boosting(**study.best_params).fit(X_train, y_train)
 model = CapacityClassifier(
     fitted, capacity=capacity, cv="prefit", guarantee="expected", prevalence=0.02
@@ -54,3 +56,15 @@ model = CapacityClassifier(
 predicted = model.predict(X_new)
 M = adjusted_detection_score(y_new, predicted, capacity=capacity)
 print(f"flagged {predicted.mean():.3f}, M = {M:.3f}")
+
+# %%
+# What each trial detected, and the best so far. With 90 frauds, a detection of one half has a
+# standard error of 0.05: differences between good settings are small beside it.
+found = np.array([trial.value for trial in study.trials])
+figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+axes.plot(range(1, 16), found, "o", color="#9fb3c4", label="trial")
+axes.step(range(1, 16), np.maximum.accumulate(found), where="post", color="#23689b", label="best")
+axes.set(xlabel="trial", ylabel="detected within the capacity")
+axes.legend(frameon=False)
+axes.spines[["top", "right"]].set_visible(False)
+plt.show()

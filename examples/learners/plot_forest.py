@@ -2,13 +2,14 @@
 Random forest: the size of leaves, with nothing held out
 ========================================================
 
-Large leaves make smooth scores, small ones sharp scores. Out-of-bag scores show which is better for
-the capacity, and give the threshold too: no item is held out for either.
+Large leaves make smooth scores, small leaves sharp ones. A search shows which are better for the
+capacity, and out-of-bag scores give the threshold: no item is held out.
 """
 
 # %%
-# A forest is fitted once for each size; items are judged by the trees that have not seen them.
+# Payments to learn from, others to test on, and two reviews for each fraud.
 import matplotlib.pyplot as plt
+from sklearn.model_selection import GridSearchCV
 
 from shortlist import Capacity, CapacityClassifier, adjusted_detection_score, capacity_scorer
 from shortlist.datasets import make_fraud
@@ -25,10 +26,8 @@ def forest(leaf):
 
 
 # %%
-# A search over the leaves inside ``CapacityClassifier``; with ``cv="oob"`` the wrapped model has to
-# be the forest itself, so that the search comes first and hands its choice on.
-from sklearn.model_selection import GridSearchCV  # noqa: E402
-
+# With ``cv="oob"`` the model inside ``CapacityClassifier`` has to be the forest itself. The search
+# therefore comes first, and passes its choice on.
 search = GridSearchCV(
     forest(20), {"min_samples_leaf": [1, 5, 20, 80]}, scoring=capacity_scorer(capacity), cv=3
 ).fit(X, y)
@@ -37,8 +36,8 @@ leaf = search.best_params_["min_samples_leaf"]
 out_of_bag = CapacityClassifier(forest(leaf), capacity=capacity, cv="oob", ties="hash").fit(X, y)
 
 # %%
-# The usual way holds a half out for the threshold, and the search sees the other half only. That
-# keeps every guarantee, which out-of-bag scores do not: they are those of smaller forests.
+# The usual way holds out one half for the threshold, and the search sees only the other half. This
+# keeps every guarantee. Out-of-bag scores do not, because they come from smaller forests.
 nested = CapacityClassifier(
     search, capacity=capacity, guarantee="expected", ties="hash", random_state=0
 ).fit(X, y)
@@ -48,10 +47,13 @@ for name, model in (("out of bag", out_of_bag), ("half held out", nested)):
     print(f"{name}: flagged {predicted.mean():.3f}, M = {M:.3f}")
 
 # %%
-# Detection by cross-validation for each size of leaves.
+# Cross-validated detection for each size of leaves, with the standard deviation over folds.
 results = search.cv_results_
-plt.errorbar([1, 5, 20, 80], results["mean_test_score"], yerr=results["std_test_score"], marker="o")
-plt.xscale("log")
-plt.xlabel("smallest leaf")
-plt.ylabel("detected within the capacity")
+figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+mean, spread = results["mean_test_score"], results["std_test_score"]
+axes.errorbar([1, 5, 20, 80], mean, yerr=spread, marker="o", color="#23689b", capsize=3)
+axes.set(xscale="log", xlabel="smallest leaf", ylabel="detected within the capacity")
+axes.set_xticks([1, 5, 20, 80], ["1", "5", "20", "80"], minor=False)
+axes.set_xticks([], minor=True)
+axes.spines[["top", "right"]].set_visible(False)
 plt.show()

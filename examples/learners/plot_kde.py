@@ -3,13 +3,13 @@ Kernel densities: a bandwidth for the capacity
 ==============================================
 
 A density has a bandwidth. Rules of thumb choose it for the density as a whole and for the Gaussian
-kernel; here it is chosen for another kernel, and for what is found among the few payments that can
+kernel. Here it is chosen for another kernel, and for what is found among the few payments that can
 be reviewed.
 """
 
 # %%
-# Two reviews for each fraud there is. The search stands *inside* ``CapacityClassifier``, so that it
-# sees the training half only, and the threshold comes from payments that had no part in it.
+# Two reviews for each fraud. The search is *inside* ``CapacityClassifier``: it sees only the
+# training half, and the threshold comes from payments that had no part in the search.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -43,10 +43,14 @@ for name, model in (("Scott's rule", plain.fit(X, y)), ("chosen for the capacity
     print(f"{name}: M = {M:.3f}")
 
 # %%
-# The detection in the training half, by cross-validation.
+# Cross-validated detection in the training half, with the standard deviation over folds.
 results = tuned.estimator_.cv_results_
-plt.errorbar(factors, results["mean_test_score"], yerr=results["std_test_score"], marker="o")
-plt.xscale("log")
-plt.xlabel("multiple of Scott's bandwidth")
-plt.ylabel("detected within the capacity")
+figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+mean, spread = results["mean_test_score"], results["std_test_score"]
+axes.errorbar(factors, mean, yerr=spread, marker="o", color="#23689b", capsize=3)
+axes.set(xscale="log", xlabel="multiple of Scott's bandwidth")
+axes.set_ylabel("detected within the capacity")
+axes.set_xticks(factors, [f"{factor:g}" for factor in factors])
+axes.set_xticks([], minor=True)
+axes.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -3,7 +3,7 @@ Nearest neighbours: how many, and how many votes
 ================================================
 
 An item is flagged when the weighted share of rare neighbours exceeds 1 - a₀. Both the number of
-neighbours k and a₀ matter, and they are best chosen together.
+neighbours k and a₀ matter. It is best to choose them together.
 """
 
 # %%
@@ -24,12 +24,12 @@ print(f"k = {model.n_neighbors_}, a0 = {model.a0_:.3f}")
 
 # %%
 # The surface: the share of frauds that is found, and the line along which the capacity is used up.
-# What lies above the line flags too much.
+# Everything above the line flags too many.
 surface = model.surface_
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(figsize=(7, 4.4), layout="constrained")
 filled = axes.contourf(surface.n_neighbors, surface.a0, surface.detection.T, levels=20)
 axes.contour(surface.n_neighbors, surface.a0, surface.flagged.T, levels=[0.04], colors="white")
-axes.plot(model.n_neighbors_, model.a0_, "w*", markersize=12)
+axes.plot(model.n_neighbors_, model.a0_, "w*", markersize=14, clip_on=False)
 axes.set(xlabel="neighbours k", ylabel="weight of a rare vote a₀", ylim=(0.5, 1))
 figure.colorbar(filled, label="share of frauds found")
 plt.show()
@@ -41,8 +41,8 @@ for share in (0.01, 0.02, 0.08):
     print(f"capacity {share:.0%}: k = {best.n_neighbors}, a0 = {best.a0:.3f}, {best.detection:.0%}")
 
 # %%
-# A search over k by cross-validation is the other way. It leaves the calibration half alone, so
-# that every guarantee can be had.
+# The other way is a search over k by cross-validation. It leaves the calibration half alone, and
+# every guarantee holds.
 search = GridSearchCV(
     KernelKNeighborsClassifier(),
     {"n_neighbors": [5, 20, 50, 100]},

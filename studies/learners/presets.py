@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
 from shortlist import capacity_scorer
-from shortlist.learners import LEARNERS, make_learner
+from shortlist.learners import FAMILIES, make_learner
 from shortlist.reproduce.credit_protocol import (
     capacity_of,
     draw_split,
@@ -43,7 +43,7 @@ HERE = Path(__file__).parent
 class PresetsConfig:
     """Settings of the study: of the `reserved` samples, `samples` take part in a choice."""
 
-    families: tuple[str, ...] = LEARNERS
+    families: tuple[str, ...] = FAMILIES
     prevalence: float = 0.02
     multiples: tuple[float, ...] = (1, 2, 3)
     reserved: int = 10
@@ -57,7 +57,7 @@ class PresetsConfig:
 #: Two choices. Settings of networks differ less from each other, and from the paper's, than those
 #: of other families: all reserved samples choose among them, on halves as in the comparison.
 CHOICES = (
-    PresetsConfig(families=tuple(family for family in LEARNERS if family != "network")),
+    PresetsConfig(families=tuple(family for family in FAMILIES if family != "network")),
     PresetsConfig(families=("network",), samples=10, folds=2),
 )
 
@@ -235,7 +235,7 @@ def _capacities(config: PresetsConfig) -> list[Any]:
 def main() -> None:
     """Run, save, draw and print."""
     parser = study_parser(__doc__, HERE, reps=30)
-    parser.add_argument("--family", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--family", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     options = parser.parse_args()
     if not options.table:
         how, wanted = {"n_jobs": options.jobs}, options.family

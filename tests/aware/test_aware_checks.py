@@ -34,5 +34,5 @@ CLASSIFIERS = [
 @parametrize_with_checks(CLASSIFIERS)
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
-    """Everything that holds for scikit-learn's own classifiers."""
+    """The classifier passes the checks of scikit-learn."""
     check(estimator)

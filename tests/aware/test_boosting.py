@@ -1,6 +1,6 @@
 """Boosted trees, weighted and stopped for a capacity."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -23,20 +23,20 @@ TRAINER = Trainer(learning_rate=0.1, num_leaves=3, min_samples_leaf=20, max_bin=
 
 
 def fit(data, **options):
-    """Fit a short one with a seed."""
+    """Fit a small model with a seed."""
     options = {"max_rounds": 50, "random_state": 0, **options}
     return CapacityAwareBoostingClassifier(CAPACITY, **options).fit(*data)
 
 
 def test_round_numbers_double_in_two_steps_and_end_with_the_largest():
-    """However large the largest is."""
+    """The list ends with the largest number, whatever it is."""
     assert round_numbers(400) == [25, 35, 50, 71, 100, 141, 200, 283, 400]
     assert round_numbers(60) == [25, 35, 50, 60]
     assert round_numbers(3) == [3]
 
 
 def test_a_faded_booster_scores_the_mean_over_the_numbers_of_rounds(few_rare):
-    """One prediction instead of one for each number."""
+    """One prediction replaces one for each number of rounds."""
     X, y = few_rare
     rounds = round_numbers(60)
     booster = TRAINER.train(X, y, 60)
@@ -54,7 +54,7 @@ def test_weights_make_the_capacity_the_rule_of_bayes(few_rare):
 
 
 def test_training_for_detection_finds_more_of_what_it_is_trained_on(few_rare):
-    """The loss does what it says, from scores that know nothing."""
+    """Starting from uninformative scores, training detects more."""
     X, y = few_rare
     start = np.zeros(y.size)
     booster = TRAINER.train_for_detection(X, y, 30, start=start, fraction=0.08)
@@ -63,7 +63,7 @@ def test_training_for_detection_finds_more_of_what_it_is_trained_on(few_rare):
 
 
 def test_nothing_to_split_on_leaves_nothing_to_train():
-    """Constant features."""
+    """Constant features cannot be split, and there is nothing to train."""
     is_rare = np.arange(100) < 10
     options = {"start": np.zeros(100), "fraction": 0.1}
     booster = TRAINER.train_for_detection(np.ones((100, 2)), is_rare, 5, **options)
@@ -73,7 +73,7 @@ def test_nothing_to_split_on_leaves_nothing_to_train():
 
 @pytest.mark.parametrize("loss", ["log-loss", "weighted", "blend", "detection", "auto"])
 def test_every_loss_finds_rare_items(loss, few_rare, others):
-    """And says out of fold about as much as it shows on new items."""
+    """Its out-of-fold detection is close to its detection on new items."""
     model = fit(few_rare, loss=loss)
     found = np.mean(model.select(others[0])[others[1]])
     # 80 rare items out of fold: a standard error of at most sqrt(0.25 / 80) = 0.056.
@@ -82,7 +82,7 @@ def test_every_loss_finds_rare_items(loss, few_rare, others):
 
 
 def test_auto_stays_with_the_blend_without_clear_evidence(few_rare):
-    """What else was tried can be read."""
+    """The other losses that were tried are recorded."""
     model = fit(few_rare)
     assert model.loss_ == "blend"
     assert set(model.detection_) == {"blend", "log-loss", "weighted"}
@@ -91,30 +91,23 @@ def test_auto_stays_with_the_blend_without_clear_evidence(few_rare):
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         ({"loss": "hinge"}, "loss"),
         ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1; got 0"),
         ({"num_leaves": 1.5}, "num_leaves"),
         ({"learning_rate": 0}, "learning_rate must be greater than 0"),
-        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": 1}, "cv as a number of folds must be a whole number of at least 2"),
     ],
 )
-def test_bad_settings_are_named(options, complaint, few_rare):
-    """Before anything is trained."""
-    with pytest.raises(ValueError, match=complaint):
+def test_bad_settings_are_named(options, message, few_rare):
+    """The error comes before anything is trained."""
+    with pytest.raises(ValueError, match=message):
         fit(few_rare, **options)
 
 
 def test_without_lightgbm_the_extra_is_named(few_rare, monkeypatch):
-    """And the forest as a way out."""
-    original = builtins.__import__
-
-    def without_lightgbm(name, *args, **kwargs):
-        if name == "lightgbm":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_lightgbm)
+    """The error also names the forest as an alternative."""
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"shortlist\[boosting\].*CapacityAwareForestClassifier"):
         fit(few_rare)

@@ -20,20 +20,20 @@ from shortlist.aware._evidence import (
     st.integers(0, 35),
 )
 def test_chances_add_up_to_the_places(scores, max_flags):
-    """With all items counted, exactly the places there are get filled, however scores tie."""
+    """Over all items, the chances add up to the number of places, however scores tie."""
     chances = detected(scores, np.ones(scores.size, dtype=bool), max_flags)
     assert_allclose(chances.sum(), min(max_flags, scores.size))
     assert np.all((chances >= 0) & (chances <= 1))
 
 
 def test_items_that_tie_for_the_last_place_share_it():
-    """One place is left for two."""
+    """Two items share one place."""
     scores = np.array([3.0, 2.0, 2.0, 1.0])
     assert_array_equal(detected(scores, np.ones(4, dtype=bool), 2), [1, 0.5, 0.5, 0])
 
 
 def test_wider_capacities_end_at_everything():
-    """Eight times three are more than ten items."""
+    """Eight times three exceed ten items."""
     assert wider_limits(3, n_items=10) == [3, 6, 10, 10]
     assert wider_limits(0, n_items=10) == [0, 0, 0, 0]
 
@@ -43,7 +43,7 @@ def test_wider_capacities_end_at_everything():
     st.lists(st.integers(0, 12), min_size=1, max_size=4),
 )
 def test_several_capacities_are_averaged(scores, limits):
-    """The mean lies between what the narrowest and the widest of them find."""
+    """The mean lies between the detections of the narrowest and the widest."""
     is_rare = np.arange(12) < 5
     found = detected_within(scores, is_rare, limits)
     assert np.all(found >= detected(scores, is_rare, min(limits)) - 1e-12)
@@ -59,7 +59,7 @@ def test_a_lucky_difference_changes_nothing():
 
 
 def test_a_clear_difference_counts():
-    """Every other item on top of those found before."""
+    """It detects every other item in addition."""
     few, many = np.repeat([1.0, 0.0], [30, 70]), np.repeat([1.0, 0.0], [65, 35])
     assert preferred([few, many]) == 1
     assert preferred([many, few]) == 0

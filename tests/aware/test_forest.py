@@ -14,7 +14,7 @@ CAPACITY = Capacity.multiple(2)
 
 
 def fit(data, **options):
-    """Fit a small one with a seed."""
+    """Fit a small forest with a seed."""
     options = {"capacity": CAPACITY, "n_estimators": 60, "random_state": 0, **options}
     return CapacityAwareForestClassifier(**options).fit(*data)
 
@@ -34,7 +34,7 @@ def draw_blocks(n_items, rng):
 
 @pytest.fixture(scope="module")
 def blocks():
-    """Return 1,500 items to learn from, told apart without doubt, but by small leaves only."""
+    """Return 1,500 items whose classes only small leaves can separate."""
     return draw_blocks(1500, np.random.default_rng(0))
 
 
@@ -45,7 +45,7 @@ def leaf_sizes(kind):
 
 
 def test_the_score_is_the_weighted_mean_of_the_forests_in_use(forest, others):
-    """Large leaves alone count the same in each."""
+    """Forests with large leaves alone have equal weights."""
     X = others[0][:200]
     assert_array_equal(forest.weights_, [0.25] * 4)
     each = [kind.predict_proba(X)[:, 1] for kind in forest.forests_]
@@ -56,7 +56,7 @@ def test_the_score_is_the_weighted_mean_of_the_forests_in_use(forest, others):
     ("name", "n_trees"), [("few_rare", [16, 15, 15, 15]), ("blocks", [16, 15, 15, 15, 31, 30])]
 )
 def test_there_are_as_many_trees_as_asked_for(name, n_trees, request):
-    """With large leaves, and as many again with small ones where these are used."""
+    """They have large leaves; as many again with small leaves are added where these are used."""
     forests = fit(request.getfixturevalue(name), n_estimators=61).forests_
     assert [len(kind.estimators_) for kind in forests] == n_trees
 
@@ -70,7 +70,7 @@ def test_growing_in_parts_changes_nothing(few_rare):
 
 
 def test_noise_is_left_to_large_leaves(forest, few_rare):
-    """One item in a hundred, counted among those that a tree has drawn; and at least 20 in half."""
+    """A leaf holds one in a hundred drawn items, and in half of the trees at least 20."""
     assert not forest.falls_back_
     assert forest.detection_["large"] > forest.detection_["small"]
     assert all(leaf_sizes(kind).min() >= 0.01 * len(few_rare[1]) for kind in forest.forests_)
@@ -80,7 +80,7 @@ def test_noise_is_left_to_large_leaves(forest, few_rare):
 
 
 def test_small_leaves_are_used_where_they_tell_classes_apart(blocks):
-    """They find clearly more of new items, too, than large ones would have."""
+    """They also detect clearly more of the new items than large leaves."""
     noticed, large = fit(blocks), fit(blocks, fall_back=False)
     assert noticed.falls_back_
     assert not large.falls_back_
@@ -93,7 +93,7 @@ def test_small_leaves_are_used_where_they_tell_classes_apart(blocks):
 
 
 def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
-    """Small leaves leave most items at 0; large ones put them in an order."""
+    """Small leaves score most items 0; large ones rank them."""
     X, _ = draw_blocks(2000, np.random.default_rng(2))
     model = fit(blocks)
     small = np.mean([kind.predict_proba(X)[:, 1] for kind in model.forests_[4:]], axis=0)
@@ -104,16 +104,16 @@ def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
 
 
 def test_a_threshold_among_items_tied_at_the_bottom_is_warned_of(blocks):
-    """Where leaves are made small, and all items not held out."""
+    """The warning comes with small leaves and without held-out items."""
     wide = {"min_samples_leaf": 1, "fall_back": False, "capacity": Capacity.fraction(0.9)}
-    with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*hold_out=0\.25"):
+    with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*cv=0\.5"):
         fit(blocks, **wide)
-    fit(blocks, hold_out=0.25, **wide)
+    fit(blocks, cv=0.25, **wide)
 
 
 def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
-    """Items held out set the threshold, and a copy decides alike."""
-    model = fit(blocks, hold_out=0.25, guarantee="expected")
+    """Held-out items set the threshold, and a copy decides the same."""
+    model = fit(blocks, cv=0.25, guarantee="expected")
     assert model.falls_back_
     assert model.calibration_.n_calibration == 376  # a quarter of each class, rounded
     copy = pickle.loads(pickle.dumps(model))
@@ -121,7 +121,7 @@ def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
 
 
 def test_without_falling_back_nothing_is_compared(few_rare, forest, others):
-    """And the large leaves are those that the comparison would have seen."""
+    """The large leaves are the same as with the comparison."""
     alone = fit(few_rare, fall_back=False)
     assert not hasattr(alone, "detection_")
     assert_array_equal(alone.score_samples(others[0][:200]), forest.score_samples(others[0][:200]))
@@ -129,7 +129,7 @@ def test_without_falling_back_nothing_is_compared(few_rare, forest, others):
 
 @pytest.mark.parametrize(("lead", "falls_back"), [(0, False), (2, False), (40, True)])
 def test_small_leaves_have_to_be_clearly_ahead(lead, falls_back):
-    """Each finds five items of its own: two more are less than a standard error, forty are not."""
+    """Two more items are within a standard error of the difference; forty are not."""
     is_rare = np.repeat([True, False], [80, 4000])
     large = np.where(is_rare, 0.0, 0.5)
     large[:10] = 1
@@ -137,21 +137,21 @@ def test_small_leaves_have_to_be_clearly_ahead(lead, falls_back):
     small[:5], small[10:15] = 0, 1
     small[20 : 20 + lead] = 1
     model = CapacityAwareForestClassifier(Capacity.count(80, per=4080))
-    model._n_rare, model._n_labelled = 80, 4080
+    model._learned_for = Capacity.fraction(80 / 4080)
     assert model._compare(large, small, is_rare) == falls_back
     # What stands above the common items is found; they take the other places at any capacity.
     assert_allclose(model.detection_["large"], 10 / 80)
 
 
 def test_few_trees_leave_enough_items_for_the_threshold(few_rare):
-    """An item is scored by the forests that can, even if others have seen it in every tree."""
+    """An item is scored by the forests with a tree that has not seen it."""
     model = fit(few_rare, n_estimators=4)
     # Four trees have all seen an item with probability 0.63 ** 4, with large leaves and with small
     # ones: 0.84 ** 2, or 0.71, are left.
     assert model.calibration_.n_calibration > 0.6 * len(few_rare[1])
 
 
-def test_a_clone_is_unfitted_and_falls_back_as_told(forest):
+def test_a_clone_is_unfitted_and_falls_back_as_asked(forest):
     """All settings are kept."""
     copy = clone(CapacityAwareForestClassifier(CAPACITY, fall_back=False))
     assert copy.fall_back is False
@@ -159,7 +159,7 @@ def test_a_clone_is_unfitted_and_falls_back_as_told(forest):
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         ({"n_estimators": 3}, "n_estimators must be a whole number of at least 4"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1"),
@@ -167,7 +167,7 @@ def test_a_clone_is_unfitted_and_falls_back_as_told(forest):
         ({"max_features": 0}, "max_features=0 is the share"),
     ],
 )
-def test_bad_settings_are_named(options, complaint, few_rare):
-    """Before anything is grown."""
-    with pytest.raises(ValueError, match=complaint):
+def test_bad_settings_are_named(options, message, few_rare):
+    """The error comes before anything is grown."""
+    with pytest.raises(ValueError, match=message):
         fit(few_rare, **options)

@@ -1,4 +1,4 @@
-"""The pruned search against the same search done plainly."""
+"""The pruned search finds the path of the plain search."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -48,27 +48,27 @@ def problems(draw, elements):
 
 @given(problems(st.floats(-10, 10)), st.integers(1, 8))
 def test_the_path_is_that_of_the_plain_search(problem, n_steps):
-    """Whatever the terms add."""
+    """This holds for any terms."""
     assert_same_path(*problem, n_steps)
 
 
 @given(problems(st.sampled_from([-1.0, -0.0, 0.0, 0.1, 0.2, 0.3])), st.integers(1, 12))
 @settings(max_examples=300)
 def test_the_path_is_the_same_where_nearly_everything_ties(problem, n_steps):
-    """Tied items, tied terms, and sums that tie but for their rounding."""
+    """Items tie, terms tie, and some sums differ only by rounding."""
     assert_same_path(*problem, n_steps)
 
 
 @given(problems(st.sampled_from([-1e300, -1.0, 1e-310, 1.0, 1e18, 1e300])), st.integers(1, 8))
 def test_the_path_is_the_same_for_huge_and_tiny_terms(problem, n_steps):
-    """Beyond what single precision holds, and where a sum forgets its smaller part."""
+    """Some values exceed single precision, and some sums lose their smaller part."""
     assert_same_path(*problem, n_steps)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 40, 120]), st.booleans())
 @settings(max_examples=20)
 def test_the_path_is_the_same_at_a_realistic_size(seed, max_flags, is_coarse):
-    """Enough items for tables to be filled and levels to be tried, with and without ties."""
+    """There are enough items to fill tables and try levels, with and without ties."""
     rng = np.random.default_rng(seed)
     terms = rng.gamma(0.3, size=(40, 800)) * rng.choice([-1, 1], size=(40, 1))
     terms[:, :25] += 0.3 * rng.random((40, 25))
@@ -78,7 +78,7 @@ def test_the_path_is_the_same_at_a_realistic_size(seed, max_flags, is_coarse):
     assert_same_path(rare, common, [max_flags, 2 * max_flags], 6)
 
 
-def test_ties_go_to_the_term_that_stands_first():
+def test_ties_go_to_the_term_that_comes_first():
     """Three equal terms are taken in their order."""
     path = greedy_path(np.ones((3, 2)), np.zeros((3, 5)), 2, n_steps=3)
     assert_array_equal(path.chosen, [0, 1, 2])
@@ -100,7 +100,7 @@ def test_without_room_nothing_is_detected():
 
 
 def test_there_may_be_no_items_of_a_kind():
-    """Without common items all that the flags hold is detected, without rare ones nothing is."""
+    """Without common items, every flag detects a rare item; without rare items, none does."""
     path = greedy_path(np.array([[1.0, 2.0], [2.0, 1.0]]), np.empty((2, 0)), 1, n_steps=2)
     assert_array_equal(path.detected, [1, 0])
     path = greedy_path(np.empty((2, 0)), np.ones((2, 3)), 1, n_steps=2)

@@ -34,14 +34,14 @@ def fit(data, **options):
 
 
 def test_the_score_is_the_weighted_sum_of_the_features(data):
-    """The weights are those of the features as they came."""
+    """The weights belong to the original features."""
     model = fit(data)
     assert model.coef_.shape == (1, 3)
     assert_allclose(model.score_samples(data[0]), data[0] @ model.coef_[0])
 
 
 def test_scaled_weights_do_not_depend_on_units(data):
-    """Grams or kilograms: what a standard deviation adds is the same."""
+    """In grams or kilograms, the weight of a standard deviation is the same."""
     X, y = data
     model, other = fit(data), fit((X * [1, 1, 0.001] + [0, 5, 0], y))
     assert_allclose(model.scaled_coef_, other.scaled_coef_, atol=1e-3)
@@ -74,7 +74,7 @@ def test_a_tiny_c_stays_with_logistic_regression(data):
 
 @pytest.mark.parametrize("loss", ["detection", "pat-mat", "top-push"])
 def test_every_loss_keeps_the_promise(data, loss):
-    """The calibration sample is within the capacity, and all guarantees are on offer."""
+    """The calibration sample is within the capacity, and all guarantees are available."""
     model = fit(data, loss=loss, guarantee="confident")
     assert model.calibration_.flagged_fraction <= 0.04
     assert model.n_iter_ > 0
@@ -82,7 +82,7 @@ def test_every_loss_keeps_the_promise(data, loss):
 
 @pytest.mark.parametrize("capacity", [Capacity.fraction(0), Capacity.fraction(1)])
 def test_no_room_and_all_the_room(data, capacity):
-    """Nobody is flagged, or everybody."""
+    """Nothing or everything is flagged."""
     model = CapacityAwareLinearClassifier(capacity, random_state=0).fit(*data)
     assert model.flag(data[0]).mean() == capacity.as_fraction()
 
@@ -98,7 +98,7 @@ def test_few_items_are_learned_from_at_a_wider_capacity(data):
 
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
-    """The keys in use are those of calibration, for a data frame of integers as well."""
+    """Prediction uses the tie keys of calibration, also for a data frame of integers."""
     X = pd.DataFrame({"a": rng.integers(0, 3, 2000), "b": rng.integers(0, 2, 2000)})
     if not with_ids:
         X["row"] = np.arange(2000) * 1e-14  # tells tied rows apart, and moves no score
@@ -117,10 +117,10 @@ def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
     [
         ({"loss": "hinge"}, "loss must be one of 'detection'"),
         ({"C": 0}, "C must be greater than 0; got 0"),
-        ({"cv": 5}, "cv=5 is the share of the data held out"),
+        ({"cv": 5}, "cv must be a float, the share of the data held out .*; got 5"),
     ],
 )
 def test_bad_parameters_are_named(data, options, message):
-    """The complaint says which one, and what would do."""
+    """The error names the parameter and what it must be."""
     with pytest.raises(ValueError, match=message):
         fit(data, **options)

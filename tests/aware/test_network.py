@@ -20,7 +20,7 @@ LOSSES = ["lagrangian", "detection", "pat-mat", "top-push"]
 
 @pytest.fixture(scope="module")
 def data():
-    """Return 3,000 points in a plane, of which 150 rare ones lie on a ring."""
+    """Return 3,000 points in a plane; 150 of them are rare and lie on a ring."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)) * [1, 100]
     angle = rng.uniform(0, 2 * np.pi, 150)
@@ -36,7 +36,7 @@ def fit(data, capacity=CAPACITY, **options):
 
 
 def forward(model, X):
-    """Score by one network after the other, as the formula says."""
+    """Score by one network after the other, by the formula."""
     scores = []
     for member in range(model.n_members):
         values = X
@@ -50,7 +50,7 @@ def forward(model, X):
 
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])
 def test_the_score_is_the_mean_of_the_networks(data, hidden):
-    """By the stored weights, for the features as they came, and without torch."""
+    """The stored weights apply to the original features and need no torch."""
     model = fit(data, hidden_layer_sizes=hidden)
     sizes = [2, *hidden, 1]
     assert [w.shape for w in model.coefs_] == [(2, a, b) for a, b in pairwise(sizes)]
@@ -59,7 +59,7 @@ def test_the_score_is_the_mean_of_the_networks(data, hidden):
 
 
 def test_the_rare_label_gets_the_higher_scores(data):
-    """Although it sorts first; a ring can only be found by hidden units."""
+    """It is detected although it sorts first; a ring needs hidden units."""
     X, y = data
     model = fit(data, hidden_layer_sizes=(12,), alpha=0.01)
     scores = model.score_samples(X)
@@ -67,7 +67,7 @@ def test_the_rare_label_gets_the_higher_scores(data):
 
 
 def test_the_same_seed_gives_the_same_weights(data):
-    """And another seed another network; torch's own generator is not asked."""
+    """Another seed gives another network; torch's own generator is not used."""
     torch.manual_seed(1)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
     first = fit(data)
@@ -94,14 +94,14 @@ def test_the_dual_variable_brings_the_flagged_rate_to_the_capacity(data):
 
 def calibration_rows(model, X):
     """Find the held-out rows by their scores."""
-    from shortlist._core.steady import lift
+    from shortlist._core.ranking import lift
 
-    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
+    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model.calibration_scores_))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_keeps_the_promise(data, loss):
-    """The calibration sample is within the capacity, with every guarantee on offer."""
+    """The calibration sample is within the capacity, and every guarantee is available."""
     model = fit(data, loss=loss, guarantee="confident")
     assert model.calibration_.flagged_fraction <= 0.05
     assert model.calibration_.n_calibration == 1500
@@ -109,7 +109,7 @@ def test_every_loss_keeps_the_promise(data, loss):
 
 
 def test_without_hidden_layers_it_is_a_scorecard(data):
-    """Linear in the features, and close to the torch-free classifier with the same loss."""
+    """The score is linear and close to that of the linear classifier with the same loss."""
     X, y = data
     X = X + np.outer(y == "bad", [1.5, 50])
     options = {"loss": "detection", "random_state": 0, "C": 0.1}
@@ -123,7 +123,7 @@ def test_without_hidden_layers_it_is_a_scorecard(data):
 
 
 def test_weight_decay_is_chosen_where_it_matters(data):
-    """A ring has no direction: strong decay sees nothing of it, and is not taken."""
+    """A ring has no direction: strong decay misses it and is not chosen."""
     X, y = data
     assert fit((X, y), alpha="auto", max_iter=5).alpha_ == 0.03
     flat = fit((X, y), alpha=10.0, max_iter=0)
@@ -131,7 +131,7 @@ def test_weight_decay_is_chosen_where_it_matters(data):
 
 
 def test_a_network_with_hidden_layers_has_no_coef(data):
-    """The complaint says where the weights are."""
+    """The error says where the weights are."""
     with pytest.raises(AttributeError, match="see coefs_"):
         fit(data).coef_  # noqa: B018
 
@@ -145,7 +145,7 @@ def test_training_for_the_capacity_changes_the_network(data):
 
 
 def test_many_items_are_looked_at_in_batches(data):
-    """Each with rare items in proportion; the result differs, and serves."""
+    """Batches are stratified; the result differs, but detects as well."""
     model = fit(data, batch_size=400, alpha=0.01, hidden_layer_sizes=(12,))
     assert not np.array_equal(model.coefs_[0], fit(data).coefs_[0])
     X, y = data
@@ -153,7 +153,7 @@ def test_many_items_are_looked_at_in_batches(data):
 
 
 def test_prediction_needs_no_torch(data, monkeypatch):
-    """A pickled model answers where torch cannot be imported."""
+    """A pickled model predicts where torch cannot be imported."""
     model = fit(data)
     stored = pickle.dumps(model)
     expected = model.predict(data[0])
@@ -162,28 +162,27 @@ def test_prediction_needs_no_torch(data, monkeypatch):
 
 
 def test_a_network_can_be_stored_without_code(data):
-    """By skops, with types of this package only, and without torch."""
+    """skops needs to trust types of this package, numbers and arrays only."""
     skops = pytest.importorskip("skops.io")
     model = fit(data)
     stored = skops.dumps(model)
     unknown = skops.get_untrusted_types(data=stored)
-    assert all(name.startswith(("shortlist.", "numpy.")) for name in unknown)
+    assert all(name.startswith(("shortlist.", "numpy.", "fractions.")) for name in unknown)
     assert_array_equal(
         skops.loads(stored, trusted=unknown).predict(data[0]), model.predict(data[0])
     )
 
 
 def test_without_torch_the_error_names_the_extra(data, monkeypatch):
-    """So that one knows what to install."""
+    """The message says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    for module in ("_torch", "_training"):
-        monkeypatch.delitem(sys.modules, f"shortlist.aware.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, "shortlist.aware._training", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'shortlist\[network\]'"):
         fit(data)
 
 
 def test_the_interface_is_that_of_a_capacity_classifier(data):
-    """Another capacity, another calibration sample, and a copy without what was learned."""
+    """Capacity and calibration can be changed, and a clone is unfitted."""
     X, y = data
     model = fit(data)
     assert model.with_capacity(Capacity.fraction(0.2)).flag(X).sum() > model.flag(X).sum()
@@ -197,7 +196,7 @@ def test_the_interface_is_that_of_a_capacity_classifier(data):
 
 @pytest.mark.parametrize("capacity", [Capacity.fraction(0), Capacity.fraction(1)])
 def test_no_room_and_all_the_room(data, capacity):
-    """Nobody is flagged, or everybody."""
+    """Nothing or everything is flagged."""
     assert fit(data, capacity).flag(data[0]).mean() == capacity.as_fraction()
 
 
@@ -207,7 +206,7 @@ def test_no_room_and_all_the_room(data, capacity):
         ({"loss": "hinge"}, "loss must be one of 'lagrangian'"),
         ({"C": 0}, "C must be greater than 0; got 0"),
         ({"alpha": -1}, "alpha must be 'auto', or not negative; got -1"),
-        ({"cv": 5}, "cv=5 is the share of the data held out"),
+        ({"cv": 5}, "cv must be a float, the share of the data held out .*; got 5"),
         ({"n_members": 0}, "n_members must be a whole number of at least 1; got 0"),
         ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
         ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),
@@ -215,6 +214,6 @@ def test_no_room_and_all_the_room(data, capacity):
     ],
 )
 def test_bad_parameters_are_named(data, options, message):
-    """The complaint says which one, and what would do."""
+    """The error names the parameter and what it must be."""
     with pytest.raises(ValueError, match=message):
         fit(data, **options)

@@ -26,7 +26,7 @@ EXTRAS = {"network": "torch", "boosting": "lightgbm"}
 
 
 class Listener:
-    """A callback that counts steps, and after some of them stops the fit, or breaks it off."""
+    """A callback that counts steps, and can stop or interrupt the fit after some of them."""
 
     def __init__(self, *, stop_at=None, interrupt_at=None):
         self.stop_at, self.interrupt_at = stop_at, interrupt_at
@@ -70,14 +70,14 @@ def data():
 
 
 def listened(model, listener, data):
-    """Fit a copy with somebody listening."""
+    """Fit a copy with a callback."""
     from sklearn.base import clone
 
     return clone(model).set_callbacks(listener).fit(*data)
 
 
-def test_each_step_is_told(model, data):
-    """No more than announced, and the listener changes nothing."""
+def test_each_step_is_reported(model, data):
+    """There are no more steps than announced, and the callback changes nothing."""
     listener = Listener()
     heard = listened(model, listener, data)
     assert 0 < listener.n_steps <= listener.announced
@@ -86,7 +86,7 @@ def test_each_step_is_told(model, data):
 
 
 def test_a_listener_may_end_the_fit(model, data):
-    """What was learned by then is kept, and calibrated."""
+    """What was learned so far is kept and calibrated."""
     listener = Listener(stop_at=2)
     heard = listened(model, listener, data)
     assert listener.n_steps == 2
@@ -94,7 +94,7 @@ def test_a_listener_may_end_the_fit(model, data):
 
 
 def test_an_interrupted_fit_leaves_an_unfitted_model(model, data):
-    """Even if it had been fitted before: half of two fits is no model."""
+    """This also holds if it had been fitted before."""
     from sklearn.base import clone
 
     fitted = clone(model).fit(*data).set_callbacks(Listener(interrupt_at=1))

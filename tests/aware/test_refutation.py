@@ -1,4 +1,4 @@
-"""What is refuted by codes is so in truth, whatever levels, tables and drifts are remembered."""
+"""Refutations by codes are correct, whatever levels, tables and drifts are remembered."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from shortlist.aware._coded_terms import (
     code_term,
     find_part,
 )
-from shortlist.aware._refutation import Sums, Terms, is_refuted, next_open, sums_by_order
+from shortlist.aware._greedy import Sums, Terms, is_refuted, next_open, sums_by_order
 
 N_TERMS, N_RARE, N_COMMON, WIDTH = 6, 8, 60, 25
 SEEDS = st.integers(0, 2**32 - 1)
@@ -26,7 +26,7 @@ def refuted(term, terms, sums, n_needed, max_flags, scratch):
 
 
 def draw_state(rng, spread):
-    """Draw terms and sums, with tables in some order of the items and levels of no meaning."""
+    """Draw terms and sums, with tables in a random order of the items and random levels."""
     rare, common = rng.normal(size=(N_TERMS, N_RARE)), rng.normal(size=(N_TERMS, N_COMMON))
     rare_sums = spread * rng.normal(size=N_RARE)
     common_sums = spread * rng.normal(size=N_COMMON)
@@ -36,10 +36,10 @@ def draw_state(rng, spread):
     base, part = float(rng.choice(common_sums)), find_part(common)
     codes = np.empty(common.shape, dtype=np.uint8)
     rare_codes = np.empty(rare.shape, dtype=np.uint8)
-    lows, units = np.empty(N_TERMS), np.empty(N_TERMS, dtype=np.int16)
+    units = np.empty(N_TERMS, dtype=np.int16)
     for term in range(N_TERMS):
-        lows[term], units[term] = code_term(common[term], part, codes[term])
-        code_rare_term(rare[term], lows[term], units[term], part, rare_codes[term])
+        low, units[term] = code_term(common[term], part, codes[term])
+        code_rare_term(rare[term], low, units[term], part, rare_codes[term])
     orders = np.argsort(rng.random((2, N_COMMON)))[:, :WIDTH].astype(np.uint32)
     used = rng.integers(-1, 2, size=N_TERMS)
     table = np.array([row[orders[order]] for row, order in zip(codes, used, strict=True)])
@@ -47,7 +47,7 @@ def draw_state(rng, spread):
     levels[::2] = rng.integers(0, 4000, size=levels[::2].size)
     sum_codes = code_sums(common_sums, base, part)
     return (
-        Terms(rare, common, rare_codes, codes, lows, units, table, used, levels),
+        Terms(rare, common, rare_codes, codes, units, table, used, levels),
         Sums(
             rare_sums,
             common_sums,
@@ -55,14 +55,13 @@ def draw_state(rng, spread):
             sum_codes,
             sums_by_order(sum_codes, orders, used),
             orders,
-            base,
             part,
         ),
     )
 
 
 def detects(term, terms, sums, n_needed, max_flags):
-    """Tell by plain counting whether a term detects enough."""
+    """Return whether a term detects enough, by plain counting."""
     if n_needed > N_RARE:
         return False
     rare, common = sums.rare + terms.rare[term], sums.common + terms.common[term]
@@ -73,8 +72,8 @@ def detects(term, terms, sums, n_needed, max_flags):
 @pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 1e4])
 @given(SEEDS, st.integers(1, N_RARE + 1), st.integers(0, 40), st.integers(-40_000, 40_000))
 @settings(max_examples=150)
-def test_no_term_is_passed_over_that_detects_enough(spread, seed, n_needed, max_flags, drift):
-    """With sums near the threshold, and with such as leave the range of the codes."""
+def test_no_term_is_skipped_that_detects_enough(spread, seed, n_needed, max_flags, drift):
+    """This holds for sums near the threshold and for sums outside the range of the codes."""
     terms, sums = draw_state(np.random.default_rng(seed), spread)
     leader, place, found = 3, -1, []
     while place < N_TERMS:
@@ -89,7 +88,7 @@ def test_no_term_is_passed_over_that_detects_enough(spread, seed, n_needed, max_
 @given(SEEDS, st.integers(1, N_RARE + 1), st.integers(0, 40))
 @settings(max_examples=150)
 def test_no_term_is_refuted_that_detects_enough(spread, seed, n_needed, max_flags):
-    """Nor does the row of the table that is filled anew claim too much."""
+    """This also holds after a row of the table has been filled again."""
     terms, sums = draw_state(np.random.default_rng(seed), spread)
     scratch = np.empty(N_RARE, dtype=np.int16)
     for term in range(N_TERMS):
@@ -98,11 +97,12 @@ def test_no_term_is_refuted_that_detects_enough(spread, seed, n_needed, max_flag
                 assert not detects(term, terms, sums, n_needed, max_flags)
 
 
-def test_what_is_clear_is_refuted():
-    """A term that lifts all common items above the rare ones detects nothing."""
+def test_clear_cases_are_refuted():
+    """A term that moves all common items above the rare ones detects nothing."""
     terms, sums = draw_state(np.random.default_rng(0), 1.0)
     terms.rare[2] -= 20
-    code_rare_term(terms.rare[2], terms.lows[2], terms.units[2], sums.part, terms.rare_codes[2])
+    low, unit = code_term(terms.common[2], sums.part, terms.codes[2])
+    code_rare_term(terms.rare[2], low, unit, sums.part, terms.rare_codes[2])
     scratch = np.empty(N_RARE, dtype=np.int16)
     assert refuted(2, terms, sums, 1, 10, scratch)
     assert next_open(np.array([2]), 0, terms, sums, (1, 3, 2), 10, 0) == 1

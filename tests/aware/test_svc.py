@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
@@ -9,6 +11,7 @@ from sklearn.svm import SVC
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareSVC
+from shortlist.aware._svc import Expansion, Kernel, draw_swaps, find_gamma, mean_of
 
 CAPACITY = Capacity.fraction(0.05)
 
@@ -29,7 +32,7 @@ def fit(data, **options):
 
 
 def test_the_score_is_the_sum_over_the_chosen_support_vectors(data):
-    """Without an intercept, and in the orientation of the coefficients."""
+    """The score has no intercept and the sign of the coefficients."""
     model = fit(data, selection="paper", gamma=0.3, max_support=7)
     X, _ = data
     assert_array_equal(model.support_vectors_, X[model.support_path_])
@@ -38,22 +41,22 @@ def test_the_score_is_the_sum_over_the_chosen_support_vectors(data):
 
 
 def test_coefficients_are_positive_for_rare_support_vectors(data):
-    """Scores rise with suspicion, although the rare label sorts first."""
+    """Scores rise with suspicion although the rare label sorts first."""
     model = fit(data, selection="paper")
     assert model.rare_label_ == "bad"
     assert_array_equal(model.dual_coef_ > 0, data[1][model.support_path_] == "bad")
 
 
 def test_the_detection_path_is_what_the_calibration_half_shows(data):
-    """On the paper's procedure the last entry is the detection at the threshold."""
+    """With the paper's procedure, the last entry is the detection at the threshold."""
     model = fit(data, selection="paper", tie_break="first")
-    sample = model._samples[0]
+    sample = model.rule_.samples[0]
     found = np.count_nonzero(sample.scores[sample.is_rare] > model.threshold_)
     assert found / sample.is_rare.sum() == pytest.approx(model.detection_path_[-1])
 
 
 def test_the_variants_are_prefixes_of_one_path(data):
-    """Up to the best, or up to the first step without gain."""
+    """A variant ends at the best step, or at the first step without gain."""
     paths = {
         variant: fit(data, selection="paper", variant=variant)
         for variant in ("all", "best-prefix", "stop")
@@ -79,7 +82,7 @@ def test_cross_fitting_keeps_the_calibration_items_out_of_the_choice(data):
 
 @pytest.fixture(scope="module")
 def spots():
-    """Return 1,200 points in a plane, of which 120 stand in twelve spots, and are rare."""
+    """Return 1,200 points in a plane; 120 of them are rare and lie in twelve spots."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-6, 6, size=(1200, 2))
     X[:120] = np.repeat(rng.permutation(36)[:12], 10)[:, np.newaxis] // [6, 1] % 6 * 2.0 - 5
@@ -88,7 +91,7 @@ def spots():
 
 
 def test_the_whole_machine_is_used_where_few_are_not_enough(spots):
-    """One of a path cannot cover twelve spots; a machine on all items to learn from can."""
+    """One support vector per path cannot cover twelve spots; a whole machine can."""
     options = {"gamma": 2.0, "max_support": 1, "n_swaps": 3}
     model = CapacityAwareSVC(Capacity.fraction(0.1), random_state=0, **options).fit(*spots)
     assert model.falls_back_
@@ -100,7 +103,7 @@ def test_the_whole_machine_is_used_where_few_are_not_enough(spots):
     assert_allclose(model.score_samples(X), expected, atol=1e-8)
 
 
-def test_few_are_used_where_nothing_speaks_against_them(data):
+def test_few_are_used_unless_clearly_worse(data):
     """Within one standard error the shorter sum is preferred."""
     model = fit(data, max_support=5)
     assert not model.falls_back_
@@ -111,7 +114,7 @@ def test_few_are_used_where_nothing_speaks_against_them(data):
 @pytest.mark.parametrize("n_swaps", [1, 3])
 @pytest.mark.parametrize(("sample", "gamma"), [("data", "scale"), ("spots", 2.0)])
 def test_calibration_items_decide_nothing_but_the_threshold(sample, gamma, n_swaps, request):
-    """With nonsense in their place, the score is the same: also where it is a whole machine."""
+    """Replacing them by constants leaves the score unchanged, also for a whole machine."""
     X, y = request.getfixturevalue(sample)
     options = {"gamma": gamma, "max_support": 1, "n_swaps": n_swaps, "random_state": 0}
     model = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(X, y)
@@ -126,14 +129,14 @@ def test_calibration_items_decide_nothing_but_the_threshold(sample, gamma, n_swa
 
 
 def test_the_papers_procedure_promises_nothing(data):
-    """Its scores were chosen on the items that would have to vouch for them."""
+    """Its scores were chosen on the items that set the threshold."""
     with pytest.raises(ValueError, match="selection='cross-fit'"):
         fit(data, selection="paper", guarantee="expected")
     assert fit(data, guarantee="expected").calibration_.guarantee == "expected"
 
 
 def test_the_same_seed_gives_the_same_model(data):
-    """And another seed another one."""
+    """Another seed gives another model."""
     first, again = fit(data), fit(data)
     assert_array_equal(first.dual_coef_, again.dual_coef_)
     other = CapacityAwareSVC(CAPACITY, random_state=1).fit(*data)
@@ -157,9 +160,9 @@ def test_other_kernels_score_as_their_machine_does(data, kernel):
 
 def _calibration_rows(model, X):
     """Find the held-out rows by their scores."""
-    from shortlist._core.steady import lift
+    from shortlist._core.ranking import lift
 
-    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model._samples[0].scores))
+    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model.calibration_scores_))
 
 
 @pytest.mark.parametrize(
@@ -177,19 +180,19 @@ def _calibration_rows(model, X):
     ],
 )
 def test_bad_parameters_are_named(data, options, message):
-    """The complaint says which one, and what would do."""
+    """The error names the parameter and what it must be."""
     with pytest.raises(ValueError, match=message):
         fit(data, **options)
 
 
-def test_more_than_two_classes_are_refused(rng):
-    """With a word on what to do."""
+def test_more_than_two_classes_raise_an_error(rng):
+    """The message says that two classes are needed."""
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         fit((rng.normal(size=(30, 2)), np.arange(30) % 3))
 
 
 def test_cross_fitting_takes_three_of_a_class(rng):
-    """To fit, to choose and to calibrate; one more is left out to compare on, if there is one."""
+    """One each to fit, to choose and to calibrate; a fourth allows a comparison."""
     X = rng.normal(size=(30, 2))
     with pytest.raises(ValueError, match="at least three items of each class"):
         fit((X, np.arange(30) < 2))
@@ -199,7 +202,84 @@ def test_cross_fitting_takes_three_of_a_class(rng):
     assert set(four.detection_) == {"few", "all"}
 
 
-def test_a_class_of_one_is_refused(rng):
-    """It cannot be both learned from and calibrated on."""
+def test_a_class_of_one_raises_an_error(rng):
+    """One item cannot serve both learning and calibration."""
     with pytest.raises(ValueError, match="has 1 of 30 items"):
         fit((rng.normal(size=(30, 2)), np.arange(30) == 0))
+
+
+# --- sums of kernels --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rbf", "linear", "poly", "sigmoid"])
+def test_the_sum_is_the_decision_of_a_machine_without_its_intercept(name, rng):
+    """Kernels, support vectors and coefficients are those of scikit-learn's SVC."""
+    X, y = rng.normal(size=(60, 3)), np.arange(60) < 20
+    machine = SVC(kernel=name, gamma=0.4).fit(X, y)
+    sums = Kernel(name, 0.4).sums(X, machine.support_vectors_, machine.dual_coef_[0])
+    assert_allclose(sums, machine.decision_function(X) - machine.intercept_[0], atol=1e-10)
+
+
+def test_many_items_are_summed_in_parts(rng, monkeypatch):
+    """Batches give the same sums as all items at once."""
+    kernel, X = Kernel("rbf", 1.0), rng.normal(size=(10, 2))
+    at_once = kernel.sums(X, X[:3], np.arange(3.0))
+    monkeypatch.setattr("shortlist.aware._svc._ROWS_AT_A_TIME", 4)
+    assert_allclose(kernel.sums(X, X[:3], np.arange(3.0)), at_once)
+
+
+def test_terms_add_up_to_the_sum(rng):
+    """Each support vector is one row of the terms."""
+    kernel, X, coefficients = Kernel("rbf", 1.0), rng.normal(size=(10, 2)), np.arange(3.0)
+    terms = kernel.terms(X[:3], coefficients, X)
+    assert_allclose(terms.sum(axis=0), kernel.sums(X, X[:3], coefficients))
+
+
+def test_the_mean_of_expansions_sums_to_the_mean_of_their_sums(rng):
+    """This also holds if they share rows."""
+    kernel, X = Kernel("rbf", 1.0), rng.normal(size=(10, 2))
+    parts = [Expansion(np.array(rows), rng.normal(size=len(rows))) for rows in ([1, 2, 3], [3, 5])]
+    sums = [kernel.sums(X, X[part.rows], part.coefficients) for part in (*parts, mean_of(parts))]
+    assert_allclose(sums[2], (sums[0] + sums[1]) / 2)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
+def test_gamma_means_what_it_means_to_scikit_learn(gamma, rng):
+    """This holds for words and numbers."""
+    X = 3 * rng.normal(size=(40, 5))
+    assert find_gamma(gamma, X) == pytest.approx(SVC(gamma=gamma).fit(X, X[:, 0] > 0)._gamma)
+
+
+# --- halves that swap their roles -------------------------------------------------------------
+
+
+@given(
+    n_rare=st.integers(3, 20),
+    n_common=st.integers(3, 40),
+    n_swaps=st.integers(1, 7),
+    leave_out=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_a_swap_uses_every_row_once(n_rare, n_common, n_swaps, leave_out, seed):
+    """Each row is used to fit, to choose, or left out; both halves contain both classes."""
+    is_rare = np.arange(2 * max(n_rare, n_common)) % 2 == 1
+    kinds = np.flatnonzero(is_rare)[:n_rare], np.flatnonzero(~is_rare)[:n_common]
+    rows = np.sort(np.concatenate(kinds))
+    swaps = draw_swaps(is_rare, rows, n_swaps, np.random.default_rng(seed), leave_out=leave_out)
+    assert len(swaps) == n_swaps
+    for swap in swaps:
+        (first, second), turned = swap.pairs
+        assert turned[0] is second
+        assert turned[1] is first
+        used = np.concatenate([first, second, swap.left_out])
+        assert_array_equal(np.sort(used), rows)
+        assert all(set(is_rare[half]) == {True, False} for half in (first, second))
+        assert leave_out or not swap.left_out.size
+
+
+@given(st.integers(3, 7), st.integers(0, 99))
+def test_every_row_is_left_out_in_turn(n_swaps, seed):
+    """Exactly one swap leaves each row out."""
+    rows = np.arange(40)
+    swaps = draw_swaps(rows < 10, rows, n_swaps, np.random.default_rng(seed), leave_out=True)
+    assert_array_equal(np.sort(np.concatenate([swap.left_out for swap in swaps])), rows)

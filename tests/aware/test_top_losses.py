@@ -24,7 +24,7 @@ def scores(rng):
 @pytest.mark.parametrize("name", TOP_LOSSES)
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.6])
 def test_the_gradient_is_that_of_the_loss(scores, name, fraction):
-    """Also through the threshold, which moves with the scores."""
+    """The gradient includes the threshold, which moves with the scores."""
     values, is_rare = scores
     loss = TOP_LOSSES[name]
     error = check_grad(
@@ -37,7 +37,7 @@ def test_the_gradient_is_that_of_the_loss(scores, name, fraction):
 
 @pytest.mark.parametrize("name", TOP_LOSSES)
 def test_only_differences_of_scores_matter(scores, name):
-    """Adding a constant moves the threshold along, and changes nothing else."""
+    """Adding a constant only moves the threshold."""
     values, is_rare = scores
     here, there = (TOP_LOSSES[name](values + shift, is_rare, 0.1) for shift in (0, 7))
     assert there.value == pytest.approx(here.value)
@@ -60,7 +60,7 @@ def test_sharp_scores_make_the_smooth_loss_the_share_missed():
 
 @pytest.mark.parametrize("loss", [pat_mat_loss, top_push_loss])
 def test_the_thresholds_of_the_convex_losses_are_upper_bounds(scores, loss):
-    """Above the quantile, or the highest common score."""
+    """It lies above the quantile, or above the highest common score."""
     values, is_rare = scores
     exact = np.quantile(values, 0.9) if loss is pat_mat_loss else values[~is_rare].max()
     assert loss(values, is_rare, 0.1).threshold >= exact
@@ -68,7 +68,7 @@ def test_the_thresholds_of_the_convex_losses_are_upper_bounds(scores, loss):
 
 @pytest.mark.parametrize("shift", [-1.0, -2.5, -6.0])
 def test_the_gradient_of_the_lagrangian_is_that_of_its_value(scores, shift):
-    """At one price, with too many flags, too few, and hardly any."""
+    """This holds with too many flags, too few, and hardly any."""
     values, is_rare = scores
     loss = Lagrangian(step=0.0)
     loss(values - 2, is_rare, 0.1)  # sets the first price
@@ -93,7 +93,7 @@ def test_dual_ascent_ends_at_the_capacity_and_the_exact_price(scores):
 
 
 def test_the_price_is_never_negative(scores):
-    """A capacity that is never reached costs nothing."""
+    """Without excess flags the price falls to 0."""
     values, is_rare = scores
     loss = Lagrangian(step=0.5)
     for _ in range(20):

@@ -35,7 +35,7 @@ def model(make, few_rare):
 
 
 def test_the_top_is_rich_in_rare_items(model, others):
-    """Twice as many flags as there are rare items find most of them."""
+    """Twice as many flags as rare items find most of the rare items."""
     X, is_rare = others
     selected = model.select(X)
     assert selected.sum() == CAPACITY.max_flags(len(X), model.prevalence_)
@@ -48,14 +48,14 @@ def test_the_threshold_flags_about_the_capacity(model, others):
 
 
 def test_the_same_seed_gives_the_same_scores(make, model, few_rare, others):
-    """And another seed gives others."""
+    """Another seed gives another model."""
     X = others[0][:500]
     assert_array_equal(make().fit(*few_rare).score_samples(X), model.score_samples(X))
     assert np.any(make(random_state=1).fit(*few_rare).score_samples(X) != model.score_samples(X))
 
 
 def test_a_pickled_copy_decides_alike(model, others):
-    """What was learned survives."""
+    """The fitted model is unchanged."""
     X = others[0][:500]
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.score_samples(X), model.score_samples(X))
@@ -63,7 +63,7 @@ def test_a_pickled_copy_decides_alike(model, others):
 
 
 def test_another_capacity_moves_the_threshold_only(model, others):
-    """The ranking stays."""
+    """The ranking stays the same."""
     X = others[0][:500]
     wider = model.with_capacity(Capacity.multiple(4))
     assert wider.threshold_ < model.threshold_
@@ -79,7 +79,7 @@ def test_gaps_are_taken_as_they_are(make, few_rare):
 
 @pytest.mark.parametrize("label", ["fraud", 7, True])
 def test_labels_of_any_type_are_learned(make, few_rare, label):
-    """The rare label is found, and predicted."""
+    """The rare label is detected and predicted."""
     X, is_rare = few_rare
     other = {"fraud": "fine", 7: 3, True: False}[label]
     model = make().fit(X, np.where(is_rare, label, other))
@@ -89,27 +89,27 @@ def test_labels_of_any_type_are_learned(make, few_rare, label):
 
 def test_a_guarantee_takes_items_that_were_held_out(make, few_rare, others):
     """Scores of parts of the model are not scores of the model."""
-    with pytest.raises(ValueError, match=r"guarantee='expected'.*Pass hold_out=0.25"):
+    with pytest.raises(ValueError, match=r"guarantee='expected'.*cv=0\.25"):
         make(guarantee="expected").fit(*few_rare)
-    model = make(guarantee="expected", hold_out=0.25).fit(*few_rare)
+    model = make(guarantee="expected", cv=0.25).fit(*few_rare)
     assert model.calibration_.n_calibration == 500
     # Four standard errors of 45 calibration flags.
     assert_allclose(model.flag(others[0]).mean(), model.capacity_fraction_, rtol=4 / 45**0.5)
 
 
-@pytest.mark.parametrize("share", [0, 1, 5])
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5])
 def test_a_share_lies_between_nothing_and_everything(make, few_rare, share):
-    """A number of items is no share."""
-    with pytest.raises(ValueError, match="hold_out"):
-        make(hold_out=share).fit(*few_rare)
+    """Nothing and everything are not shares to hold out."""
+    with pytest.raises(ValueError, match="share of the data held out"):
+        make(cv=share).fit(*few_rare)
 
 
 def test_what_is_learned_can_be_stored_without_code(model, others):
-    """Model files trust every type that it takes."""
+    """Model files trust every type they contain."""
     skops = pytest.importorskip("skops.io")
-    from shortlist.persistence._model_file import TRUSTED
+    from shortlist.persistence import trusted_types
 
     stored = skops.dumps(model)
-    assert set(skops.get_untrusted_types(data=stored)) <= set(TRUSTED)
-    copy = skops.loads(stored, trusted=list(TRUSTED))
+    assert set(skops.get_untrusted_types(data=stored)) <= set(trusted_types())
+    copy = skops.loads(stored, trusted=trusted_types())
     assert_array_equal(copy.flag(others[0][:500]), model.flag(others[0][:500]))

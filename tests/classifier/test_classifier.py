@@ -29,8 +29,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold
+from shortlist._core.ranking import lift
 from shortlist._core.scoring import rare_scores
-from shortlist._core.steady import lift
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 
 

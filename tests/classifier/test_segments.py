@@ -190,7 +190,7 @@ def test_mistakes_are_explained():
         model.flag(X[:2], segments=["north"])
     with pytest.raises(CapacityError, match="A controller keeps one capacity"):
         model.controller()
-    with pytest.raises(ValueError, match="but no segment_capacities"):
+    with pytest.raises(ValueError, match="without segment_capacities"):
         calibrated(capacity=Capacity.fraction(0.1), segment_capacities=None)
     with pytest.raises(CapacityError, match="No capacity was given"):
         calibrated(segment_capacities=None, segments=None)

@@ -16,7 +16,7 @@ from shortlist.learners import (
     CapacityKNeighborsClassifier,
     KernelKNeighborsClassifier,
 )
-from shortlist.learners._weights import rare_shares, votes
+from shortlist.learners._kernel_knn import rare_shares, votes
 
 CAPACITY = Capacity.fraction(0.05)
 

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity, capacity_scorer
 from shortlist.learners import DENSITY_KERNELS, KernelDensityClassifier
-from shortlist.learners._log_density import LogDensity, _exp
+from shortlist.learners._kde import LogDensity, _exp
 
 KERNEL = {
     "gaussian": stats.norm.pdf,
@@ -37,14 +37,14 @@ def test_densities_equal_their_definition(kernel, n, rng):
 
 
 def test_gaussian_densities_equal_those_of_scikit_learn(rng):
-    """The same bandwidth in every feature is what KernelDensity has."""
+    """With one bandwidth for all features, both estimates agree."""
     X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2))
     theirs = KernelDensity(bandwidth=0.3, rtol=0, atol=0).fit(X).score_samples(Q)
     assert_allclose(LogDensity(X, np.full(2, 0.3), kernel="gaussian")(Q), theirs, atol=1e-7)
 
 
 def test_densities_far_away_are_as_exact(rng):
-    """A sum of logarithms over all points gives the same, a hundred bandwidths away."""
+    """A hundred bandwidths away, the sum over all points gives the same."""
     X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2)) * 30
     exponents = -0.5 * (((Q[:, np.newaxis] - X) / 0.3) ** 2).sum(axis=2)
     expected = logsumexp(exponents, axis=1) - np.log(2_000 * 2 * np.pi * 0.3**2)
@@ -52,14 +52,14 @@ def test_densities_far_away_are_as_exact(rng):
 
 
 def test_the_exponential_is_exact_to_the_last_digits():
-    """Over the whole range in which it is used."""
+    """This holds over the whole range of use."""
     x = -np.concatenate([np.linspace(0, 700, 5_001), np.geomspace(1e-12, 1, 100)])
     assert_allclose([_exp(value) for value in x], np.exp(x), rtol=1e-15)
 
 
 @pytest.mark.parametrize("kernel", DENSITY_KERNELS)
 def test_far_points_still_rank(kernel):
-    """A thousand bandwidths away nothing underflows, and the side of the rare class leads."""
+    """A thousand bandwidths away nothing underflows, and the class on that side leads."""
     X, y = np.array([[-1.0], [0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 0, 1, 1])
     model = KernelDensityClassifier(0.5, kernel=kernel).fit(X, y)
     scores = model.decision_function(np.array([[-1e3], [-1e2], [1e2], [1e3]]))
@@ -71,7 +71,7 @@ def test_far_points_still_rank(kernel):
 
 
 def test_rules_of_thumb_are_scotts_and_silvermans(rng):
-    """For each class from its own spread and number."""
+    """Each class has a bandwidth from its own deviation and size."""
     X = np.vstack([rng.normal(size=(50, 2)), rng.normal(size=(200, 2)) * 3])
     y = np.repeat(["few", "many"], [50, 200])
     scott = KernelDensityClassifier("scott").fit(X, y).bandwidths_
@@ -122,13 +122,13 @@ def test_three_classes_get_log_odds_against_the_others(rng):
     ],
 )
 def test_wrong_parameters_are_named(params, message, rng):
-    """Each message says which argument, and what was needed."""
+    """Each message names the argument and what it must be."""
     with pytest.raises(ValueError, match=message):
         KernelDensityClassifier(**params).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
 def test_a_constant_feature_has_no_rule_of_thumb(rng):
-    """It is named, and a number can be given instead."""
+    """The error names the feature; a number can be given instead."""
     X, y = np.column_stack([rng.normal(size=20), np.full(20, 0.1)]), np.arange(20) % 2
     with pytest.raises(ValueError, match=r"Features \[1\] are constant"):
         KernelDensityClassifier().fit(X, y)
@@ -136,7 +136,7 @@ def test_a_constant_feature_has_no_rule_of_thumb(rng):
 
 
 def test_a_pickled_model_scores_alike(rng):
-    """Fitted models travel."""
+    """Fitted models can be pickled."""
     X, y = rng.normal(size=(100, 2)), rng.integers(2, size=100)
     model = KernelDensityClassifier().fit(X, y)
     copy = pickle.loads(pickle.dumps(model))
@@ -148,5 +148,5 @@ def test_a_pickled_model_scores_alike(rng):
 )
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
-    """Everything that holds for scikit-learn's own classifiers."""
+    """The classifier passes the checks of scikit-learn."""
     check(estimator)

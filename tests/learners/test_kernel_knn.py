@@ -1,6 +1,7 @@
 """Weighted nearest neighbours."""
 
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist.learners import KERNELS, KernelKNeighborsClassifier
-from shortlist.learners._search import NeighborSearch
+from shortlist.learners._neighbors import NeighborSearch
 
 REFERENCE = Path(__file__).with_name("kknn")
 
@@ -64,20 +65,37 @@ def test_every_kernel_equals_its_formula(kernel, k, rng):
     assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k, kernel), atol=1e-12)
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e8, 1e20])
-def test_the_search_in_single_precision_is_exact(spread, rng):
+@pytest.mark.parametrize(
+    ("algorithm", "spread"),
+    # A tree raises an error where squares overflow.
+    [*product(["brute", "tree"], [1e-3, 1.0, 1e8, 1e20, 1e142]), ("brute", 1e154)],
+)
+def test_the_search_is_exact(algorithm, spread, rng):
     """Far from the origin, with copies and with huge numbers, no neighbour is missed."""
     X = rng.normal(size=(300, 12)) * spread + 1e4 * spread
     X[100:120] = X[0]
     Q = np.vstack([X[:40], rng.normal(size=(40, 12)) * spread + 1e4 * spread])
-    distances, rows = NeighborSearch(X, algorithm="brute").query(Q, 7)
-    expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
+    distances, rows = NeighborSearch(X, algorithm=algorithm).query(Q, 7)
+    with np.errstate(over="ignore"):  # the squares of the largest numbers
+        expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
     assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6 * spread)
     assert_array_equal(rows[0], [0, *range(100, 106)])
 
 
+@pytest.mark.parametrize("algorithm", ["brute", "tree"])
+def test_equal_distances_go_by_row_number_in_every_batch(algorithm, rng):
+    """On a grid most distances tie; batches and numbers of neighbours change nothing."""
+    X, Q = rng.integers(3, size=(200, 4)) * 1.0, rng.integers(3, size=(20, 4)) * 1.0
+    search = NeighborSearch(X, algorithm=algorithm)
+    expected = np.argsort(((Q[:, np.newaxis] - X) ** 2).sum(axis=2), axis=1, kind="stable")
+    for k in (1, 9, 60, 200):
+        assert_array_equal(search.query(Q, k)[1], expected[:, :k])
+    for item, rows in zip(Q, expected, strict=True):
+        assert_array_equal(search.query(item[np.newaxis], 9)[1][0], rows[:9])
+
+
 def test_a_training_row_is_not_its_own_neighbour(rng):
-    """Also among more copies of it than neighbours are asked for."""
+    """Also when it has more copies than neighbours are requested."""
     X = rng.normal(size=(50, 10))
     X[10:30] = X[0]
     distances, rows = NeighborSearch(X).query_training(4)
@@ -88,7 +106,7 @@ def test_a_training_row_is_not_its_own_neighbour(rng):
 
 
 def test_sparse_items_get_the_scores_of_dense_ones(rng):
-    """Scaling keeps zeros, so that sparse matrices stay sparse."""
+    """Scaling keeps zeros, and sparse matrices stay sparse."""
     X = rng.poisson(0.5, size=(100, 12)).astype(float)
     y = rng.integers(2, size=100)
     dense = KernelKNeighborsClassifier().fit(X, y).predict_proba(X[:30])
@@ -99,8 +117,8 @@ def test_sparse_items_get_the_scores_of_dense_ones(rng):
         assert agree.mean() > 0.5
 
 
-def test_a_constant_feature_has_no_say(rng):
-    """A feature without spread is left out, whatever its value at a new item."""
+def test_a_constant_feature_has_no_influence(rng):
+    """A constant feature is left out, whatever its value in a new item."""
     X, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
     with_constant = np.column_stack([X, np.full(60, 0.1)])
     Q = rng.normal(size=(10, 4)) * 100
@@ -109,7 +127,7 @@ def test_a_constant_feature_has_no_say(rng):
     assert_allclose(actual, expected, atol=1e-12)
 
 
-def test_too_many_neighbours_are_refused(rng):
+def test_too_many_neighbours_raise_an_error(rng):
     """The message says how many rows are needed."""
     X, y = rng.normal(size=(5, 2)), [0, 1, 0, 1, 0]
     with pytest.raises(ValueError, match="n_neighbors=5 needs at least 6 training rows"):
@@ -126,13 +144,13 @@ def test_too_many_neighbours_are_refused(rng):
     ],
 )
 def test_wrong_parameters_are_named(wrong, message, rng):
-    """Each message says which argument, and what was needed."""
+    """Each message names the argument and what it must be."""
     with pytest.raises(ValueError, match=message):
         KernelKNeighborsClassifier(**wrong).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
 def test_approximate_neighbours_are_nearly_the_exact_ones(rng):
-    """The extra gives almost the same scores."""
+    """Approximate neighbours give almost the same scores."""
     pytest.importorskip("faiss")
     X, y = rng.normal(size=(2_000, 10)), rng.integers(2, size=2_000)
     exact = KernelKNeighborsClassifier(15).fit(X, y).predict_proba(X[:200])
@@ -141,7 +159,7 @@ def test_approximate_neighbours_are_nearly_the_exact_ones(rng):
 
 
 def test_a_pickled_model_scores_alike(rng):
-    """Fitted models travel, also on sparse data."""
+    """Fitted models can be pickled, also with sparse data."""
     X, y = rng.normal(size=(100, 10)), rng.integers(2, size=100)
     pickle.loads(pickle.dumps(KernelKNeighborsClassifier().fit(sparse.csr_array(X), y)))
     model = KernelKNeighborsClassifier().fit(X, y)
@@ -152,5 +170,5 @@ def test_a_pickled_model_scores_alike(rng):
 @parametrize_with_checks([KernelKNeighborsClassifier(), KernelKNeighborsClassifier(kernel="inv")])
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
-    """Everything that holds for scikit-learn's own classifiers."""
+    """The classifier passes the checks of scikit-learn."""
     check(estimator)

@@ -6,22 +6,22 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from shortlist.learners import LEARNERS
+from shortlist.learners import FAMILIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "learners"
 
 
 def test_every_family_has_an_example():
-    """One file for each, named after it."""
+    """Each family has a file named after it."""
     assert sorted(path.stem for path in EXAMPLES.glob("plot_*.py")) == sorted(
-        f"plot_{name}" for name in LEARNERS
+        f"plot_{name}" for name in FAMILIES
     )
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_example_of_a_family_runs(name, capsys):
-    """It says what it has chosen, or what that finds."""
+    """The example prints what was chosen or detected."""
     if name == "boosting":
         pytest.importorskip("lightgbm")
         pytest.importorskip("optuna")

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shortlist import Capacity
-from shortlist._core.steady import lift
+from shortlist._core.ranking import lift
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx

@@ -1,4 +1,4 @@
-"""Laws of the learners, for inputs that nobody imagined."""
+"""Laws of the learners, for arbitrary inputs."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from shortlist import Capacity
+from shortlist._wrapping.fitting import hold_out
 from shortlist.learners import (
     KERNELS,
     CapacityKNeighborsClassifier,
@@ -14,7 +15,7 @@ from shortlist.learners import (
     KernelKNeighborsClassifier,
 )
 
-# Few different values, so that copies, ties and constant features are common.
+# With few different values, copies, ties and constant features are common.
 items = arrays(np.float64, st.tuples(st.just(40), st.integers(1, 3)), elements=st.integers(-2, 2))
 labels = arrays(np.int64, 40, elements=st.integers(0, 1)).map(lambda y: np.r_[0, 0, 1, 1, y[4:]])
 
@@ -28,7 +29,7 @@ labels = arrays(np.int64, 40, elements=st.integers(0, 1)).map(lambda y: np.r_[0,
     tie_break=st.sampled_from(["smallest", "largest"]),
 )
 def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
-    """However the neighbours tie, and never without a rare neighbour."""
+    """This holds for any ties; items without a rare neighbour are never flagged."""
     model = CapacityKNeighborsClassifier(
         Capacity.fraction(share),
         n_neighbors=8,
@@ -37,7 +38,7 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
         rare_label=1,
         random_state=0,
     ).fit(X, y, ids=np.arange(40) if ties == "hash" else None)
-    _, held_out = model._split(y == 1)
+    _, held_out = hold_out(y, model.cv, np.random.default_rng(0))
     flagged = model.flag(X[held_out], ids=held_out if ties == "hash" else None)
     assert flagged.sum() <= Capacity.fraction(share).max_flags(held_out.size)
     assert not flagged[model.score_samples(X[held_out]) == 0].any()
@@ -46,7 +47,7 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
 @settings(max_examples=50)
 @given(X=items, y=labels, share=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
 def test_a_larger_vote_never_flags_less(X, y, share):
-    """Along a0 the surface rises from nothing, and its best point is within the capacity."""
+    """The surface rises from 0 along a0, and its best point is within the capacity."""
     capacity = Capacity.fraction(share)
     model = CapacityKNeighborsClassifier(capacity, n_neighbors=8, rare_label=1, random_state=0)
     surface = model.fit(X, y).surface_
@@ -73,6 +74,6 @@ def test_votes_are_shares(X, y, kernel, k):
     kernel=st.sampled_from(["gaussian", "laplace", "epanechnikov"]),
 )
 def test_log_odds_are_always_finite(X, y, far, kernel):
-    """Wherever the point lies."""
+    """This holds for any point."""
     model = KernelDensityClassifier(0.5, kernel=kernel).fit(X, y)
     assert np.isfinite(model.decision_function(X + far)).all()

@@ -1,4 +1,4 @@
-"""When a few support vectors give way to a whole machine."""
+"""When a whole machine replaces a few support vectors."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from shortlist.aware import CapacityAwareSVC
 OPTIONS = {"gamma": 2.0, "max_support": 1, "n_swaps": 3}
 
 
-def test_few_seldom_give_way_where_nothing_can_be_learned(rng):
-    """With labels by chance both find the same on average, and the few are preferred."""
+def test_few_are_seldom_replaced_where_nothing_can_be_learned(rng):
+    """With random labels both detect the same on average, and the few are preferred."""
     n_trials = 80
     is_rare = np.arange(240) < 60
     n_fallen = 0
@@ -21,8 +21,8 @@ def test_few_seldom_give_way_where_nothing_can_be_learned(rng):
     assert n_fallen <= 22
 
 
-def test_few_give_way_where_they_cannot_reach_everything(rng):
-    """Rare items in eight far places take eight support vectors, and each path has one."""
+def test_few_are_replaced_where_they_cannot_reach_everything(rng):
+    """Rare items in eight distant places need eight support vectors; each path has one."""
     centres = 6 * np.stack(np.meshgrid(range(4), range(2)), axis=-1).reshape(-1, 2)
     is_rare = np.arange(800) < 80
     for seed in range(5):

@@ -1,4 +1,4 @@
-"""The guarantees hold for models that were learned for the capacity."""
+"""The guarantees hold for models learned for the capacity."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def draw(rng, n):
     ids=["svc", "linear"],
 )
 def test_the_flag_rate_is_within_the_capacity_on_average(make, rng):
-    """Choosing for the capacity does not spend more of it: the threshold comes from other items."""
+    """Learning for the capacity does not exceed it: the threshold comes from other items."""
     rates = []
     for seed in range(N_TRIALS):
         model = make(seed).fit(*draw(rng, 600))

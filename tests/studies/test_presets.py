@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import ParameterGrid
 
-from shortlist.learners import LEARNERS, make_learner
+from shortlist.learners import FAMILIES, make_learner
 from shortlist.reproduce.runner import run_all
 from shortlist.reproduce.tables import read_table
 from studies.learners import presets
@@ -18,7 +18,7 @@ needs_credit = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("family", LEARNERS)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_recommended_preset_is_the_best_setting_of_the_study(family):
     """The recipe in the code is the best setting of the committed summary."""
     if family == "boosting":
@@ -32,7 +32,7 @@ def test_a_recommended_preset_is_the_best_setting_of_the_study(family):
 def test_recommended_presets_beat_those_of_the_paper():
     """In every family and at every b; at b = 3 beyond three standard errors."""
     gains = read_table(RESULTS / "preset_gain.csv")
-    assert {row["family"] for row in gains} == set(LEARNERS)
+    assert {row["family"] for row in gains} == set(FAMILIES)
     for row in gains:
         assert row["difference"] > 0, row
         if row["multiple"] == 3:
@@ -59,7 +59,7 @@ def test_gains_are_paired():
 def test_both_choices_together_cover_every_family_once():
     """Networks are chosen by themselves, and nothing is left out."""
     families = [family for choice in presets.CHOICES for family in choice.families]
-    assert sorted(families) == sorted(LEARNERS)
+    assert sorted(families) == sorted(FAMILIES)
 
 
 @needs_credit

@@ -18,7 +18,7 @@ NORMAL_CAUCHY = {
     4: (20.260435, 0.047036, 0.369306, 0.983528, 0.977386),
     9: (32.635642, 0.029730, 0.860705, 0.988492, 0.987214),
 }
-# Shift below which the rule of Bayes flags nothing, by prevalence.
+# Shift below which the Bayes rule flags nothing, by prevalence.
 CRITICAL_SHIFT = {0.005: 12.48215, 0.01: 8.72010, 0.02: 6.01619, 0.05: 3.52126}
 
 
@@ -29,7 +29,7 @@ def optimal(rare, common, *, prevalence=0.01, b=2.0):
 
 @pytest.mark.parametrize("mu", NORMAL_CAUCHY)
 def test_the_worked_example(mu):
-    """Every figure to six decimals."""
+    """Every figure agrees to six decimals."""
     rule = optimal(stats.norm(), stats.cauchy(mu))
     found = (rule.gamma, rule.modified_prior, rule.sensitivity, rule.specificity, rule.accuracy)
     assert found == pytest.approx(NORMAL_CAUCHY[mu], abs=1e-6)
@@ -46,7 +46,7 @@ def test_a_region_of_two_intervals():
 
 @pytest.mark.parametrize("prevalence", CRITICAL_SHIFT)
 def test_the_rule_of_bayes_flags_nothing_below_the_critical_shift(prevalence):
-    """The critical shift to five decimals."""
+    """The critical shift agrees to five decimals."""
     critical = CRITICAL_SHIFT[prevalence]
     below = BayesRule(stats.norm(), stats.cauchy(critical - 1e-5), prevalence=prevalence)
     above = BayesRule(stats.norm(), stats.cauchy(critical + 1e-5), prevalence=prevalence)
@@ -56,7 +56,7 @@ def test_the_rule_of_bayes_flags_nothing_below_the_critical_shift(prevalence):
 
 
 def test_the_rule_of_bayes_in_the_worked_example():
-    """At mu = 9 it flags half a per cent, the optimal rule the whole two per cent."""
+    """At mu = 9 it flags half a per cent; the optimal rule flags two per cent."""
     bayes = BayesRule(stats.norm(), stats.cauchy(9), prevalence=0.01, capacity=Capacity.multiple(2))
     found = (bayes.sensitivity, bayes.specificity, bayes.accuracy)
     assert found == pytest.approx((0.264134, 0.997439, 0.990106), abs=1e-6)
@@ -66,7 +66,7 @@ def test_the_rule_of_bayes_in_the_worked_example():
 
 
 def test_the_adjusted_detection_of_bayes_pays_for_capacity():
-    """When the rule of Bayes flags more than the capacity, M shrinks."""
+    """If the Bayes rule flags more than the capacity, M shrinks."""
     options = {"prevalence": 0.4, "capacity": Capacity.multiple(0.1)}
     bayes = BayesRule(stats.norm(3), stats.norm(), **options)
     expected = bayes.sensitivity * 0.04 / bayes.flagged_fraction
@@ -96,7 +96,7 @@ DISTRIBUTIONS = st.sampled_from(
 @settings(max_examples=40, phases=WITHOUT_SHRINKING)
 @given(DISTRIBUTIONS, st.floats(0.005, 0.3), st.floats(0.05, 3))
 def test_laws_of_the_optimal_rule(pair, prevalence, b):
-    """Capacity kept, M = min(sensitivity, b * precision), accuracy bound, modified prior."""
+    """Capacity, M = min(sensitivity, b * precision), accuracy bound and modified prior hold."""
     rule = optimal(*pair, prevalence=prevalence, b=b)
     c = b * prevalence
     assert rule.flagged_fraction <= c * (1 + 1e-9)
@@ -137,7 +137,7 @@ def test_more_capacity_finds_more_and_raises_the_prior():
 
 
 def test_the_extremes_of_capacity():
-    """None of it flags nothing, all of it flags everything."""
+    """Without capacity nothing is flagged, with full capacity everything."""
     nothing = optimal(stats.norm(2), stats.norm(), b=0)
     assert (nothing.gamma, nothing.region, nothing.accuracy) == (math.inf, [], 0.99)
     everything = optimal(stats.norm(2), stats.norm(), b=100)
@@ -146,7 +146,7 @@ def test_the_extremes_of_capacity():
 
 
 def test_tiny_capacities_reach_into_the_tail():
-    """One in a million, to nine digits."""
+    """With one in a million, the capacity is used to nine digits."""
     rule = OptimalRule(
         stats.norm(2), stats.norm(), prevalence=0.001, capacity=Capacity.fraction(1e-6)
     )
@@ -170,7 +170,7 @@ def test_flat_ratios_stay_below_the_capacity():
     ],
 )
 def test_infinite_ratios_stay_within_the_capacity(rare, common):
-    """Where only rare items live there may be more of them than can be followed up."""
+    """The region with rare items only may exceed the capacity."""
     rule = optimal(rare, common, b=0.5)
     assert rule.flagged_fraction <= 0.005 * (1 + 1e-9)
     assert rule.adjusted_detection <= 0.5 + 1e-9

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count_labels", "find_rare", "rare_share", "rarest_label", "two_labels"]
+__all__ = ["count_labels", "find_rare", "rare_share", "rarest_label"]
 
 Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
@@ -57,12 +57,3 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None) -> Any:
             "Pass rare_label=..., or check how the labels were made."
         )
     return labels[labels.size - 1 - np.argmin(counts[::-1])]
-
-
-def two_labels(classes: NDArray[Any], rare: int, flagged: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the rare one of two labels where `flagged`, and the other one elsewhere."""
-    if rare == 1 and classes.dtype.kind in "iu" and classes.tolist() == [0, 1]:
-        return flagged.astype(classes.dtype)  # several times as quick as looking labels up
-    labels = np.full(flagged.size, classes[1 - rare], dtype=classes.dtype)
-    labels[flagged] = classes[rare]
-    return labels

@@ -3,6 +3,13 @@
 Items are ranked by score, the most suspicious first. Tied scores are either left in one block,
 which is taken whole or not at all, or put in order by a *tie key*: a number in [0, 1) that
 belongs to the item, the smaller the earlier. A :class:`Cut` is a place in that ranking.
+
+Many models give an item slightly different scores in different batches: sums are computed in
+another order, by several threads or by another kernel. If many items share the score at the
+threshold, chance would then decide whether all of them are flagged. Scores are therefore lifted to
+the next point of a grid that is far coarser than the noise and far finer than anything a model
+knows (about ten digits in double precision). Grid points have odd last bits: numbers that models
+often return (0, 1/2, 3/40) do not lie at the edge of a cell.
 """
 
 from __future__ import annotations
@@ -13,22 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Floats, Mask, Rows
+
 __all__ = [
     "Cut",
     "TieKeys",
+    "as_calibrated",
     "count_above",
     "cut_after",
     "flag_above",
     "flag_exactly",
     "keys_within",
+    "lift",
     "rank",
     "tied_positions",
 ]
 
-Floats = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 #: Gives the tie keys of the items at the given positions. Only tied items are ever asked for.
-TieKeys = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+TieKeys = Callable[[Rows], NDArray[np.float64]]
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 16
@@ -87,7 +96,7 @@ def _rounded_up(value: float, precision: np.dtype[Any]) -> np.floating:
     return np.nextafter(rounded, precision.type(np.inf)) if below else rounded
 
 
-def keys_within(tie_keys: TieKeys, rows: NDArray[np.intp]) -> TieKeys:
+def keys_within(tie_keys: TieKeys, rows: Rows) -> TieKeys:
     """Return the tie keys of some of the items, which are then numbered from 0."""
     return lambda tied: tie_keys(rows[tied])
 
@@ -108,9 +117,7 @@ def flag_exactly(scores: Floats, k: int, tie_keys: TieKeys) -> Mask:
     return flagged
 
 
-def rank(
-    scores: Floats, tie_keys: TieKeys | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def rank(scores: Floats, tie_keys: TieKeys | None = None) -> tuple[Rows, Rows]:
     """Return the ranking as positions, and the numbers of leading items at which it can be cut.
 
     Without tie keys a cut cannot fall inside a tied block.
@@ -124,7 +131,7 @@ def rank(
     return order, np.concatenate([[0], block_ends, [scores.size]])
 
 
-def tied_positions(scores: Floats) -> NDArray[np.intp]:
+def tied_positions(scores: Floats) -> Rows:
     """Return the positions of all scores that occur more than once."""
     order = np.argsort(scores)
     ranked = scores[order]
@@ -190,3 +197,60 @@ def _bracket(scores: Floats, place: int) -> tuple[np.floating, np.floating]:
 def _chunks(scores: Floats) -> Iterator[Floats]:
     for start in range(0, scores.size, _CHUNK):
         yield scores[start : start + _CHUNK]
+
+
+# --- which scores count as equal -----------------------------------------------------------------
+
+# For each precision: an integer of the same width, the number of bits given up, the odd remainder.
+_GRIDS: dict[Any, tuple[Any, int, int]] = {
+    np.dtype(np.float64): (np.int64, 16, 0x5EB3),
+    np.dtype(np.float32): (np.int32, 6, 0x15),
+}
+
+
+def lift(scores: Floats) -> Floats:
+    """Return for each score the smallest grid point that is not below it; infinities stay.
+
+    For a grid point g, ``score > g`` exactly when ``lift(score) > g``.
+    """
+    integer, n_bits, remainder = _GRIDS[scores.dtype]
+    bits = np.array(scores, order="C").view(integer)
+    _flip_negative(bits)
+    # Up to the next multiple of the step, less the remainder; computed in place, as all here is.
+    bits += (1 << n_bits) - 1 - remainder
+    bits &= -(1 << n_bits)
+    bits |= remainder
+    _flip_negative(bits)
+    lifted = bits.view(scores.dtype)
+    # Infinities stay, the lower one too, whose next grid point is finite.
+    infinite = np.isinf(scores)
+    beyond = ~np.isfinite(lifted)
+    if beyond.any():  # as is what the next grid point lies beyond
+        lifted[beyond] = np.inf
+    if infinite.any():
+        lifted[infinite] = scores[infinite]
+    return lifted
+
+
+def as_calibrated(scores: Floats, precision: np.dtype[Any]) -> Floats:
+    """Return scores in the precision of calibration: finer ones are rounded, coarser ones refused.
+
+    In another precision, equal scores come to lie on the other side of a threshold among them, all
+    at once.
+    """
+    if scores.dtype == precision:
+        return scores
+    if scores.dtype.itemsize < precision.itemsize:
+        raise ValueError(
+            f"The model gives {scores.dtype} scores for these items, but gave {precision} ones in "
+            "calibration. Items on the threshold could then come out above it. Pass items of the "
+            "type that the calibration items had, or recalibrate on items of this type."
+        )
+    with np.errstate(over="ignore"):
+        return scores.astype(precision)
+
+
+def _flip_negative(bits: NDArray[Any]) -> None:
+    """Flip the magnitude of negative numbers: bits then rise with the scores. Twice undoes it."""
+    largest = np.iinfo(bits.dtype).max
+    bits ^= (bits >> (8 * bits.itemsize - 1)) & largest

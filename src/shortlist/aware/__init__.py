@@ -1,4 +1,4 @@
-"""Models that know the capacity while they learn, instead of only being cut at it."""
+"""Models that learn for the capacity, rather than only being cut at it."""
 
 from ._boosting import CapacityAwareBoostingClassifier
 from ._forest import CapacityAwareForestClassifier

@@ -11,55 +11,55 @@ from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._booster_search import LOSSES, BoosterSearch, trained_for
-from ._boosters import Trainer
+from ._boosters import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
 from ._evidence import stratified_folds
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 
 # With a share held out for the threshold, loss and rounds are chosen on so many folds of the rest.
 _FOLDS = 5
-_LEAST = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
+_LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
 
 
 class CapacityAwareBoostingClassifier(CapacityAwareBase):
-    r"""Boosted trees that are weighted, and stop, for detection at a capacity.
+    r"""Boosted trees, weighted and stopped for detection at a capacity.
 
-    Boosting for log loss goes on improving probabilities that no capacity will ever look at, and
-    with few rare items it soon fits noise at the top. Here the trees learn with the weights that
-    make the capacity the rule of Bayes, later trees count less and less, and cross-validated
-    detection within the capacity decides where to stop.
+    Boosting for log loss keeps improving the probabilities of items that will never be flagged, and
+    with few rare items it soon fits noise at the top. Here the trees learn with weights under which
+    the Bayes rule flags exactly the capacity, later trees count less and less, and cross-validated
+    detection within the capacity decides when to stop.
 
     Parameters
     ----------
     capacity : Capacity
-        How much can be followed up; weights, loss and rounds are chosen for it.
+        How many items can be followed up; weights, loss and rounds are chosen for it.
     loss : {"auto", "log-loss", "weighted", "blend", "detection"}, default="auto"
         What the trees are grown for:
 
-        - "log-loss": all items alike. Only the number of rounds is chosen at the capacity.
-        - "weighted": log loss with the weights under which the rule of Bayes flags just the
-          capacity; they come from the modified prior of the paper, by a first pass of "log-loss".
+        - "log-loss": all items count the same. Only the number of rounds is chosen for the
+          capacity.
+        - "weighted": log loss with the weights under which the Bayes rule flags exactly the
+          capacity. They come from the modified prior of the paper, by a first pass of "log-loss".
         - "blend": the mean of both scores.
-        - "detection": on from "log-loss", the share of rare items missed at a smooth threshold
-          that flags just the capacity, found anew in each round.
-        - "auto": "blend", unless "log-loss" or "weighted" alone detects more out of fold, by more
+        - "detection": starting from "log-loss", the share of rare items missed at a smooth
+          threshold that flags exactly the capacity. The threshold is solved for in each round.
+        - "auto": "blend", unless "log-loss" or "weighted" alone detects more out of fold by more
           than two standard errors of the difference.
     max_rounds : int, default=400
-        Largest number of rounds. Fewer are used where that detects more, by the same rule.
+        Largest number of rounds. Fewer are used if that detects more, by the same rule.
     learning_rate : float, default=0.03
-        Of each round.
+        Learning rate of each round.
     num_leaves : int, default=3
-        Of each tree.
+        Number of leaves of each tree.
     min_samples_leaf : int, default=20
-        Least number of items in a leaf.
+        Smallest number of items in a leaf.
     max_bin : int, default=31
-        Into how many values a feature is binned.
+        Largest number of bins of a feature.
     cv : int or float, default=5
-        An int is the number of folds: out-of-fold scores choose loss and rounds, and set the
-        threshold, and only ``guarantee="plug-in"`` is available. A float is the share of the items
-        held out for the threshold; every guarantee then holds, and loss and rounds are chosen on
-        five folds of the rest.
+        An int is the number of folds: out-of-fold scores determine loss, rounds and threshold, and
+        only ``guarantee="plug-in"`` is available. A float is the share of the items held out for
+        the threshold; every guarantee then holds, and loss and rounds are chosen on five folds of
+        the rest.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
@@ -69,15 +69,15 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     Attributes
     ----------
     boosters_ : list of lightgbm.Booster
-        The score is the mean of their raw scores; with "detection", the sum.
+        The score is the mean of their raw scores, or the sum with "detection".
     loss_ : str
         The loss in use.
     n_rounds_ : dict
-        For each loss that was trained, the number of rounds.
+        Number of rounds of each loss that was trained.
     rare_weight_ : float
-        What a rare item weighs in "weighted", in common ones.
+        Weight of a rare item in "weighted"; a common item has weight 1.
     detection_ : dict
-        For each loss that was tried, the share of rare items found out of fold.
+        Share of rare items detected out of fold, for each loss that was tried.
     classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
@@ -86,18 +86,18 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     See Also
     --------
     shortlist.CapacityClassifier : Cuts boosting, or any score, at the capacity.
-    CapacityAwareForestClassifier : Needs no extra.
+    CapacityAwareForestClassifier : Needs no extra package.
 
     Notes
     -----
-    Needs LightGBM, the extra `boosting`. Gaps (NaN) are taken as they are.
+    Needs LightGBM, the extra `boosting`. Missing values (NaN) are allowed.
 
     Scores are averaged over the numbers of rounds 25, 35, 50, and so on, two in each doubling: the
     best number is uncertain, and the mean did better than any choice.
 
-    The model in use is trained on all items, while the threshold comes from out-of-fold scores of
-    other models, and is approximate. For a guarantee use ``cv=0.25``, or `recalibrate` on fresh
-    items. With few rounds there are few different scores, and a threshold among them is coarse.
+    The model in use is trained on all items, but the threshold comes from out-of-fold scores of
+    other models and is approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
+    items. With few rounds there are few different scores, and the threshold is coarse.
 
     `with_capacity` moves the threshold; the trees stay those of the first capacity.
 
@@ -156,12 +156,12 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option("loss", self.loss, LOSSES)
+        check_option("loss", self.loss, BOOSTING_LOSSES)
         if not 0 < float(check_number("learning_rate", self.learning_rate)) <= 1:
             raise ValueError(
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
             )
-        for name, at_least in _LEAST.items():
+        for name, at_least in _LEAST_COUNTS.items():
             check_count(name, getattr(self, name), at_least=at_least)
         check_count("cv as a number of folds", self._n_folds(), at_least=2)
 

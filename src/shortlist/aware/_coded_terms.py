@@ -1,53 +1,51 @@
 """Terms of a score in eight bits: bounds that are quick to add, to compare and to count.
 
-All is measured in parts of one small length. A sum is written in whole parts above a base, and a
-term in units of 1 to 64 parts above a low value of its own, so that the sum of two codes fits into
-sixteen bits, and a vector register adds and compares many at a time. Common items are rounded
-down, and rare ones up: where a common code reaches a level, its sum does so for sure, and where a
-rare code does not, its sum lies below, by a whole part. What does not fit into the range is coded
-so that it never counts, or, if rare, always. Levels run from 0 to `HIGHEST`.
+All lengths are measured in parts, a small unit. A sum is coded as whole parts above a base, and a
+term as units of 1 to 64 parts above its own low value. The sum of two codes then fits into sixteen
+bits, and a vector register adds and compares many at a time. Common items are rounded down and rare
+items up: if a common code reaches a level, its sum certainly does; if a rare code does not reach
+it, its sum lies below the level by a whole part. A common value outside the range never counts, and
+a rare one always does. Levels run from 0 to `HIGHEST`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from .._core.arrays import Doubles
 
 __all__ = [
     "HIGHEST",
-    "code_level",
     "code_rare_sums",
     "code_rare_term",
     "code_sums",
     "code_term",
-    "count_doubtful",
     "count_possible",
     "count_sure",
     "find_part",
     "low_level",
     "order_highest",
-    "value_of",
 ]
 
-HIGHEST = 2**14 - 1  # of a sum or a level; with a term on top it still fits into sixteen bits
-_NEVER = -(2**14)  # with the highest term on top, it lies below every level
-_BEYOND = np.int16(2**15 - 1)  # what no common code reaches
+HIGHEST = 2**14 - 1  # code of a sum, or level; with a term added it still fits into sixteen bits
+_NEVER = -(2**14)  # even with the highest term added, it lies below every level
+_BEYOND = np.int16(2**15 - 1)  # a level that no common code reaches
 _FULL = 255  # a term at the end of its range, or beyond
 _LARGEST_UNIT = 64  # in parts
-_SPAN = 200.0  # units in the range that a sample of a term shows
-_SAMPLE = 64  # terms, and items of each, that show the range
+_SPAN = 200.0  # units in the range of a sample of a term
+_SAMPLE = 64  # terms, and items of each, in the sample that estimates the range
 _SMALLEST = 2.0**-1000  # a part whose inverse is finite
 _COARSEST = 2.0**40  # parts in a low value, beyond which rounding would reach a whole part
 _BLOCK = 256  # items coded or counted at a time
-_LARGE_BLOCK = 4096  # items counted in sixteen bits without looking whether they are enough
-_STEP = 32  # parts between levels that are tried first
-_CLOSE = 4  # parts that do not matter for a level
-_COARSE = 3  # bits of a sum that do not matter for an order
+_LARGE_BLOCK = 4096  # items counted in sixteen bits without checking whether they are enough
+_FIRST_STEP = 32  # parts from the guess of a level to the next one tried
+_LEVEL_TOLERANCE = 4  # parts by which a level may be too high
+_IGNORED_BITS = 3  # of a sum, when items are ordered
 
 
-def find_part(terms: NDArray[np.float64]) -> float:
-    """Return the length of a part, for which the widest of some terms still has its range."""
+def find_part(terms: Doubles) -> float:
+    """Return the length of a part that lets the codes cover the widest of a sample of terms."""
     if not terms.size:
         return 1.0
     sample = terms[:: max(len(terms) // _SAMPLE, 1), :: max(terms.shape[1] // _SAMPLE, 1)]
@@ -61,14 +59,14 @@ def find_part(terms: NDArray[np.float64]) -> float:
 def code_term(term, part, codes):
     """Code what a term adds to common items; return its low value and its unit in parts.
 
-    The low value is -inf where a term cannot be coded.
+    The low value is -inf if a term cannot be coded.
     """
     low, high, unit = np.inf, -np.inf, 1
     for item in range(0, term.size, max(term.size // _SAMPLE, 1)):
         low, high = min(low, term[item]), max(high, term[item])
     while unit < _LARGEST_UNIT and high - low > _SPAN * unit * part:
         unit *= 2
-    low -= unit * part  # code 0 is what lies below the first unit, however far
+    low -= unit * part  # code 0 stands for everything below the first unit
     if not abs(low) <= _COARSEST * part:
         codes[:] = 0
         return -np.inf, np.int16(unit)
@@ -80,7 +78,7 @@ def code_term(term, part, codes):
             units = (row[item] - low) * scale
             units = units if units > 0.0 else 0.0
             whole[item] = np.int32(units if units < _FULL else _FULL)
-        for item in range(row.size):  # on its own, so that the compiler uses vectors
+        for item in range(row.size):  # a loop of its own: only then does the compiler vectorise
             out[item] = np.uint8(whole[item])
     return low, np.int16(unit)
 
@@ -118,30 +116,14 @@ def _code_sums(sums, base, part, more):
     return codes
 
 
-@njit(cache=True)
-def code_level(value, base, low, part):
-    """Return a level, such that codes which reach it stand for sums that reach the value."""
-    parts = (value - base - low) / part
-    if not parts < HIGHEST - 2:
-        return _BEYOND
-    # One part more, so that no rounding of the parts themselves can matter.
-    return np.int16(max(np.ceil(parts) + 1, 0.0))
-
-
-@njit(cache=True)
-def value_of(level, base, low, part):
-    """Return the value that a level stands for, or inf if rounding would reach half a part."""
-    return base + low + level * part if abs(base) <= _COARSEST * part else np.inf
-
-
 @njit(cache=True, inline="always")
 def count_sure(sums, term, unit, level, enough):
-    """Count the common items that reach a level for sure, or until more than `enough` do."""
+    """Count the common items that certainly reach a level; stop after more than `enough`."""
     count = np.intp(0)
     for start in range(0, sums.size, _BLOCK):
         some_sums, some_terms = sums[start : start + _BLOCK], term[start : start + _BLOCK]
         n_here = np.int16(0)
-        # From 0 and in sixteen bits throughout, so that the compiler uses vector registers.
+        # From 0 and in sixteen bits throughout: only then does the compiler vectorise.
         for item in range(some_sums.size):
             code = np.int16(some_terms[item])
             reaches = (np.int16(some_sums[item] + np.int16(code * unit)) >= level) & (code > 0)
@@ -170,14 +152,14 @@ def count_possible(sums, term, unit, level):
 
 @njit(cache=True)
 def low_level(sums, term, unit, needed, guess, scratch):
-    """Look from a guess for a low level that fewer than `needed` rare items may reach."""
+    """Search, from a guess, for a low level that fewer than `needed` rare items may reach."""
     for item in range(sums.size):
         code = np.int16(term[item])
         parts = np.int16(sums[item] + np.int16(code * unit))
         scratch[item] = _BEYOND if code == _FULL else parts
-    low, high = -1, HIGHEST + 1  # what enough items may reach, and what fewer may reach
-    middle, step = min(max(guess, 0), HIGHEST), _STEP
-    while high - low > _CLOSE:
+    low, high = -1, HIGHEST + 1  # levels that enough items, and that fewer items, may reach
+    middle, step = min(max(guess, 0), HIGHEST), _FIRST_STEP
+    while high - low > _LEVEL_TOLERANCE:
         level, count = np.int16(middle), np.intp(0)
         for start in range(0, scratch.size, _LARGE_BLOCK):
             some = scratch[start : start + _LARGE_BLOCK]
@@ -196,40 +178,17 @@ def low_level(sums, term, unit, needed, guess, scratch):
 
 
 @njit(cache=True)
-def count_doubtful(coded, exact, unit, level, value, scratch):
-    """Count the common items whose codes fall short of a level, but whose sums reach its value.
-
-    `coded` has sums, terms and places of some items; `exact` the sums and terms of all.
-    """
-    sum_codes, term_codes, places = coded
-    sums, term = exact
-    n_doubtful = 0
-    for item in range(places.size):  # without branches, which could not be foreseen
-        code = np.int32(term_codes[item])
-        parts = sum_codes[item] + code * unit
-        scratch[n_doubtful] = places[item]
-        n_doubtful += ((parts >= level - unit - 1) | (code == _FULL)) & (
-            (parts < level) | (code == 0)
-        )
-    count = 0
-    for item in range(n_doubtful):
-        place = scratch[item]
-        count += sums[place] + term[place] >= value
-    return count
-
-
-@njit(cache=True)
 def order_highest(codes, places):
-    """Write the places of the highest sums, the highest first, but for a few parts."""
-    ends = np.zeros(((HIGHEST - _NEVER) >> _COARSE) + 2, np.int32)
+    """Write the places of the highest sums, the highest first, up to a difference of 7 parts."""
+    ends = np.zeros(((HIGHEST - _NEVER) >> _IGNORED_BITS) + 2, np.int32)
     for code in codes:
-        ends[((HIGHEST - code) >> _COARSE) + 1] += 1
+        ends[((HIGHEST - code) >> _IGNORED_BITS) + 1] += 1
     last = 0
     while last < ends.size - 1 and ends[last] < places.size:
         last += 1
         ends[last] += ends[last - 1]
     for item in range(codes.size):
-        rank = (HIGHEST - codes[item]) >> _COARSE
+        rank = (HIGHEST - codes[item]) >> _IGNORED_BITS
         if rank < last and ends[rank] < places.size:
             places[ends[rank]] = item
             ends[rank] += 1

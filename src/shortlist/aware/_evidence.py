@@ -1,27 +1,23 @@
-"""What out-of-sample scores say about detection at a capacity, and when they say it clearly."""
+"""What out-of-sample scores detect at a capacity, and whether one score clearly detects more."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.ranking import cut_after
 
 __all__ = ["WIDER", "detected", "detected_within", "preferred", "stratified_folds", "wider_limits"]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Places = NDArray[np.intp]
-
-#: Times the capacity that evidence is taken from: by one alone, few items decide.
+#: Multiples of the capacity at which scores are compared: at one alone, few items would decide.
 WIDER = (1, 2, 4, 8)
 
 _CLEAR = 2.0  # standard errors
 
 
-def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> Places:
+def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> Rows:
     """Return the fold of each item, with rare and common ones spread evenly."""
     folds = np.empty(is_rare.size, dtype=np.intp)
     order = np.concatenate([rng.permutation(np.flatnonzero(is_rare == kind)) for kind in (1, 0)])
@@ -29,8 +25,8 @@ def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> P
     return folds
 
 
-def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
-    """Return for each rare item the chance to be among the `max_flags` highest scores.
+def detected(scores: Doubles, is_rare: Mask, max_flags: int) -> Doubles:
+    """Return each rare item's chance of being among the `max_flags` highest scores.
 
     Items that tie for the last places share them.
 
@@ -47,12 +43,12 @@ def detected(scores: Floats, is_rare: Mask, max_flags: int) -> Floats:
 
 
 def wider_limits(max_flags: int, n_items: int, factors: Sequence[int] = WIDER) -> list[int]:
-    """Return the capacity and wider ones, up to everything."""
+    """Return the capacity and wider ones, at most the number of items."""
     return [min(factor * max_flags, n_items) for factor in factors]
 
 
-def detected_within(scores: Floats, is_rare: Mask, limits: Sequence[int]) -> Floats:
-    """Return for each rare item the chance to be found, on average over several capacities.
+def detected_within(scores: Doubles, is_rare: Mask, limits: Sequence[int]) -> Doubles:
+    """Return each rare item's chance of being detected, on average over several capacities.
 
     Examples
     --------
@@ -63,12 +59,12 @@ def detected_within(scores: Floats, is_rare: Mask, limits: Sequence[int]) -> Flo
     return np.mean([detected(scores, is_rare, limit) for limit in limits], axis=0)
 
 
-def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:
+def preferred(found: Sequence[Doubles], *, n_errors: float = _CLEAR) -> int:
     """Return the first place, in order of preference, that the best one does not clearly beat.
 
-    What the best one detects more, item by item, must exceed two standard errors of that
-    difference, or `n_errors`. With one, as is common, the luckiest of several equals would pass too
-    often; between two it will do.
+    The best one clearly beats another if it detects more, item by item, by over `n_errors` standard
+    errors of the difference. One standard error is enough to compare two candidates; among several
+    equal ones, the luckiest would exceed it too often.
 
     Examples
     --------
@@ -82,7 +78,7 @@ def preferred(found: Sequence[Floats], *, n_errors: float = _CLEAR) -> int:
     )
 
 
-def _clearly_more(these: Floats, those: Floats, n_errors: float) -> bool:
+def _clearly_more(these: Doubles, those: Doubles, n_errors: float) -> bool:
     gains = these - those
     if gains.size < 2:
         return False

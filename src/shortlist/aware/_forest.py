@@ -1,4 +1,4 @@
-"""`CapacityAwareForestClassifier`: trees with large leaves, or small ones where these find more."""
+"""`CapacityAwareForestClassifier`: trees with large leaves, or small ones if these detect more."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ._evidence import detected_within, preferred, wider_limits
 
 __all__ = ["CapacityAwareForestClassifier"]
 
-_PER_STEP = 100  # trees with large leaves that are grown between two reports of progress
-# In every second tree with large leaves: of few items, one in a hundred makes no large leaf.
+_TREES_PER_STEP = 100  # trees with large leaves grown between two reports of progress
+# In every second tree with large leaves: with few items, 1 % of them is no large leaf.
 _FEWEST_IN_LEAF = 20
-# What small leaves count where they are used. They leave most items tied at 0, more of them out of
-# bag than in use, so that a threshold there flags too many; large leaves put these in an order.
+# Weight of small leaves where they are used. They leave most items tied at 0, more of them out of
+# bag than in use, and a threshold there would flag too many. Large leaves rank these items.
 _SHARE_OF_SMALL = 0.8
 
 
@@ -32,26 +32,26 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     """A forest with large leaves, or with small ones where they detect more at a capacity.
 
     A forest grown for classification has small leaves. Where classes overlap, their shares of rare
-    items are mostly noise at the top of the ranking; where classes are told apart cleanly, large
-    leaves blur them. Here trees of both sorts are grown, and what they detect out of bag decides.
-    Each sort blends random trees with extremely randomised ones.
+    items are mostly noise at the top of the ranking; where classes are well separated, large leaves
+    blur the border. Here trees of both kinds are grown, and the kind that detects more out of bag
+    is used. Both kinds blend random trees with extremely randomised ones.
 
     Parameters
     ----------
     capacity : Capacity
-        How much can be followed up; the size of the leaves is chosen for it.
+        How many items can be followed up; the size of the leaves is chosen for it.
     n_estimators : int, default=300
         Number of trees with large leaves, half random and half extremely randomised. With
-        `fall_back` as many again are grown with small ones, and dropped if they are not used.
+        `fall_back`, as many are grown with small leaves, and dropped if they are not used.
     min_samples_leaf : float or int, default=0.01
-        Least number of items in a large leaf; a float is a share of all items. In half of the trees
-        it is at least 20.
+        Smallest number of items in a large leaf; a float is a share of all items. In half of the
+        trees it is at least 20.
     max_features : float, default=0.6
-        Share of the features that each split of a random tree with large leaves chooses among; with
-        small ones it is the square root of their number. Extremely randomised trees choose
-        among all, with one cut drawn for each.
+        Share of the features that each split of a random tree with large leaves chooses among. With
+        small leaves, a split chooses among the square root of the number of features. Extremely
+        randomised trees choose among all features, with one random cut for each.
     fall_back : bool, default=True
-        Whether trees with leaves of any size, as in an ordinary forest, may count four fifths of
+        Whether trees with leaves of any size, as in an ordinary forest, may make up four fifths of
         the score. They do if the score then detects more out of bag by more than one standard
         error, on average within 1, 2, 4 and 8 times the capacity.
     cv : float or "oob", default="oob"
@@ -69,14 +69,15 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     Attributes
     ----------
     forests_ : list
-        The fitted forests in use, by turns :class:`~sklearn.ensemble.RandomForestClassifier` and
-        :class:`~sklearn.ensemble.ExtraTreesClassifier`: four with large leaves, then perhaps two
-        with small ones.
+        The fitted forests in use, alternating between
+        :class:`~sklearn.ensemble.RandomForestClassifier` and
+        :class:`~sklearn.ensemble.ExtraTreesClassifier`: four with large leaves, and two with small
+        leaves if these are used.
     weights_ : ndarray of shape (n_forests,)
-        What each of them counts; they add up to 1.
+        Weight of each forest; they add up to 1.
     detection_ : dict
-        What `fall_back` compared: the share of rare items found out of bag with "large" leaves
-        alone, and mostly with "small" ones.
+        What `fall_back` compared: the share of rare items detected out of bag with "large" leaves
+        alone, and with mostly "small" ones.
     falls_back_ : bool
         Whether small leaves are in use.
     classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
@@ -92,17 +93,18 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     Notes
     -----
     All items are used twice: to grow trees, and, scored by the trees that have not seen them, for
-    the choice and the threshold. Such a score comes from about a third of the trees, so that the
-    threshold is approximate. For a guarantee use ``cv=0.25``, or `recalibrate` on fresh items.
+    the choice and the threshold. Such a score comes from about a third of the trees, and the
+    threshold is therefore approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
+    items.
 
     On credit-default data it detected clearly more than the recommended forest of
     :func:`~shortlist.learners.make_learner` in seven of twelve settings, and clearly less in none.
     On 19 sets of KEEL it detected more on twelve and less on one; at the top of the test batch,
-    more on fifteen and less on none. With 40 rare items to learn from, chance speaks for small
-    leaves now and then; where noise is known to be large, use ``fall_back=False``. See
-    `docs/aware.md`.
+    more on fifteen and less on none. With 40 rare items to learn from, small leaves sometimes win
+    by chance; if the noise is known to be large, use ``fall_back=False``. See
+    `docs/appendix/aware-study.md`.
 
-    Gaps (NaN) are taken as they are. `with_capacity` moves the threshold; the trees stay.
+    Missing values (NaN) are allowed. `with_capacity` moves the threshold; the trees stay.
 
     Examples
     --------
@@ -194,14 +196,14 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         return Unseen(rows, scores[rows])
 
     def _n_steps(self) -> int:
-        return -(-self.n_estimators // _PER_STEP)
+        return -(-self.n_estimators // _TREES_PER_STEP)
 
     def _shares(self, forests: list[Any]) -> list[int]:
-        """Return how many trees each of some forests gets."""
+        """Return the number of trees of each of the forests."""
         return [len(range(k, self.n_estimators, len(forests))) for k in range(len(forests))]
 
     def _large(self, n_items: int, rng: np.random.Generator) -> list[Any]:
-        """Return four forests with large leaves, not yet grown."""
+        """Return four unfitted forests with large leaves."""
         leaf = self.min_samples_leaf
         size = leaf if isinstance(leaf, Integral) else ceil(leaf * n_items)
         return [
@@ -211,7 +213,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         ]
 
     def _small(self, rng: np.random.Generator) -> list[Any]:
-        """Return two forests with leaves of any size, not yet grown."""
+        """Return two unfitted forests with leaves of any size."""
         return self._pair(1, "sqrt", rng)
 
     def _pair(self, leaf: int, max_features: Any, rng: np.random.Generator) -> list[Any]:
@@ -232,7 +234,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         ]
 
     def _compare(self, large: Doubles, small: Doubles, is_rare: Mask) -> bool:
-        """Tell whether scores mostly by small leaves detect clearly more than by large ones."""
+        """Return whether scores from mostly small leaves detect clearly more."""
         max_flags = self._learned_for.max_flags(is_rare.size)
         limits = wider_limits(max_flags, is_rare.size)
         found = [detected_within(scores, is_rare, limits) for scores in (large, small)]
@@ -246,18 +248,18 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 def _grow_up_to(
     share: float, n_trees: list[int], forests: list[Any], X: Doubles, is_rare: Mask
 ) -> None:
-    """Add trees to forests up to a share of what they will have, and score out of bag with all."""
+    """Add trees to forests up to a share of their final number, and score out of bag with all."""
     for n_last, forest in zip(n_trees, forests, strict=True):
         n_now = ceil(share * n_last)
         if n_now > len(getattr(forest, "estimators_", [])):
             with warnings.catch_warnings():
-                # Items that every tree has seen are left out of the threshold.
+                # The threshold ignores items that every tree has seen.
                 warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
                 forest.set_params(n_estimators=n_now).fit(X, is_rare)
 
 
 def _mean_out_of_bag(forests: list[Any]) -> Doubles:
-    """Average the forests in which some trees have not seen an item; NaN if there is none."""
+    """Average the forests with trees that have not seen an item; NaN if there is none."""
     scores = np.array([out_of_bag_scores(forest, rare_label=True) for forest in forests])
     known = ~np.isnan(scores)
     with np.errstate(invalid="ignore"):
@@ -265,7 +267,7 @@ def _mean_out_of_bag(forests: list[Any]) -> Doubles:
 
 
 def _weights(n_large: int, n_small: int) -> Doubles:
-    """Return what each forest counts."""
+    """Return the weight of each forest."""
     if not n_small:
         return np.full(n_large, 1 / n_large)
     shares = [(1 - _SHARE_OF_SMALL) / n_large, _SHARE_OF_SMALL / n_small]

@@ -1,10 +1,19 @@
 """Greedy forward selection of the terms of a score, for detection within a number of flags.
 
 A score is a sum of terms, and each step adds the term that detects the most: the number of rare
-items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, and looks at little:
-a term leads when it detects one rare item more than the leader, or as many, where it stands first,
-and nearly all are refuted by a few codes of eight bits (`_refutation`). Only what this fails to
-refute is computed. All terms are read once, in the first step, which codes them.
+items strictly above the (`max_flags` + 1)-th highest sum. The search is exact, but computes little.
+A term leads if it detects one rare item more than the leader, or equally many and comes first.
+Nearly all terms are refuted by a few codes of eight bits (`_coded_terms`), without their sums. Only
+the sums of the others are computed.
+
+A term detects r rare items exactly if at most k items lie at or above its r-th highest rare sum.
+Any level refutes this that fewer than r rare sums reach, and more than k - r common ones. The level
+that refuted a term in the last step usually does so again, which takes two short counts of codes.
+Otherwise a low level that fewer than r rare sums reach is searched for, and tried.
+
+Common items are counted in a table. Its rows hold, for each term, the codes of the items that
+ranked high when the row was filled, the highest first: most counts end early. Old rows are filled
+again when they no longer refute. Levels and tables are guesses, but every refutation is certain.
 """
 
 from __future__ import annotations
@@ -13,40 +22,63 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from .._core.arrays import Doubles, Rows
 from ._coded_terms import (
-    code_level,
+    HIGHEST,
     code_rare_sums,
     code_rare_term,
     code_sums,
     code_term,
+    count_possible,
     count_sure,
     find_part,
+    low_level,
     order_highest,
 )
-from ._refutation import Sums, Terms, is_refuted, next_open, sums_by_order
 
-__all__ = ["GreedyPath", "greedy_path"]
+__all__ = ["GreedyPath", "Sums", "Terms", "greedy_path", "is_refuted", "next_open", "sums_by_order"]
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-
-_BLOCK = 128  # items counted before looking whether they are enough
-_WIDTH = 3  # columns of the table of high items, for each flag
-_UNORDERED = 2  # first steps, whose sums say too little about later ones to order items by them
-_DRIFT = 0.05  # how soon the levels of later terms follow what earlier ones have shown
+_BLOCK = 128  # items counted before checking whether they are enough
+_TABLE_WIDTH = 3  # columns of the table of high items, for each flag
+_STEPS_WITHOUT_TABLE = 2  # their sums say too little about later ones to order items by them
+_DRIFT_RATE = 0.05  # how fast the levels of later terms follow what earlier ones have shown
 
 
 class GreedyPath(NamedTuple):
-    """The terms in the order they were chosen, and the rare items detected after each."""
+    """The terms in the order of their choice, and the rare items detected after each."""
 
-    chosen: Places
-    detected: Places
+    chosen: Rows
+    detected: Rows
 
 
-def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -> GreedyPath:
-    """Choose `n_steps` terms, each the one that detects the most together with those before it.
+class Terms(NamedTuple):
+    """All terms, by rows: exact, coded, and what is remembered of each."""
+
+    rare: Any
+    common: Any
+    rare_codes: Any
+    codes: Any
+    units: Any  # of the codes, in parts
+    table: Any  # codes of high items
+    orders: Any  # of the items in the rows of the table; -1 where a row is empty
+    levels: Any  # that refuted a term last
+
+
+class Sums(NamedTuple):
+    """The sums so far: exact, coded, and coded for the items of each order."""
+
+    rare: Any
+    common: Any
+    rare_codes: Any
+    codes: Any
+    by_order: Any
+    orders: Any  # the items of each order; the last order in `by_order` is the newest
+    part: float
+
+
+def greedy_path(rare: Doubles, common: Doubles, max_flags: Any, *, n_steps: int) -> GreedyPath:
+    """Choose `n_steps` terms; each is the one that detects the most with those before it.
 
     Parameters
     ----------
@@ -55,14 +87,14 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
     common : ndarray of shape (n_terms, n_common)
         The same for the other items.
     max_flags : int or sequence of int
-        How many items may be flagged. Of several numbers, the first decides, the second where the
-        first ties, and so on. What still ties goes to the term that stands first.
+        How many items may be flagged. Of several numbers, the first decides; the second decides
+        ties at the first, and so on. Remaining ties go to the term that comes first.
     n_steps : int
-        How many terms to choose, if there are as many.
+        How many terms to choose, or all if there are fewer.
 
     Examples
     --------
-    The second term lifts one of the two rare items to the top, the third the other one.
+    The second term moves one of the two rare items to the top, the third the other one.
 
     >>> rare = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
     >>> common = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]])
@@ -76,9 +108,8 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
         common=common,
         rare_codes=np.empty(rare.shape, dtype=np.uint8),
         codes=np.empty(common.shape, dtype=np.uint8),
-        lows=np.empty(n_terms),
         units=np.empty(n_terms, dtype=np.int16),
-        table=np.empty((n_terms, min(_WIDTH * int(limits[0]), n_common)), dtype=np.uint8),
+        table=np.empty((n_terms, min(_TABLE_WIDTH * int(limits[0]), n_common)), dtype=np.uint8),
         orders=np.full(n_terms, -1),
         levels=np.zeros(n_terms, dtype=np.int16),
     )
@@ -88,15 +119,15 @@ def greedy_path(rare: Floats, common: Floats, max_flags: Any, *, n_steps: int) -
 
 @njit(cache=True)
 def _choose_all(terms, limits, n_steps, part):
-    """Return the chosen terms, and what is detected after each."""
+    """Return the chosen terms, and the number of rare items detected after each."""
     chosen, detected = np.empty(n_steps, np.intp), np.empty(n_steps, np.intp)
     rare_sums, common_sums = np.zeros(terms.rare.shape[1]), np.zeros(terms.common.shape[1])
     orders = np.empty((n_steps, terms.table.shape[1]), np.uint32)
     candidates, base, n_orders = np.arange(len(terms.rare)), 0.0, 0
-    found = np.intp(0)  # of this type from the start, or what it is passed to is compiled twice
+    found = np.zeros(limits.size, np.intp)
     for step in range(n_steps):
         codes = code_sums(common_sums, base, part)
-        if step >= _UNORDERED:
+        if step >= _STEPS_WITHOUT_TABLE:
             order_highest(codes, orders[n_orders])
             n_orders += 1
         sums = Sums(
@@ -106,15 +137,14 @@ def _choose_all(terms, limits, n_steps, part):
             codes,
             sums_by_order(codes, orders[:n_orders], terms.orders),
             orders,
-            base,
             part,
         )
         best, found, leaders = _best_term(candidates, terms, sums, limits, found, step == 0)
-        chosen[step], detected[step] = best, found
+        chosen[step], detected[step] = best, found[0]
         rare_sums += terms.rare[best]
         common_sums += terms.common[best]
         candidates = _leaders_first(candidates, leaders, best)
-        # Measured from there, levels stay about the same while all sums rise or fall.
+        # Measured from this base, levels stay about the same while all sums rise or fall.
         some = common_sums[orders[n_orders - 1]] if n_orders else common_sums.copy()
         base = _nth_largest(some, min(limits[0], some.size - 1)) if some.size else 0.0
     return chosen, detected
@@ -122,7 +152,7 @@ def _choose_all(terms, limits, n_steps, part):
 
 @njit(cache=True)
 def _leaders_first(candidates, leaders, best):
-    """Leave out the chosen term, and put first those that did well: the rest fail against them."""
+    """Remove the chosen term, and put former leaders first: the others fail against them."""
     is_placed = np.zeros(candidates.max() + 1, np.bool_)
     is_placed[best] = True
     ordered, n_placed = np.empty(candidates.size - 1, candidates.dtype), 0
@@ -135,8 +165,11 @@ def _leaders_first(candidates, leaders, best):
 
 
 @njit(cache=True)
-def _best_term(candidates, terms, sums, limits, likely, is_first):
-    """Return the best term, what it detects, and all that led for a while."""
+def _best_term(candidates, terms, sums, limits, likely, is_first_step):
+    """Return the best term, what it detects within each limit, and all that led for a while.
+
+    `likely` is a guess of what it detects.
+    """
     best, n_leaders = candidates.max() + 1, 0
     leaders = np.empty_like(candidates)
     found = np.zeros(limits.size, np.intp)
@@ -149,13 +182,13 @@ def _best_term(candidates, terms, sums, limits, likely, is_first):
         if place == candidates.size:
             break
         term = candidates[place]
-        if is_first:
+        if is_first_step:
             _code(term, terms, sums.part)
         n_needed = needed[0] if term < best else needed[2]
         if n_needed > 0:
             former = terms.levels[term]
             refuted = is_refuted(term, terms, sums, n_needed, limits[0], scratch)
-            drift += _DRIFT * (terms.levels[term] - former - drift)
+            drift += _DRIFT_RATE * (terms.levels[term] - former - drift)
             if refuted:
                 continue
         for item in range(scores.size):
@@ -166,24 +199,25 @@ def _best_term(candidates, terms, sums, limits, likely, is_first):
         best = leaders[n_leaders] = term
         n_leaders += 1
         for later in range(first, limits.size):
-            guess = likely if later == 0 else known
-            found[later] = _count_detected(scores, term, terms, sums, limits[later], known, guess)
+            found[later] = _count_detected(
+                scores, term, terms, sums, limits[later], known, likely[later]
+            )
             known = 0
-    return best, found[0], leaders[:n_leaders]
+    return best, found, leaders[:n_leaders]
 
 
 @njit(cache=True)
 def _code(term, terms, part):
     low, unit = code_term(terms.common[term], part, terms.codes[term])
     code_rare_term(terms.rare[term], low, unit, part, terms.rare_codes[term])
-    terms.lows[term], terms.units[term] = low, unit
+    terms.units[term] = unit
 
 
 @njit(cache=True)
 def _first_better_limit(scores, term, terms, sums, limits, found, wins_ties):
-    """Return the place of the first limit under which a term is better, and what it detects there.
+    """Return the place of the first limit under which a term leads, and what it detects there.
 
-    It may detect more. If there is no such limit, the place is their number.
+    It may detect more than that. If there is no such limit, the place is the number of limits.
     """
     last = limits.size - 1
     for place in range(last):
@@ -215,7 +249,7 @@ def _count_detected(scores, term, terms, sums, max_flags, known, guess):
 
 @njit(cache=True)
 def _detects(scores, term, terms, sums, max_flags, needed):
-    """Tell whether at least `needed` rare items are detected."""
+    """Return whether at least `needed` rare items are detected."""
     if needed == 0:
         return True
     if needed > min(scores.size, max_flags):
@@ -224,21 +258,77 @@ def _detects(scores, term, terms, sums, max_flags, needed):
     room = max_flags
     for item in range(scores.size):
         room -= scores[item] >= value
-    if room < 0:
-        return False
-    level = code_level(value, sums.base, terms.lows[term], sums.part)
-    if count_sure(sums.codes, terms.codes[term], terms.units[term], level, room) > room:
-        return False
-    return room >= _count_from(sums.common, terms.common[term], value, room)
+    return room >= 0 and room >= _count_from(sums.common, terms.common[term], value, room)
+
+
+@njit(cache=True)
+def sums_by_order(codes, orders, in_use):
+    """Return the coded sums of the items in each order that is in use, and in the newest."""
+    is_used = np.zeros(len(orders) + 1, np.bool_)  # the last place is that of empty rows, -1
+    is_used[len(orders) - 1] = True
+    for order in in_use:
+        is_used[order] = True
+    by_order = np.empty(orders.shape, codes.dtype)
+    for order in range(len(orders)):
+        if is_used[order]:
+            _take(codes, orders[order], by_order[order])
+    return by_order
+
+
+@njit(cache=True)
+def next_open(candidates, start, terms, sums, needed, max_flags, drift):
+    """Return the first place, from `start` on, whose term is not refuted by its last level.
+
+    `drift` is added to all levels. `needed` holds the number of rare items that a term before the
+    leader must detect, the leader, and the number for a term after it.
+    """
+    if_before, leader, if_after = needed
+    for place in range(start, candidates.size):
+        term = candidates[place]
+        order, unit = terms.orders[term], terms.units[term]
+        if order < 0:
+            return place
+        n_needed = if_before if term < leader else if_after
+        level = np.int16(min(max(terms.levels[term] + drift, 0), HIGHEST))
+        if count_possible(sums.rare_codes, terms.rare_codes[term], unit, level) >= n_needed:
+            return place
+        room = max_flags - n_needed
+        if count_sure(sums.by_order[order], terms.table[term], unit, level, room) <= room:
+            return place
+        terms.levels[term] = level
+    return candidates.size
+
+
+@njit(cache=True, inline="always")
+def is_refuted(term, terms, sums, n_needed, max_flags, scratch):
+    """Return whether codes show that a term detects fewer than needed; remember the level."""
+    rare_codes, unit, guess = terms.rare_codes[term], terms.units[term], terms.levels[term]
+    level = low_level(sums.rare_codes, rare_codes, unit, n_needed, guess, scratch)
+    terms.levels[term] = level
+    room, order, newest = max_flags - n_needed, terms.orders[term], len(sums.by_order) - 1
+    if order >= 0 and count_sure(sums.by_order[order], terms.table[term], unit, level, room) > room:
+        return True
+    if order < newest:
+        _take(terms.codes[term], sums.orders[newest], terms.table[term])
+        terms.orders[term] = newest
+        if count_sure(sums.by_order[newest], terms.table[term], unit, level, room) > room:
+            return True
+    return count_sure(sums.codes, terms.codes[term], unit, level, room) > room
+
+
+@njit(cache=True)
+def _take(values, places, out):
+    for item in range(places.size):
+        out[item] = values[places[item]]
 
 
 @njit(cache=True)
 def _count_from(sums, term, value, enough):
-    """Count the items at or above `value`, and stop soon after there are more than `enough`."""
+    """Count the items at or above `value`, and stop soon after finding more than `enough`."""
     count = 0
     for start in range(0, sums.size, _BLOCK):
         some_sums, some_terms = sums[start : start + _BLOCK], term[start : start + _BLOCK]
-        for item in range(some_sums.size):  # from 0, so that the compiler uses vector registers
+        for item in range(some_sums.size):  # from 0: only then does the compiler vectorise
             count += some_sums[item] + some_terms[item] >= value
         if count > enough:
             break

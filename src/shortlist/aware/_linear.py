@@ -1,4 +1,4 @@
-"""`CapacityAwareLinearClassifier`: a scorecard whose weights are learned for the capacity."""
+"""`CapacityAwareLinearClassifier`: a scorecard with weights learned for the capacity."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _MAX_ITERATIONS = 200
 
 
 class CapacityAwareLinearClassifier(CapacityAwareBase):
-    r"""A linear score that can be read, with weights learned for detection at a capacity.
+    r"""A linear, readable score with weights learned for detection at a capacity.
 
-    Logistic regression spends its effort on all items alike; with few rare ones, mostly on items
-    that will never be flagged. This starts from its weights and moves them to detect more
-    within the capacity.
+    Logistic regression fits all items equally; if few are rare, it mostly fits items that will
+    never be flagged. This classifier starts from its weights and moves them to detect more within
+    the capacity.
 
     Parameters
     ----------
     capacity : Capacity
-        How much can be followed up; the weights are learned for it.
+        How many items can be followed up; the weights are learned for it.
     loss : {"detection", "pat-mat", "top-push"}, default="detection"
         What is minimised:
 
-        - "detection": the share of rare items missed at a smooth threshold that flags just the
+        - "detection": the share of rare items missed at a smooth threshold that flags exactly the
           capacity. This is the Lagrangian relaxation of the paper's problem, with the dual
           variable of the flagged rate solved for at each step.
-        - "pat-mat": a convex loss against a convex bound of the quantile.
-        - "top-push": a convex loss against the highest common item, whatever the capacity.
+        - "pat-mat": a convex loss relative to a convex bound of the quantile.
+        - "top-push": a convex loss relative to the highest common item, whatever the capacity.
 
         On credit-default data the first detected more than logistic regression in eleven of twelve
         settings, the second as much, and the third less. On 19 imbalanced sets of KEEL the first
         detected as much as logistic regression on each, and the others less on some; see
-        `docs/aware.md`.
+        `docs/appendix/aware-study.md`.
     C : float, default=0.5
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
         standardised features, where :math:`w_0` are the weights of logistic regression, divided
@@ -54,12 +54,12 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Controls the split, and is the key of the hash.
+        Seed of the split, and key of the hash.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights of the features as they came; the score is ``X @ coef_[0]``.
+        Weights of the original features; the score is ``X @ coef_[0]``.
     scaled_coef_ : ndarray of shape (1, n_features)
         What one standard deviation of each feature adds to the score.
     n_iter_ : int
@@ -75,8 +75,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     Notes
     -----
-    "detection" is not convex; it is followed downhill from logistic regression, so that the
-    same data give the same weights. `with_capacity` moves the threshold; the weights stay.
+    "detection" is not convex; it is minimised starting from logistic regression, and the same data
+    and split give the same weights. `with_capacity` moves the threshold; the weights stay.
 
     Examples
     --------
@@ -132,10 +132,10 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         self.coef_ = self.scaled_coef_ / scaler.scale_
 
     def _minimise(self, X: Doubles, is_rare: Mask) -> Doubles:
-        """Go downhill from the weights of logistic regression, and not too far from them."""
+        """Minimise the loss from the weights of logistic regression, with a pull towards them."""
         loss, fraction = TOP_LOSSES[self.loss], self._target_fraction(len(X))
         start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
-        start /= np.std(X @ start) or 1.0  # the losses are made for scores of this size
+        start /= np.std(X @ start) or 1.0  # the losses expect scores of this size
         penalty = 1 / (self.C * np.count_nonzero(is_rare))
 
         def objective(weights: Doubles) -> tuple[float, Doubles]:

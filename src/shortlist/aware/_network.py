@@ -18,9 +18,9 @@ from ._top_losses import TOP_LOSSES, Lagrangian, detection_loss
 
 __all__ = ["CapacityAwareNetworkClassifier"]
 
-LOSSES = ("lagrangian", *TOP_LOSSES)
+NETWORK_LOSSES = ("lagrangian", *TOP_LOSSES)
 
-_CHUNK = 1 << 14
+_ROWS_AT_A_TIME = 1 << 14
 _WARM_UP_STEPS, _WARM_UP_RATE, _RATE = 200, 1e-2, 5e-3
 _ALPHAS, _N_FOLDS = (0.03, 0.3), 3
 
@@ -28,58 +28,59 @@ _ALPHAS, _N_FOLDS = (0.03, 0.3), 3
 class CapacityAwareNetworkClassifier(CapacityAwareBase):
     r"""Small neural networks trained for detection within a capacity: a Lagrangian relaxation.
 
-    Several networks are first trained for the log loss, as usual. Then each goes on to maximise a
-    smooth detection rate subject to a smooth flagged rate of at most the capacity, with a dual
-    variable, the price of a flag, that is updated at each step. The score is their mean.
+    Several networks are first trained for the log loss, as usual. Each then continues by maximising
+    a smooth detection rate, subject to a smooth flagged rate of at most the capacity. The dual
+    variable, the price of a flag, is updated at each step. The score is the mean of the networks.
 
     Training needs the extra ``network``; a trained model needs NumPy only.
 
     Parameters
     ----------
     capacity : Capacity
-        How much can be followed up; the networks are trained for it.
+        How many items can be followed up; the networks are trained for it.
     hidden_layer_sizes : sequence of int, default=(16,)
-        Units of the hidden layers, with the hyperbolic tangent. ``()`` makes a linear score.
+        Units of the hidden layers, with the hyperbolic tangent. ``()`` gives a linear score.
     loss : {"lagrangian", "detection", "pat-mat", "top-push"}, default="lagrangian"
         What is minimised after the log loss:
 
-        - "lagrangian": the share of rare items missed, with a price on flags beyond the capacity
-          that rises while there are too many, and falls while there are too few.
-        - "detection", "pat-mat", "top-push": as in `CapacityAwareLinearClassifier`; the first has
-          the same solutions, with the price solved for at each step.
+        - "lagrangian": the share of rare items missed, with a price on flags beyond the capacity.
+          The price rises while there are too many flags, and falls while there are too few.
+        - "detection", "pat-mat", "top-push": as in :class:`CapacityAwareLinearClassifier`.
+          "detection" has the same solutions as "lagrangian", with the price solved for at each
+          step.
     alpha : float or "auto", default="auto"
-        Weight decay while the log loss is minimised, for each rare item. "auto" takes the one of
-        0.03 and 0.3 that detects more within the capacity in three folds of the training data.
+        Weight decay per rare item while the log loss is minimised. "auto" takes 0.03 or 0.3,
+        whichever detects more within the capacity in three folds of the training data.
     C : float, default=0.3
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` afterwards,
         where :math:`w_0` are the weights found for the log loss.
     n_members : int, default=3
-        Number of networks, which differ in the weights that they start from.
+        Number of networks; they differ in their initial weights.
     max_iter : int, default=150
-        Steps after the log loss; 0 stays with it, and learns nothing about the capacity.
+        Steps after the log loss. With 0, the networks do not learn for the capacity.
     batch_size : int, default=20_000
-        Most items looked at in one step; of more, each step draws some, rare ones in proportion.
+        Largest number of items in one step. If there are more, each step draws a stratified sample.
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Controls the split, the first weights and the batches, and is the key of the hash.
+        Seed of the split, the initial weights and the batches, and key of the hash.
 
     Attributes
     ----------
     coefs_ : list of ndarrays of shape (n_members, n_in, n_out)
-        Weights of each layer; the first belongs to the features as they came.
+        Weights of each layer; those of the first apply to the original features.
     intercepts_ : list of ndarrays of shape (n_members, n_out)
         Intercepts of each layer.
     alpha_ : float
         The weight decay in use.
     n_iter_ : int
-        Steps that were taken after the log loss.
+        Steps taken after the log loss.
     prices_ : ndarray of shape (n_members,)
-        With ``loss="lagrangian"``, the last value of each dual variable: the detection given up
-        for the last percent of the capacity, in percent. NaN otherwise.
+        With ``loss="lagrangian"``, the last value of each dual variable: the detection that the
+        last percent of the capacity adds, in percent. NaN otherwise.
     coef_ : ndarray of shape (1, n_features)
         Without hidden layers, the weights of the score.
     classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
@@ -97,12 +98,12 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     On credit-default data it detected clearly more than scikit-learn's network of the same size,
     cut at the same capacity, in nine of twelve settings, and on 19 imbalanced sets of KEEL it won
     on 7 and lost on none. Most of that is due to the weight decay: against the same network with
-    ``max_iter=0``, which does not know the capacity, two settings and two sets were clearly won,
-    and one set was lost. See `docs/aware.md`.
+    ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on two sets,
+    and lost on one set. See `docs/appendix/aware-study.md`.
 
     `with_capacity` moves the threshold; the weights stay those of the first capacity. On one
-    machine the same seed gives the same weights; the generators and threads of torch are left
-    alone.
+    machine, the same seed gives the same weights. The random generators and thread settings of
+    torch are not changed.
 
     Examples
     --------
@@ -156,14 +157,14 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     @property
     def coef_(self) -> Doubles:
-        """Weights of the score, if it is linear."""
+        """Weights of the score if it is linear."""
         if len(self.coefs_) > 1:
             raise AttributeError("A network with hidden layers has no coef_: see coefs_.")
         return self.coefs_[0].mean(axis=0).T
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option("loss", self.loss, LOSSES)
+        check_option("loss", self.loss, NETWORK_LOSSES)
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
             raise ValueError(f"alpha must be 'auto', or not negative; got {self.alpha!r}.")
@@ -199,7 +200,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     def _choose_alpha(
         self, X: Doubles, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
     ) -> float:
-        """Compare some weight decays on folds of the training data, all folds by one network."""
+        """Compare weight decays on folds of the training data, all decays trained side by side."""
         from ._training import Batch, Batches, loss_by_alpha
 
         if self.alpha != "auto":
@@ -246,7 +247,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.prices_ = np.array([getattr(loss, "price", np.nan) for loss in losses])
 
     def _losses(self, networks: Any, batch: Any, fraction: float) -> list[Any]:
-        """Return the loss of each network; the Lagrangian starts with its threshold at 0."""
+        """Return the loss of each network; the Lagrangian starts with the threshold at 0."""
         if self.loss != "lagrangian":
             return [TOP_LOSSES[self.loss]] * self.n_members
         for member, scores in enumerate(networks.scores_of(batch.X)):
@@ -254,13 +255,13 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         return [Lagrangian() for _ in range(self.n_members)]
 
     def _keep(self, networks: Any, scaler: StandardScaler) -> None:
-        """Store the weights as arrays, the first layer for the features as they came."""
+        """Store the weights as arrays, those of the first layer for the original features."""
         self.coefs_, self.intercepts_ = networks.arrays()
         self.coefs_[0] = self.coefs_[0] / scaler.scale_[:, np.newaxis]
         self.intercepts_[0] = self.intercepts_[0] - scaler.mean_ @ self.coefs_[0]
 
     def _sum_up(self, X: Doubles) -> Doubles:
-        parts = [self._mean_score(X[rows]) for rows in gen_batches(len(X), _CHUNK)]
+        parts = [self._mean_score(X[rows]) for rows in gen_batches(len(X), _ROWS_AT_A_TIME)]
         return np.concatenate(parts)
 
     def _mean_score(self, X: Doubles) -> Doubles:
@@ -274,7 +275,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
 
 def _folds(is_rare: Mask, rng: np.random.Generator) -> list[Mask]:
-    """Leave each item out once, rare ones in proportion; nothing, if one class is too small."""
+    """Leave each item out once, in stratified folds; return no folds if a class is too small."""
     folds = np.empty(is_rare.size, dtype=np.intp)
     for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
         if stratum.size < _N_FOLDS:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
+from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.validation import check_count, check_option
+from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, hold_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._evidence import WIDER, detected_within, preferred, wider_limits
-from ._expansion import Expansion, Kernel, find_gamma, mean_of
+from ._evidence import WIDER, detected_within, preferred, stratified_folds, wider_limits
 from ._greedy import GreedyPath, greedy_path
-from ._swaps import Swap, draw_swaps
 
 __all__ = ["CapacityAwareSVC"]
 
@@ -24,32 +25,18 @@ VARIANTS = ("all", "best-prefix", "stop")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
-# What cv="auto" holds out.
-_HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}
-
-
-class _Choice(NamedTuple):
-    """The few support vectors in use, the path they come from, and what it detected."""
-
-    few: Expansion
-    path: Rows
-    detection: Doubles
-
-
-class _Outcome(NamedTuple):
-    """The choices of a swap, and who of the rare items left out was found: by few, by all."""
-
-    choices: list[_Choice]
-    by_few: Doubles
-    by_all: Doubles
+_HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}  # with cv="auto"
+_FEWEST_FOLDS = 3  # of which a swap leaves one out
+_ROWS_AT_A_TIME = 1 << 14
 
 
 class CapacityAwareSVC(CapacityAwareBase):
     r"""A support vector machine reduced to the support vectors that detect most at a capacity.
 
     A standard fit gives support vectors with coefficients. Starting from none, each step adds the
-    one that, together with those before it, finds most rare items within the capacity on data
-    that the machine has not seen. The score is the sum over the chosen ones, without intercept.
+    support vector that, together with those before it, detects the most rare items within the
+    capacity on data that the machine has not seen. The score is the sum over the chosen support
+    vectors, without the intercept.
 
     Parameters
     ----------
@@ -62,53 +49,55 @@ class CapacityAwareSVC(CapacityAwareBase):
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of the kernel, as in :class:`~sklearn.svm.SVC`.
     max_support : int, default=30
-        How many support vectors to choose.
+        Number of support vectors to choose.
     variant : {"all", "best-prefix", "stop"}, default="all"
-        How much of the path is used: all of it; up to its highest detection; or up to the first
-        step that detects no more than the one before.
+        How much of the path is used: all of it, the part up to its highest detection, or the part
+        up to the first step that detects no more than the step before.
     tie_break : {"wider", "first"}, default="wider"
-        Most steps tie. "wider" takes the support vector that detects most within 2, 4 and 8 times
-        the capacity, in this order; what ties still, and everything with "first", goes
-        to the one that comes first in the data. The paper does not say.
+        In most steps, several support vectors detect equally many. "wider" takes the one that
+        detects the most within 2, 4 and 8 times the capacity, in this order. Remaining ties, and
+        all ties with "first", go to the one that comes first in the data. The paper does not
+        specify this.
     selection : {"cross-fit", "paper"}, default="cross-fit"
         Where the support vectors are chosen.
 
         - "paper": the machine is fitted on one part of the data; support vectors are chosen, and
-          the threshold is set, on the part held out. The scores then fit the calibration items
-          better than any later ones, and only ``guarantee="plug-in"`` is available.
-        - "cross-fit": the part held out serves for the threshold only, and every guarantee holds.
-          The rest is halved, each half chooses among the support vectors of the other, and this
-          is repeated `n_swaps` times; the score is the mean of all sums.
+          the threshold is set, on the held-out part. The scores then fit the calibration items
+          better than later items, and only ``guarantee="plug-in"`` is available.
+        - "cross-fit": the held-out part is used for the threshold only, and every guarantee holds.
+          The rest is split into halves; support vectors of each half are chosen on the other half.
+          This is repeated `n_swaps` times, and the score is the mean of all sums.
     cv : float or "auto", default="auto"
         Share of the data held out; "auto" is a quarter, and a half with ``selection="paper"``.
     n_swaps : int, default=5
-        How often "cross-fit" halves the data, fitting two machines, or three with `fall_back`.
+        How often "cross-fit" halves the data. Each time it fits two machines, or three with
+        `fall_back`.
     fall_back : bool, default=True
-        Whether "cross-fit" may use a whole machine, fitted on all but the items for the threshold,
-        instead of the chosen few. Each swap then leaves some items out, in turn, and compares what
-        the few and a machine fitted on the rest detect among them, on average within the capacities
-        that `tie_break` looks at. The few are used unless they are behind by more than one
-        standard error.
+        Whether "cross-fit" may use a whole machine, fitted on all items except those for the
+        threshold, instead of the few chosen support vectors. Each swap then leaves other items out
+        and compares what the few and a machine fitted on the rest detect among them, on average
+        over the capacities that `tie_break` uses. The few are used unless they detect less by more
+        than one standard error.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Controls the split, and is the key of the hash.
+        Seed of the split, and key of the hash.
 
     Attributes
     ----------
     support_path_ : ndarray, or list of ndarrays with ``selection="cross-fit"``
         Rows of the data given to `fit`, in the order in which they were chosen.
     detection_path_ : ndarray, or list of ndarrays
-        Share of rare items found within the capacity after each step, on the items that the choice
-        was made on: larger than what new items will show.
+        Share of rare items detected within the capacity after each step, measured on the items
+        used for the choice. It is higher than on new items.
     support_vectors_ : ndarray of shape (n_support, n_features)
         The support vectors in use.
     dual_coef_ : ndarray of shape (n_support,)
-        Their coefficients, positive where they speak for the rare label.
+        Their coefficients; positive ones raise the score.
     detection_ : dict
-        What `fall_back` compared: the share of rare items left out that were found by the "few",
-        and by "all" support vectors.
+        What `fall_back` compared: the share of left-out rare items detected by the "few" and by
+        "all" support vectors.
     falls_back_ : bool
         Whether a whole machine is in use.
     gamma_ : float
@@ -125,13 +114,15 @@ class CapacityAwareSVC(CapacityAwareBase):
     Notes
     -----
     Section 4.2 of the paper, :math:`s(x) = \sum_{i \in S} \alpha_i \tilde y_i K(x_i, x)`. The
-    intercept changes no ranking, and rounding it in makes ties, so it is left out.
+    intercept does not change the ranking, and adding it can round different scores to the same
+    number. It is therefore left out.
     `with_capacity` moves the threshold; the support vectors stay those of the first capacity.
 
-    Few support vectors pay where classes overlap and a full machine ranks badly: on credit-default
-    data more was detected than by one cut at the capacity in all of twelve settings. On 19 sets of
-    KEEL, most of them well separated, the ranking was better on six and worse on none, and even by
-    the threshold, which comes from fewer items. See `docs/aware.md`.
+    Few support vectors help where classes overlap and a full machine ranks badly: on credit-default
+    data they detected more than a full machine cut at the capacity in all of twelve settings. On 19
+    sets of KEEL, most of them well separated, the ranking was better on six and worse on none. At
+    the threshold, which comes from fewer items, both were equal on average. See
+    `docs/appendix/aware-study.md`.
 
     Examples
     --------
@@ -221,7 +212,7 @@ class CapacityAwareSVC(CapacityAwareBase):
             swaps = self._swaps(is_rare, learned_on, rng)
         outcomes = [self._try(X, is_rare, swaps[step]) for step in self._steps(len(swaps))]
         choices = [choice for outcome in outcomes for choice in outcome.choices]
-        self._tell(choices)
+        self._keep_paths(choices)
         self.falls_back_ = self._compare(outcomes)
         if self.falls_back_:
             kept = self._machine(X, is_rare, learned_on)
@@ -231,31 +222,31 @@ class CapacityAwareSVC(CapacityAwareBase):
         return Unseen(unseen, self._sum_up(X[unseen]))
 
     def _swaps(self, is_rare: Mask, rows: Rows, rng: np.random.Generator) -> list[Swap]:
-        """Return halves that change places, if there are enough items for that."""
+        """Return halves that swap their roles, or raise an error if there are too few items."""
         n_rare = int(np.count_nonzero(is_rare[rows]))
         fewest = min(n_rare, rows.size - n_rare)
         if fewest < 2:
             raise ValueError(
-                "selection='cross-fit' takes at least three items of each class: to fit, to choose "
+                "selection='cross-fit' needs at least three items of each class: to fit, to choose "
                 f"and to calibrate; {np.count_nonzero(is_rare)} of {is_rare.size} items are "
                 f"{self.rare_label_!r}. Use selection='paper', or find more items."
             )
-        # Of two to learn from none can be left out.
+        # With two items to learn from, none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
         return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=leave_out)
 
-    def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> _Outcome:
-        """Choose on each half of a swap, and see what is found among the items left out."""
+    def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> Outcome:
+        """Choose on each half of a swap, and measure what is detected among the left-out items."""
         choices = [self._choose(X, is_rare, *pair) for pair in swap.pairs]
         if not swap.left_out.size:
-            return _Outcome(choices, np.empty(0), np.empty(0))
+            return Outcome(choices, np.empty(0), np.empty(0))
         few = mean_of([choice.few for choice in choices])
         whole = self._machine(X, is_rare, np.concatenate(swap.pairs[0]))
         found = [self._found(X, is_rare, some, swap.left_out) for some in (few, whole)]
-        return _Outcome(choices, *found)
+        return Outcome(choices, *found)
 
-    def _compare(self, outcomes: list[_Outcome]) -> bool:
-        """Tell whether whole machines found clearly more than a few of their support vectors."""
+    def _compare(self, outcomes: list[Outcome]) -> bool:
+        """Return whether whole machines detected clearly more than few of their support vectors."""
         by_few = np.concatenate([outcome.by_few for outcome in outcomes])
         by_all = np.concatenate([outcome.by_all for outcome in outcomes])
         if not by_few.size:
@@ -266,10 +257,10 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _machine(self, X: Doubles, is_rare: Mask, rows: Rows) -> Expansion:
         """Fit a machine on some rows."""
         machine = SVC(C=self.C, kernel=self.kernel, gamma=self.gamma_).fit(X[rows], is_rare[rows])
-        # The second class is the rare one, so that the coefficients rise with suspicion.
+        # The second class is the rare one: positive coefficients raise the suspicion.
         return Expansion(rows[machine.support_], machine.dual_coef_[0])
 
-    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> _Choice:
+    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Choice:
         """Fit a machine on some rows, and choose among its support vectors on others."""
         support, coefficients = self._machine(X, is_rare, fit_on)
         rare, common = choose_on[is_rare[choose_on]], choose_on[~is_rare[choose_on]]
@@ -281,7 +272,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         )
         used = path.chosen[: self._n_used(path)]
         few = Expansion(support[used], coefficients[used])
-        return _Choice(few, support[path.chosen], path.detected / rare.size)
+        return Choice(few, support[path.chosen], path.detected / rare.size)
 
     def _limits(self, n_items: int) -> list[int]:
         max_flags = self._learned_for.max_flags(n_items)
@@ -299,16 +290,122 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _kernel(self) -> Kernel:
         return Kernel(self.kernel, self.gamma_)
 
-    def _tell(self, choices: list[_Choice]) -> None:
+    def _keep_paths(self, choices: list[Choice]) -> None:
         paths = [choice.path for choice in choices]
         detections = [choice.detection for choice in choices]
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
 
     def _found(self, X: Doubles, is_rare: Mask, score: Expansion, items: Rows) -> Doubles:
-        """Return the chance of each rare item to be found, on average over the capacities."""
+        """Return each rare item's chance of being detected, on average over the capacities."""
         sums = self._kernel().sums(X[items], X[score.rows], score.coefficients)
         return detected_within(sums, is_rare[items], self._limits(items.size))
 
     def _sum_up(self, X: Doubles) -> Doubles:
         return self._kernel().sums(X, self.support_vectors_, self.dual_coef_)
+
+
+# --- scores that are sums of kernels ------------------------------------------------------------
+
+
+class Kernel(NamedTuple):
+    """A kernel of scikit-learn's SVC, with its parameters."""
+
+    name: str
+    gamma: float
+
+    def between(self, X: Doubles, Y: Doubles) -> Doubles:
+        """Return the kernel of each row of `X` (rows) with each of `Y` (columns)."""
+        # The defaults of scikit-learn's SVC, which differ from those of its kernel functions.
+        params = {"gamma": self.gamma, "degree": 3, "coef0": 0.0}
+        return pairwise_kernels(X, Y, metric=self.name, filter_params=True, **params)
+
+    def terms(self, vectors: Doubles, coefficients: Doubles, X: Doubles) -> Doubles:
+        """Return what each vector (rows) adds to the sum of each row of `X` (columns)."""
+        terms = self.between(vectors, X)
+        terms *= coefficients[:, np.newaxis]  # in place: the terms can take most of the memory
+        return terms
+
+    def sums(self, X: Doubles, vectors: Doubles, coefficients: Doubles) -> Doubles:
+        """Return the sum over the vectors for each row of `X`, in batches of rows."""
+        batches = gen_batches(len(X), _ROWS_AT_A_TIME)
+        return np.concatenate([self.between(X[rows], vectors) @ coefficients for rows in batches])
+
+
+class Expansion(NamedTuple):
+    """Rows of the data, and the coefficients of the kernels around them."""
+
+    rows: Rows
+    coefficients: Doubles
+
+
+def mean_of(expansions: Sequence[Expansion]) -> Expansion:
+    """Return the expansion whose sum is the mean of theirs."""
+    rows = np.concatenate([part.rows for part in expansions])
+    coefficients = np.concatenate([part.coefficients for part in expansions])
+    return Expansion(rows, coefficients / len(expansions))
+
+
+def find_gamma(gamma: Any, X: Doubles) -> float:
+    """Return the coefficient of a kernel, with "scale" and "auto" as in scikit-learn's SVC."""
+    if isinstance(gamma, str):
+        check_option("gamma", gamma, ("scale", "auto"))
+        variance = X.var() if gamma == "scale" else 1.0
+        return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+    value = float(check_number("gamma", gamma))
+    if value < 0:
+        raise ValueError(f"gamma must not be negative; got {gamma!r}.")
+    return value
+
+
+# --- what is chosen on which items --------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """The few support vectors in use, the path they come from, and what it detected."""
+
+    few: Expansion
+    path: Rows
+    detection: Doubles
+
+
+class Outcome(NamedTuple):
+    """The choices of a swap, and the left-out rare items found by the few and by all vectors."""
+
+    choices: list[Choice]
+    by_few: Doubles
+    by_all: Doubles
+
+
+class Swap(NamedTuple):
+    """Pairs of rows, to fit on and to choose on, and rows in neither."""
+
+    pairs: list[tuple[Rows, Rows]]
+    left_out: Rows
+
+
+def draw_swaps(
+    is_rare: Mask, rows: Rows, n_swaps: int, rng: np.random.Generator, *, leave_out: bool
+) -> list[Swap]:
+    """Halve the rows `n_swaps` times, and let the halves swap their roles.
+
+    With `leave_out`, each swap leaves other rows out: one in `n_swaps`, and at most one in three.
+
+    Examples
+    --------
+    >>> is_rare, rows = np.arange(12) < 6, np.arange(12)
+    >>> swaps = draw_swaps(is_rare, rows, 3, np.random.default_rng(0), leave_out=True)
+    >>> [[len(fit), len(choose)] for fit, choose in swaps[0].pairs], len(swaps[0].left_out)
+    ([[4, 4], [4, 4]], 4)
+    >>> sorted(np.concatenate([swap.left_out for swap in swaps])) == rows.tolist()
+    True
+    """
+    folds = np.full(rows.size, n_swaps)  # a fold that no swap leaves out
+    if leave_out:
+        folds = stratified_folds(is_rare[rows], max(n_swaps, _FEWEST_FOLDS), rng)
+    swaps = []
+    for number in range(n_swaps):
+        rest = rows[folds != number]
+        first, second = (rest[half] for half in hold_out(is_rare[rest].astype(np.intp), 0.5, rng))
+        swaps.append(Swap([(first, second), (second, first)], rows[folds == number]))
+    return swaps

@@ -1,7 +1,7 @@
 r"""Losses that look at the top of a ranking, with their gradients in the scores.
 
-Each compares the rare items with a threshold :math:`t(s)` that the scores themselves set, so that
-moving a score moves the threshold. With :math:`\ell` falling in the margin, the loss is the mean of
+Each compares the rare items with a threshold :math:`t(s)` that the scores themselves set: moving a
+score moves the threshold. With :math:`\ell` decreasing in the margin, the loss is the mean of
 :math:`\ell(s_i - t(s))` over rare items, and its gradient has a part for the items that set t.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
+
+from .._core.arrays import Doubles, Mask
 
 __all__ = [
     "TOP_LOSSES",
@@ -24,13 +25,10 @@ __all__ = [
     "top_push_loss",
 ]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 # Beyond this the logistic function is 0 or 1 in double precision.
 _FAR = 40.0
-# How sharply an item counts as flagged, for scores that start with a standard deviation of 1.
-# Less is more than one might think: sharp flags follow the few items at the threshold.
+# How sharply an item counts as flagged, for scores that start with a standard deviation of 1. A
+# larger value would let the few items at the threshold decide.
 _SHARPNESS = 1.5
 
 
@@ -38,16 +36,17 @@ class TopLoss(NamedTuple):
     """A loss, its gradient in the scores, and the threshold."""
 
     value: float
-    gradient: Floats
+    gradient: Doubles
     threshold: float
 
 
-def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Share of rare items missed when a smooth threshold flags the `fraction` of all items.
 
     Both the detection and the flagged rate count an item by :math:`\sigma(1.5 (s - t))`, and t is
-    where the rate equals `fraction`. So the gradient is the one of the Lagrangian *detection minus
-    price times rate*, with the price, the dual variable, solved for exactly instead of updated.
+    where the rate equals `fraction`. The gradient is therefore that of the Lagrangian *detection
+    minus price times rate*, with the price, the dual variable, solved for exactly instead of
+    updated.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     0.305
     """
 
-    def smooth_flags(threshold: float) -> Floats:
+    def smooth_flags(threshold: float) -> Doubles:
         return expit(_SHARPNESS * (scores - threshold))
 
     threshold = _solve(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
@@ -68,7 +67,7 @@ def detection_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     )
 
 
-def pat_mat_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
 
     The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
@@ -83,10 +82,10 @@ def pat_mat_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
     return _convex(scores, is_rare, threshold, weights / weights.sum())
 
 
-def top_push_loss(scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
+def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     """TopPush: a convex loss of rare items below the highest common one, smoothed.
 
-    The capacity plays no part: this asks for rare items at the very top of the ranking.
+    The capacity has no effect: this loss wants rare items at the very top of the ranking.
 
     References
     ----------
@@ -106,13 +105,13 @@ class Lagrangian:
     With the smooth detection D, the smooth flagged rate R and the capacity c, a call returns the
     augmented Lagrangian :math:`1 - D + \lambda e + \lambda_0 e^2 / 2` of the excess
     :math:`e = R / c - 1`, and then raises the dual variable :math:`\lambda`, the price, by `step`
-    times :math:`\lambda_0 e`, never below 0. Whoever follows the gradients downhill, the intercept
-    of the score among the parameters, solves the constrained problem by dual ascent. The first
-    price, :math:`\lambda_0`, is the one at which the intercept stays where it is.
+    times :math:`\lambda_0 e`, never below 0. Gradient descent on the parameters of the score,
+    including its intercept, then solves the constrained problem by dual ascent. At the first price,
+    :math:`\lambda_0`, the gradient of the intercept is 0.
 
     Examples
     --------
-    Two of four items lie above 0 where one is allowed, so that flags become dearer.
+    Two of four items lie above 0 where one is allowed, and the price of flags rises.
 
     >>> loss, is_rare = Lagrangian(step=0.1), np.array([True, False, False, False])
     >>> for _ in range(2):
@@ -126,8 +125,8 @@ class Lagrangian:
         self.step = step
         self.price, self._unit = np.nan, np.nan
 
-    def __call__(self, scores: Floats, is_rare: Mask, fraction: float) -> TopLoss:
-        """Return the loss at the present price, then change the price."""
+    def __call__(self, scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
+        """Return the loss at the present price, then update the price."""
         flagged = expit(_SHARPNESS * scores)
         slopes = _SHARPNESS * flagged * (1 - flagged)
         excess = float(flagged.mean()) / fraction - 1
@@ -137,35 +136,35 @@ class Lagrangian:
         gradient = pressure * slopes / (scores.size * fraction)
         gradient[is_rare] -= slopes[is_rare] / np.count_nonzero(is_rare)
         missed = float(np.mean(1 - flagged[is_rare]))
-        # Where the pressure would be negative the loss no longer falls with the excess.
+        # Where the pressure would be negative, the loss does not depend on the excess.
         value = missed + (pressure**2 - self.price**2) / (2 * self._unit)
         self.price = max(0.0, self.price + self.step * self._unit * excess)
         return TopLoss(value, gradient, 0.0)
 
 
-TOP_LOSSES: dict[str, Callable[[Floats, Mask, float], TopLoss]] = {
+TOP_LOSSES: dict[str, Callable[[Doubles, Mask, float], TopLoss]] = {
     "detection": detection_loss,
     "pat-mat": pat_mat_loss,
     "top-push": top_push_loss,
 }
 
 
-def _convex(scores: Floats, is_rare: Mask, threshold: float, weights: Floats) -> TopLoss:
+def _convex(scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles) -> TopLoss:
     below = threshold - scores[is_rare]
     value = float(np.mean(np.logaddexp(0, below)))
     return _through_threshold(value, expit(below), weights, is_rare, threshold)
 
 
 def _through_threshold(
-    value: float, slopes: Floats, weights: Floats, is_rare: Mask, threshold: float
+    value: float, slopes: Doubles, weights: Doubles, is_rare: Mask, threshold: float
 ) -> TopLoss:
-    """Put together the pull of each rare item, and that of the items that set the threshold."""
+    """Combine the pull of each rare item with that of the items that set the threshold."""
     pulls = slopes / slopes.size
     gradient = pulls.sum() * weights
     gradient[is_rare] -= pulls
     return TopLoss(value, gradient, threshold)
 
 
-def _solve(excess: Callable[[float], float], scores: Floats) -> float:
+def _solve(excess: Callable[[float], float], scores: Doubles) -> float:
     low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
     return float(brentq(excess, low, high, xtol=1e-9))

@@ -1,4 +1,7 @@
-"""Small networks, trained side by side: first for the log loss, then for a loss at the top."""
+"""Small networks, trained side by side: first for the log loss, then for a loss at the top.
+
+Importing this file imports torch, which prediction does not need.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Doubles as Floats
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Mask
+from .._core.extras import load_extra
 from ._top_losses import TopLoss
-from ._torch import torch
 
 __all__ = ["Batch", "Batches", "Networks", "loss_by_alpha", "train_at_the_top", "train_log_loss"]
 
-Loss = Callable[[Floats, Mask, float], TopLoss]
+torch = load_extra("torch", needed_for="Training a network")
+
+Loss = Callable[[Doubles, Mask, float], TopLoss]
 
 _FLOAT = torch.float32  # several times faster than double precision, and precise enough to train
-_FLAT = 1e-4  # scores that differ less are all the same
+_FLAT = 1e-4  # scores with a smaller deviation count as constant
 
 
 class Batch(NamedTuple):
@@ -28,15 +32,15 @@ class Batch(NamedTuple):
     is_rare: Mask
 
     @classmethod
-    def of(cls, X: Floats, is_rare: Mask) -> Batch:
+    def of(cls, X: Doubles, is_rare: Mask) -> Batch:
         """Copy the items to a tensor."""
         return cls(torch.tensor(X, dtype=_FLOAT), is_rare)
 
 
 class Batches:
-    """All items at each step; of many, some drawn anew each time, rare ones in proportion."""
+    """All items at each step, or a new stratified sample of at most `most` items."""
 
-    def __init__(self, X: Floats, is_rare: Mask, most: int, rng: np.random.Generator) -> None:
+    def __init__(self, X: Doubles, is_rare: Mask, most: int, rng: np.random.Generator) -> None:
         self._all = Batch.of(X, is_rare)
         self._strata = [np.flatnonzero(is_rare), np.flatnonzero(~is_rare)]
         self._share, self._rng = most / len(X), rng
@@ -64,7 +68,7 @@ class Networks(NamedTuple):
 
     @classmethod
     def at_random(cls, sizes: Sequence[int], n_members: int, rng: np.random.Generator) -> Networks:
-        """Draw weights as Glorot and Bengio (2010) do; intercepts start at 0."""
+        """Draw weights as in Glorot and Bengio (2010); intercepts start at 0."""
         weights, intercepts = [], []
         for n_in, n_out in pairwise(sizes):
             bound = np.sqrt(6 / (n_in + n_out))
@@ -87,17 +91,17 @@ class Networks(NamedTuple):
         with torch.no_grad():
             scores = self.scores(X)
             deviation = scores.std(dim=1, correction=0)[:, None, None]
-            deviation[deviation < _FLAT] = 1  # nothing was learned, and noise is not blown up
+            deviation[deviation < _FLAT] = 1  # nothing was learned: do not amplify noise
             self.intercepts[-1] -= scores.mean(dim=1)[:, None, None]
             for last in (self.weights[-1], self.intercepts[-1]):
                 last /= deviation
 
     def optimiser(self, rate: float) -> Any:
-        """Return Adam for all weights and intercepts; fused, since the tensors are small."""
+        """Return Adam for all weights and intercepts; fused, because the tensors are small."""
         return torch.optim.Adam([*self.weights, *self.intercepts], lr=rate, fused=True)
 
     def start_at(self, share: float) -> None:
-        """Let the scores of all networks start around the log odds of a share."""
+        """Make the scores of all networks start around the log odds of a share."""
         with torch.no_grad():
             self.intercepts[-1].fill_(float(np.log(share / (1 - share))))
 
@@ -106,12 +110,12 @@ class Networks(NamedTuple):
         with torch.no_grad():
             self.intercepts[-1][member] += by
 
-    def scores_of(self, X: Any) -> Floats:
-        """Return the scores as an array that knows nothing of torch."""
+    def scores_of(self, X: Any) -> Doubles:
+        """Return the scores as a NumPy array."""
         return self.scores(X).detach().double().numpy()
 
-    def arrays(self) -> tuple[list[Floats], list[Floats]]:
-        """Return copies of weights and intercepts that know nothing of torch."""
+    def arrays(self) -> tuple[list[Doubles], list[Doubles]]:
+        """Return copies of weights and intercepts as NumPy arrays."""
         weights = [tensor.detach().double().numpy() for tensor in self.weights]
         intercepts = [tensor.detach().double().numpy()[:, 0] for tensor in self.intercepts]
         return weights, intercepts
@@ -125,9 +129,9 @@ def train_log_loss(
     alphas: Sequence[float],
     rate: float,
 ) -> None:
-    """Minimise the log loss for each rare item, plus `alpha` / 2 times the squared weights.
+    """Minimise the log loss per rare item, plus `alpha` / 2 times the squared weights.
 
-    Each network has an `alpha` of its own.
+    Each network has its own `alpha`.
     """
     optimiser = networks.optimiser(rate)
     decays = torch.tensor(alphas, dtype=_FLOAT) / 2
@@ -154,8 +158,8 @@ def loss_by_alpha(
     alphas: Sequence[float],
     fraction: float,
     rate: float,
-) -> Floats:
-    """Return the loss at the top that networks with different weight decay have on other items."""
+) -> Doubles:
+    """Return the loss at the top of networks with different weight decay on held-out items."""
     networks.start_at(batches.n_rare / batches.n_items)
     train_log_loss(networks, batches, steps, alphas=alphas, rate=rate)
     networks.standardise(held_out.X)
@@ -173,7 +177,7 @@ def train_at_the_top(
     pull: float,
     rate: float,
 ) -> int:
-    """Minimise a loss of its own for each network, with a pull towards where they are now.
+    """Minimise the loss of each network, with a pull towards its present weights.
 
     Returns the number of steps.
     """

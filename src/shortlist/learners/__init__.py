@@ -1,17 +1,15 @@
 """The paper's families of scores, with parameters that can be chosen for the capacity."""
 
 from ._capacity_knn import CapacityKNeighborsClassifier
-from ._kde import KernelDensityClassifier
-from ._kernel_knn import KernelKNeighborsClassifier
-from ._log_density import DENSITY_KERNELS
-from ._recipes import LEARNERS, PRESETS, make_learner
-from ._surface import VoteSurface
-from ._weights import KERNELS
+from ._choice import VoteSurface
+from ._kde import DENSITY_KERNELS, KernelDensityClassifier
+from ._kernel_knn import KERNELS, KernelKNeighborsClassifier
+from ._recipes import FAMILIES, PRESETS, make_learner
 
 __all__ = [
     "DENSITY_KERNELS",
+    "FAMILIES",
     "KERNELS",
-    "LEARNERS",
     "PRESETS",
     "CapacityKNeighborsClassifier",
     "KernelDensityClassifier",

@@ -26,11 +26,9 @@ from .._wrapping.fitting import (
 from ..capacity import Capacity, check_capacity
 from ..classifier import CapacityDecisionMixin
 from ..thresholds import Decisions
-from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections
+from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections, vote_surface
+from ._kernel_knn import NeighborVotesMixin, rare_shares
 from ._neighbors import check_enough_rows
-from ._surface import vote_surface
-from ._votes import NeighborVotesMixin
-from ._weights import rare_shares
 
 __all__ = ["CapacityKNeighborsClassifier"]
 

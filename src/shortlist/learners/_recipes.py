@@ -1,4 +1,4 @@
-"""Ready-made learners: the paper's settings, and settings that find more."""
+"""Ready-made learners: the paper's settings, and settings that detect more."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from .._core.extras import load_extra
 from .._core.validation import check_option
 from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
-from ._lightgbm import load_lightgbm
 
-__all__ = ["LEARNERS", "PRESETS", "make_learner"]
+__all__ = ["FAMILIES", "PRESETS", "make_learner"]
 
 #: Presets of :func:`make_learner`.
 PRESETS = ("paper", "recommended")
 
 
 def make_learner(name: str, preset: str = "recommended", *, random_state: Any = None) -> Any:
-    """Make an unfitted learner, to be put inside a :class:`~shortlist.CapacityClassifier`.
+    """Make an unfitted learner to wrap in a :class:`~shortlist.CapacityClassifier`.
 
     Parameters
     ----------
     name : {"kde", "knn", "svm", "forest", "network", "boosting", "logistic"}
         The family.
     preset : {"paper", "recommended"}, default="recommended"
-        The settings of the paper's study, or settings that were chosen for detection under
-        a capacity by cross-validation on training samples of the credit data. Boosting and the
-        logistic model are not in the paper, and have no such preset.
+        The settings of the paper's study, or settings chosen for detection under a capacity by
+        cross-validation on training samples of the credit data. Boosting and the logistic model
+        are not in the paper and have no "paper" preset.
     random_state : int, RandomState instance or None, default=None
-        For the families that draw random numbers.
+        Seed of the families that draw random numbers.
 
     Returns
     -------
     classifier
-        A scikit-learn classifier or pipeline. "boosting" is LightGBM's, and needs the extra
-        `boosting`.
+        A scikit-learn classifier or pipeline. "boosting" is a classifier of LightGBM and needs the
+        extra `boosting`.
 
     Notes
     -----
-    The paper's forest stops at terminal nodes of R's size 5, which means that nodes of up to five
-    items are not split: ``min_samples_split=6``.
+    The paper's forest has R's node size 5, which means that nodes of up to five items are not
+    split: ``min_samples_split=6``.
 
     Examples
     --------
@@ -57,11 +57,11 @@ def make_learner(name: str, preset: str = "recommended", *, random_state: Any = 
     >>> make_learner("knn", "paper")
     KernelKNeighborsClassifier()
     """
-    check_option("name", name, LEARNERS)
+    check_option("name", name, FAMILIES)
     check_option("preset", preset, PRESETS)
     if (name, preset) not in _RECIPES:
         raise ValueError(
-            f"The paper has no {name!r}; preset='paper' knows "
+            f"The paper has no {name!r}; preset='paper' offers "
             f"{', '.join(repr(known) for known, p in _RECIPES if p == 'paper')}. "
             "Use preset='recommended'."
         )
@@ -91,7 +91,7 @@ def _paper_network(random_state: Any) -> Any:
 
 
 def _kde(random_state: Any) -> Any:
-    # Densities can be estimated in few directions only; these tell the classes apart.
+    # Densities can only be estimated in few dimensions; these directions separate the classes.
     return Pipeline(
         [
             ("scale", StandardScaler()),
@@ -115,15 +115,19 @@ def _forest(random_state: Any) -> Any:
 
 
 def _network(random_state: Any) -> Any:
-    # Few units and much decay, followed to the end: with few rare items, larger networks learn them
-    # by heart. What depends on the first weights is averaged out.
+    # Few units, strong decay, trained to the end: with few rare items, larger networks memorise
+    # them. Averaging removes the dependence on the initial weights.
     network = MLPClassifier((3,), activation="tanh", solver="lbfgs", alpha=10, max_iter=500)
     ten = BaggingClassifier(network, 10, bootstrap=False, random_state=random_state)
     return Pipeline([("scale", StandardScaler()), ("network", ten)])
 
 
 def _boosting(random_state: Any) -> Any:
-    lightgbm = load_lightgbm("make_learner('boosting')", instead="make_learner('forest')")
+    lightgbm = load_extra(
+        "lightgbm",
+        needed_for="make_learner('boosting')",
+        otherwise="make_learner('forest') needs no extra package.",
+    )
     return lightgbm.LGBMClassifier(
         n_estimators=400, learning_rate=0.03, num_leaves=3, random_state=random_state, verbose=-1
     )
@@ -148,4 +152,4 @@ _RECIPES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("logistic", "recommended"): _logistic,
 }
 #: Names of the families of :func:`make_learner`.
-LEARNERS = tuple(dict.fromkeys(name for name, _ in _RECIPES))
+FAMILIES = tuple(dict.fromkeys(name for name, _ in _RECIPES))

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Floats, Mask
 from .._core.hashing import hash_ids, hash_rows
+from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
-from .._core.steady import as_calibrated
 from .._core.validation import check_confidence, check_ids, check_option, check_seed
 from .._wrapping.fitting import (
     WrapperMixin,

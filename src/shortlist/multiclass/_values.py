@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._core.arrays import Floats, Rows
-from .._core.steady import lift
+from .._core.ranking import lift
 from .._core.validation import check_number, name_rows
 
 __all__ = ["JointSample", "Valuation", "Values"]

@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency, ks_2samp
 
 from .._core.arrays import Floats
 from .._core.binomial import proportion_interval
-from .._core.steady import lift
+from .._core.ranking import lift
 from ..tables import ColumnProfile, TableModel
 from ._cases import Cases
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Floats
-from .._core.steady import lift
+from .._core.ranking import lift
 from ..online import REASONS, SEEN_BEFORE, DecisionBatch
 from ..tables import TableModel
 from ._durable import DurableController

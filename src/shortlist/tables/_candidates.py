@@ -15,8 +15,7 @@ from .._core.arrays import Mask
 from .._core.smote import oversample
 from .._core.validation import check_option
 from ..capacity import Capacity
-from ..learners import LEARNERS as FAMILIES
-from ..learners import make_learner
+from ..learners import FAMILIES, make_learner
 from ._schema import TableSchema
 
 __all__ = ["LEARNERS", "candidate_models", "knows_capacity", "smote_twin"]

@@ -16,8 +16,7 @@ from .._core.arrays import Floats, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain import to_plain
-from .._core.ranking import rank
-from .._core.steady import lift
+from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
 from ._candidates import knows_capacity

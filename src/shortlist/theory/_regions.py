@@ -1,4 +1,4 @@
-"""Sets of the real line where one density dominates another."""
+"""Regions of the real line where the ratio of two densities exceeds a level."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+
+from .._core.arrays import Floats
 
 __all__ = ["Interval1D", "LikelihoodRatio", "probability"]
 
 Interval1D = tuple[float, float]
-Points = NDArray[np.float64]
 
-_TAIL = 1e-13
-_GRID = 1501
-_BISECTIONS = 200
+_SMALLEST_TAIL = 1e-13  # probability beyond the outermost points of the grid
+_GRID_POINTS = 1501  # between the quantiles of 1 % and 99 %
+_MOST_BISECTIONS = 200
 
 
 class LikelihoodRatio:
-    """The log ratio of two densities on the line, and the sets where it exceeds a level.
+    """The log ratio of two densities on the real line, and the regions where it exceeds a level.
 
-    The turning points of the ratio are found once, so that between neighbouring knots it is
-    monotone, and every level is crossed at most once there: narrow intervals are not missed.
+    The turning points of the ratio are found once. Between neighbouring knots the ratio is then
+    monotone and crosses every level at most once: narrow intervals are not missed.
     """
 
     def __init__(self, rare: Any, common: Any) -> None:
@@ -36,8 +36,8 @@ class LikelihoodRatio:
             float(max(rare.support()[1], common.support()[1])),
         )
 
-    def log(self, x: Any) -> Points:
-        """Return log(f0 / f1); minus infinity where neither density lives."""
+    def log(self, x: Any) -> Floats:
+        """Return log(f0 / f1), and minus infinity where both densities are 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.asarray(self.rare.logpdf(x)) - np.asarray(self.common.logpdf(x))
         return np.where(np.isnan(ratio), -np.inf, ratio)
@@ -54,10 +54,10 @@ class LikelihoodRatio:
         ]
         return list(zip(ends[::2], ends[1::2], strict=True))
 
-    def _crossings(self, left: Points, right: Points, log_level: float) -> Points:
-        """Bisect all brackets at once; needs only comparisons, so jumps are no trouble."""
+    def _crossings(self, left: Floats, right: Floats, log_level: float) -> Floats:
+        """Bisect all brackets at once; only comparisons are needed, and jumps are allowed."""
         starts_inside = self.log(left) > log_level
-        for _ in range(_BISECTIONS):
+        for _ in range(_MOST_BISECTIONS):
             middle = left + (right - left) / 2
             if np.all((middle == left) | (middle == right)):
                 break
@@ -78,17 +78,17 @@ def probability(distribution: Any, region: list[Interval1D]) -> float:
     return float(total)
 
 
-def _grid(*distributions: Any) -> Points:
+def _grid(*distributions: Any) -> Floats:
     """Place points where any of the distributions has mass, far into the tails."""
-    tails = np.geomspace(_TAIL, 0.01, 200)
-    levels = np.concatenate([tails, np.linspace(0.01, 0.99, _GRID)[1:-1]])
+    tails = np.geomspace(_SMALLEST_TAIL, 0.01, 200)
+    levels = np.concatenate([tails, np.linspace(0.01, 0.99, _GRID_POINTS)[1:-1]])
     points = [x for d in distributions for x in (d.ppf(levels), d.isf(tails), d.support())]
     grid = np.unique(np.concatenate(points))
     return grid[np.isfinite(grid)]
 
 
-def _turning_points(function: Callable[[Any], Points], grid: Points) -> Points:
-    """Refine every local extremum that the grid shows."""
+def _turning_points(function: Callable[[Any], Floats], grid: Floats) -> Floats:
+    """Refine every local extremum on the grid."""
     values = function(grid)
     with np.errstate(invalid="ignore"):
         slopes = np.sign(np.diff(values))
@@ -96,7 +96,7 @@ def _turning_points(function: Callable[[Any], Points], grid: Points) -> Points:
     return np.array([_refine(function, grid[i - 1], grid[i + 1], slopes[i - 1]) for i in turns])
 
 
-def _refine(function: Callable[[Any], Points], low: float, high: float, rising: float) -> float:
+def _refine(function: Callable[[Any], Floats], low: float, high: float, rising: float) -> float:
     result = minimize_scalar(
         lambda x: float(-rising * function(x)),
         bounds=(low, high),

@@ -1,4 +1,4 @@
-"""The optimal rule under a capacity when both densities are known, and the rule of Bayes."""
+"""The optimal rule under a capacity when both densities are known, and the Bayes rule."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .._core.arrays import Mask
 from .._core.validation import check_number
 from ..capacity import Capacity, check_capacity
 from ._regions import Interval1D, LikelihoodRatio, probability
@@ -22,7 +23,7 @@ _LOG_MAX = math.log(np.finfo(np.float64).max)
 class _LikelihoodRatioRule:
     """Flags where f0 / f1 exceeds `gamma`; everything else follows from that number."""
 
-    # The logarithm is what is solved for: rounding it by way of gamma could tip a flat ratio.
+    # The logarithm is solved for: rounding gamma could move the level across a flat ratio.
     _log_gamma: float
 
     def __init__(
@@ -41,7 +42,7 @@ class _LikelihoodRatioRule:
 
     @property
     def modified_prior(self) -> float:
-        r"""Prior :math:`\pi_0'` under which the rule of Bayes is this rule (Proposition 2)."""
+        r"""Prior :math:`\pi_0'` under which the Bayes rule is this rule (Proposition 2)."""
         return float(expit(-self._log_gamma))
 
     @cached_property
@@ -51,34 +52,34 @@ class _LikelihoodRatioRule:
 
     @cached_property
     def sensitivity(self) -> float:
-        """Share of the rare items that is flagged."""
+        """Flagged share of the rare items."""
         return probability(self.rare, self.region)
 
     @cached_property
     def specificity(self) -> float:
-        """Share of the common items that is left alone."""
+        """Share of the common items that is not flagged."""
         return 1 - probability(self.common, self.region)
 
     @property
     def flagged_fraction(self) -> float:
-        """Share of all items that is flagged."""
+        """Flagged share of all items."""
         return self._mix(self.sensitivity, 1 - self.specificity)
 
     @property
     def accuracy(self) -> float:
-        """Share of all items that is put in its own class."""
+        """Share of all items that is classified correctly."""
         return self._mix(self.sensitivity, self.specificity)
 
     @property
     def adjusted_detection(self) -> float:
-        """The metric M: the sensitivity, paid for where more than the capacity is flagged."""
+        """The metric M: the sensitivity, reduced if more than the capacity is flagged."""
         if self.capacity is None:
             return self.sensitivity
         fraction = self.capacity.as_fraction(self.prevalence)
         flagged = self.flagged_fraction
         return self.sensitivity * (1.0 if flagged <= fraction else fraction / flagged)
 
-    def predict(self, x: ArrayLike) -> NDArray[np.bool_]:
+    def predict(self, x: ArrayLike) -> Mask:
         """Return True where x is flagged."""
         x = np.asarray(x, dtype=np.float64)
         flagged = np.zeros(x.shape, dtype=bool)
@@ -91,11 +92,11 @@ class _LikelihoodRatioRule:
 
 
 class OptimalRule(_LikelihoodRatioRule):
-    r"""The rule that finds the most rare items within a capacity (Proposition 1 of the paper).
+    r"""The rule that detects the most rare items within a capacity (Proposition 1 of the paper).
 
     It flags where the likelihood ratio :math:`f_0 / f_1` exceeds the level :math:`\gamma^*` at
-    which exactly the capacity is flagged. It always fills the capacity, also where the
-    rule of Bayes would flag less.
+    which exactly the capacity is flagged. It always uses the whole capacity, even if the Bayes rule
+    would flag less.
 
     Parameters
     ----------
@@ -104,25 +105,25 @@ class OptimalRule(_LikelihoodRatioRule):
     prevalence : float
         Share of rare items :math:`\pi_0`.
     capacity : Capacity
-        How much can be followed up.
+        How many items can be followed up.
 
     Attributes
     ----------
     gamma : float
         The level :math:`\gamma^*`.
     modified_prior : float
-        Prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the rule of Bayes is this rule.
+        Prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the Bayes rule is this rule.
     region : list of (float, float)
         Intervals in which an item is flagged.
     flagged_fraction, sensitivity, specificity, accuracy : float
         Performance of the rule.
     adjusted_detection : float
-        The metric M; here the sensitivity, since the capacity is respected.
+        The metric M; here it is the sensitivity, because the capacity is respected.
 
     Notes
     -----
-    Where the likelihood ratio is constant (or infinite) on a set of positive probability, no
-    strict level may fill the capacity exactly; the rule then stays below it.
+    If the likelihood ratio is constant (or infinite) on a set of positive probability, no level may
+    use the capacity exactly. The rule then stays below it.
 
     Examples
     --------
@@ -152,7 +153,7 @@ class OptimalRule(_LikelihoodRatioRule):
             low *= 2
         while self._flagged_above(high) > self._fraction:
             high *= 2
-            if high == math.inf:  # where only rare items live there is more than the capacity
+            if high == math.inf:  # the region with rare items only exceeds the capacity
                 return math.inf
         while low < (middle := low + (high - low) / 2) < high:
             if self._flagged_above(middle) > self._fraction:
@@ -169,7 +170,7 @@ class OptimalRule(_LikelihoodRatioRule):
 class BayesRule(_LikelihoodRatioRule):
     r"""The rule with the highest accuracy: flag where :math:`\pi_0 f_0 > \pi_1 f_1`.
 
-    It knows of no capacity. With rare items it often flags nothing at all.
+    It ignores the capacity. If the items are rare, it often flags nothing at all.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ class BayesRule(_LikelihoodRatioRule):
     prevalence : float
         Share of rare items :math:`\pi_0`.
     capacity : Capacity, default=None
-        Only for `adjusted_detection`.
+        Used by `adjusted_detection` only.
 
     Attributes
     ----------
@@ -191,12 +192,11 @@ class BayesRule(_LikelihoodRatioRule):
     flagged_fraction, sensitivity, specificity, accuracy : float
         Performance of the rule.
     adjusted_detection : float
-        The metric M under `capacity`; without one, nothing limits the follow-ups and it is the
-        sensitivity.
+        The metric M under `capacity`; without a capacity it is the sensitivity.
 
     Examples
     --------
-    Below a shift of 8.72 the rule of Bayes never finds a rare item:
+    Below a shift of 8.72 the Bayes rule never detects a rare item:
 
     >>> from scipy import stats
     >>> from shortlist.theory import BayesRule

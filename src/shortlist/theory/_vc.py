@@ -1,8 +1,10 @@
-"""Complexity of the classes of rules."""
+"""Complexity of classes of rules."""
 
 from __future__ import annotations
 
 import math
+
+from .._core.validation import check_count
 
 __all__ = ["vc_dimension_bound"]
 
@@ -10,8 +12,8 @@ __all__ = ["vc_dimension_bound"]
 def vc_dimension_bound(hidden_units: int, features: int) -> float:
     r"""Bound the VC dimension of networks with one hidden layer of threshold units.
 
-    The bound also holds for those networks that respect a capacity: a smaller class cannot
-    shatter more points (Theorem 1 of the paper).
+    The bound also holds for the networks that respect a capacity: a smaller class cannot shatter
+    more points (Theorem 1 of the paper).
 
     Parameters
     ----------
@@ -31,8 +33,7 @@ def vc_dimension_bound(hidden_units: int, features: int) -> float:
     >>> round(vc_dimension_bound(hidden_units=5, features=23), 1)
     1470.7
     """
-    for name, value in {"hidden_units": hidden_units, "features": features}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    check_count("hidden_units", hidden_units)
+    check_count("features", features)
     parameters = hidden_units * features + 2 * hidden_units + 1
     return 2 * parameters * math.log(math.e * parameters)

@@ -1,8 +1,7 @@
 """From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
 from ._calibrate import GUARANTEES, TIES, calibrate_scores, calibrate_threshold, check_guarantee
-from ._calibrated import CalibratedThreshold
-from ._decisions import Decisions, Items
+from ._calibrated import CalibratedThreshold, Decisions, Items
 from ._guarantees import (
     confident_k,
     confident_sample_size,
@@ -20,9 +19,8 @@ from ._rules import (
     ThresholdRule,
     make_rule,
 )
-from ._sample import CalibrationSample
 from ._select import select
-from ._terms import ReferencePrevalence, Terms
+from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
     "GUARANTEES",

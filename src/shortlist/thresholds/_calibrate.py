@@ -158,7 +158,7 @@ def calibrate_scores(
     weights: NDArray[np.float64] | None = None,
     seed: int = 0,
 ) -> CalibratedThreshold:
-    """Do the work of :func:`calibrate_threshold` on checked arrays and any source of tie keys."""
+    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(guarantee, capacity)

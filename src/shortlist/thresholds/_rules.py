@@ -15,19 +15,16 @@ from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
-from .._core.ranking import TieKeys, flag_exactly, keys_within
+from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.scoring import n_rows
-from .._core.steady import lift
 from .._core.validation import check_scores, warn_user
 from .._wrapping.fitting import Unseen
 from .._wrapping.segments import SegmentCapacities, check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ._calibrate import calibrate_scores
-from ._calibrated import CalibratedThreshold
-from ._decisions import Decisions, Items, judge
-from ._sample import CalibrationSample
-from ._terms import Terms
+from ._calibrated import CalibratedThreshold, Decisions, Items, judge
+from ._terms import CalibrationSample, Terms
 
 __all__ = [
     "UNCHANGED",
@@ -151,6 +148,11 @@ class Rule:
         return (self.capacity or _EVERYTHING).as_fraction(self.terms.reference.value)
 
     @property
+    def precision(self) -> np.dtype[Any]:
+        """The type of the calibration scores."""
+        return self.samples[0].scores.dtype
+
+    @property
     def calibration_scores(self) -> Floats:
         """The scores of all calibration items."""
         return np.concatenate([sample.scores for sample in self.samples])
@@ -188,7 +190,7 @@ class ThresholdRule(Rule):
     def decide(self, items: Items) -> Decisions:
         """Compare all scores with the threshold."""
         keys = self._keys_as_calibrated(items)
-        return judge(self.calibrations[0], self.samples[0], items.scores(), keys)
+        return judge(self.calibrations[0], self.precision, items.scores(), keys)
 
 
 class FoldRule(Rule):
@@ -213,7 +215,7 @@ class FoldRule(Rule):
         parts = [
             judge(
                 self.calibrations[fold],
-                self.samples[fold],
+                self.precision,
                 items.scores(fold, own),
                 None if keys is None else keys_within(keys, own),
                 own,
@@ -247,7 +249,7 @@ class SegmentRule(Rule):
     def decide(self, items: Items) -> Decisions:
         """Compare scores with the threshold for all items, and then within each segment."""
         keys = self._keys_as_calibrated(items)
-        overall = judge(self.calibrations[0], self.samples[0], items.scores(), keys)
+        overall = judge(self.calibrations[0], self.precision, items.scores(), keys)
         flagged, thresholds = overall.flagged, overall.thresholds.copy()
         compared = overall.scores if keys is None else lift(overall.scores)
         for own, calibration in self._by_segment(items.segments):
