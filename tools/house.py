@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import itertools
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -235,7 +237,9 @@ def walks() -> Iterator[tuple[str, object]]:
         run_command("fit", paths["known"], *fitted, "--out", paths["model"])
         flag = ["flag", paths["model"], paths["new"], "--out", paths["out"]]
         yield "flag on a CSV", trace(lambda: run_command(*flag))
-        yield "stream", trace(lambda: run_command("stream", paths["model"], paths["lines"]))
+        stream = ["stream", paths["model"], "--count", "10", "--period", "day", "--state"]
+        states = (str(Path(folder) / f"{number}.state") for number in itertools.count())
+        yield "stream", trace(lambda: run_command(*stream, next(states), lines=paths["lines"]))
 
 
 def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:
@@ -250,20 +254,22 @@ def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:
     paths = {name: str(folder / file) for name, file in names.items()}
     table.assign(y=y).to_csv(paths["known"], index=False)
     table.to_csv(paths["new"], index=False)
-    lines = [json.dumps(row) for row in table.to_dict("records")]
+    lines = [json.dumps(row) for row in table.head(20).to_dict("records")]
     Path(paths["lines"]).write_text("\n".join(lines) + "\n")
     return paths
 
 
-def run_command(*arguments: str) -> None:
-    """Run a command of the command line in this process."""
-    from typer.testing import CliRunner
-
+def run_command(*arguments: str, lines: str = os.devnull) -> None:
+    """Run a command of the command line in this process, with a file as its standard input."""
     from shortlist.cli import app
 
-    result = CliRunner().invoke(app, list(arguments))
-    if result.exit_code:
-        raise SystemExit(f"{arguments[0]} failed: {result.output}")
+    before = sys.stdin, sys.stdout, sys.stderr
+    with open(lines) as source, open(os.devnull, "w") as nowhere:
+        sys.stdin, sys.stdout, sys.stderr = source, nowhere, nowhere
+        try:
+            app(list(arguments), standalone_mode=False)
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
 
 
 def trace(call: Callable[[], object]) -> str:

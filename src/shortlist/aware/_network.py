@@ -96,10 +96,10 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     Notes
     -----
     On credit-default data it detected clearly more than scikit-learn's network of the same size,
-    cut at the same capacity, in nine of twelve settings, and on 19 imbalanced sets of KEEL it won
-    on 7 and lost on none. Most of that is due to the weight decay: against the same network with
-    ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on two sets,
-    and lost on one set. See `docs/appendix/aware-study.md`.
+    cut at the same capacity, in ten of twelve settings, and on 19 imbalanced sets of KEEL it won
+    on nine and lost on none. Most of that is due to the weight decay: against the same network with
+    ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on one set, and
+    lost on one set. See `docs/appendix/aware-study.md`.
 
     `with_capacity` moves the threshold; the weights stay those of the first capacity. On one
     machine, the same seed gives the same weights. The random generators and thread settings of
