@@ -62,6 +62,65 @@ def test_every_module_has_its_row():
     assert {module_of(path) for path in FILES} == set(LEVEL)
 
 
+# The shared floors: private to the library, open to all of its packages.
+SHARED = {"_core", "_wrapping"}
+# Names that begin with an underscore elsewhere: of named tuples, and of scikit-learn's callbacks.
+FOREIGN = {"_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"}
+TREES = {path: ast.parse(path.read_text()) for path in FILES}
+
+
+def is_private(name):
+    """Tell `_x` from `x` and `__x__`."""
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_imports(path):
+    """Return the private modules and names of other packages that a file imports."""
+    depth = len(path.relative_to(PACKAGE).parts) - 1
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.ImportFrom) and node.level == depth + 1 and node.module:
+            first, *rest = node.module.split(".")
+            names = [*rest, *(alias.name for alias in node.names)]
+            if first not in SHARED or any(is_private(name) for name in names):
+                yield from (f"{node.module}.{name}" for name in names if is_private(name))
+
+
+def defined_names(tree):
+    """Return all names that a file defines or assigns, also as attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+OWN_NAMES = {
+    module: {
+        name for path in FILES if module_of(path) == module for name in defined_names(TREES[path])
+    }
+    for module in LEVEL
+}
+# A package may use what its classes inherit from a neighbour that offers it to subclasses.
+INHERITED = {"aware": {"classifier"}, "learners": {"classifier"}}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_packages_talk_through_public_names(path):
+    """No file imports a private name of another package."""
+    assert list(private_imports(path)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_reads_private_attributes_of_another_package(path):
+    """Whatever private attribute it reads is one that its own package defines."""
+    module = module_of(path)
+    known = FOREIGN.union(OWN_NAMES[module], *(OWN_NAMES[m] for m in INHERITED.get(module, ())))
+    read = {node.attr for node in ast.walk(TREES[path]) if isinstance(node, ast.Attribute)}
+    assert {name for name in read if is_private(name)} <= known
+
+
 PUBLIC = {
     f"{module}.{name}": getattr(importlib.import_module(module), name)
     for module in (

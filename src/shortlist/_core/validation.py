@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "UNCHANGED",
     "check_confidence",
     "check_count",
     "check_id",
@@ -26,13 +27,21 @@ __all__ = [
     "check_sample_weight",
     "check_scores",
     "check_seed",
+    "is_unchanged",
     "name_rows",
     "warn_user",
 ]
 
+#: Stands for "as it is" where None has a meaning of its own.
+UNCHANGED: Any = "unchanged"
 _MOST_ROWS_NAMED = 5
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _NONE = np.empty(0, dtype=np.intp)
+
+
+def is_unchanged(value: Any) -> bool:
+    """Whether a value is the marker for "as it is"."""
+    return isinstance(value, str) and value == UNCHANGED
 
 
 def check_option(name: str, value: Any, options: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from .._core.arrays import Floats, Mask
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
 from .._core.scoring import Scores, n_rows
-from .._core.validation import check_confidence, check_ids, check_option
+from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
 from .._wrapping.fitting import Unseen
 from .._wrapping.segments import check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
@@ -36,7 +36,6 @@ from ..thresholds import (
 
 __all__ = ["CapacityDecisionMixin"]
 
-_UNCHANGED: Any = "unchanged"
 # The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.
 _JUST_ABOVE = np.nextafter(0.0, 1.0)
 
@@ -205,7 +204,7 @@ class CapacityDecisionMixin:
         return self.rule_.select(self.score_samples(X), keys, limit, codes)
 
     def with_capacity(
-        self, capacity: Capacity | None = _UNCHANGED, *, segment_capacities: Any = _UNCHANGED
+        self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED
     ) -> Self:
         """Return a fitted copy for another capacity, from the same model and calibration scores.
 

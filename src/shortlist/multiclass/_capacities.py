@@ -11,14 +11,12 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.binomial import clopper_pearson_lower
+from .._core.validation import UNCHANGED, is_unchanged
 from .._wrapping.segments import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["UNCHANGED", "JointCapacities", "Ratios", "check_joint_capacities"]
-
-#: In place of a capacity: keep the current one. `None` means no limit.
-UNCHANGED: Any = "unchanged"
+__all__ = ["JointCapacities", "Ratios", "check_joint_capacities"]
 
 
 @dataclass(frozen=True)
@@ -119,9 +117,9 @@ class JointCapacities:
         """Replace some of the capacities; the rare labels and their order stay the same."""
         named = None if self.segments is None else self.segments.named
         joint = check_joint_capacities(
-            self.classes if _is_unchanged(capacities) else capacities,
-            self.total if _is_unchanged(total) else total,
-            named if _is_unchanged(segment_capacities) else segment_capacities,
+            self.classes if is_unchanged(capacities) else capacities,
+            self.total if is_unchanged(total) else total,
+            named if is_unchanged(segment_capacities) else segment_capacities,
             None if self.segments is None else self.segments.others,
             counts=self.counts,
         )
@@ -160,10 +158,6 @@ def _ratio(capacity: Capacity | None, prevalence: Fraction) -> Fraction | None:
 
 def _max_flags(capacity: Capacity | None, n: int, prevalence: Fraction) -> int | None:
     return None if capacity is None else capacity.max_flags(n, prevalence)
-
-
-def _is_unchanged(value: Any) -> bool:
-    return isinstance(value, str) and value == UNCHANGED
 
 
 def check_joint_capacities(

@@ -15,7 +15,7 @@ from .._core.arrays import Floats, Mask
 from .._core.hashing import hash_ids, hash_rows
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
-from .._core.validation import check_confidence, check_ids, check_option, check_seed
+from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
 from .._wrapping.fitting import (
     WrapperMixin,
     check_cv_option,
@@ -27,7 +27,7 @@ from .._wrapping.segments import segment_codes
 from ..assignment import assign
 from ..capacity import Capacity
 from ..thresholds import TIES
-from ._capacities import UNCHANGED, JointCapacities, check_joint_capacities
+from ._capacities import JointCapacities, check_joint_capacities
 from ._posteriors import learn_labels, unseen_posteriors
 from ._rule import GUARANTEES, JointDecisions, JointRule
 from ._values import JointSample, Valuation

@@ -17,7 +17,7 @@ from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.scoring import n_rows
-from .._core.validation import check_scores, warn_user
+from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
 from .._wrapping.fitting import Unseen
 from .._wrapping.segments import SegmentCapacities, check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
@@ -27,7 +27,6 @@ from ._calibrated import CalibratedThreshold, Decisions, Items, judge
 from ._terms import CalibrationSample, Terms
 
 __all__ = [
-    "UNCHANGED",
     "Calibrator",
     "FoldRule",
     "Rule",
@@ -36,8 +35,6 @@ __all__ = [
     "make_rule",
 ]
 
-#: Stands for "as it is": None already means "no capacity for all items".
-UNCHANGED: Any = "unchanged"
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING = Capacity.fraction(1)
 
@@ -423,11 +420,6 @@ def make_rule(
     return (ThresholdRule if len(samples) == 1 else FoldRule)(
         samples, check_capacity(capacity), terms
     )
-
-
-def is_unchanged(value: Any) -> bool:
-    """Whether a value is the marker rather than a capacity."""
-    return isinstance(value, str) and value == UNCHANGED
 
 
 def _joined(parts: list[Decisions], rows: list[Rows], keys: TieKeys | None) -> Decisions:
