@@ -11,7 +11,7 @@ from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._boosters import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
+from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
 from ._evidence import stratified_folds
 
 __all__ = ["CapacityAwareBoostingClassifier"]

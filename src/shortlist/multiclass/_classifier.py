@@ -23,7 +23,7 @@ from .._wrapping.fitting import (
     remember_features,
     restored_on_error,
 )
-from .._wrapping.segments import segment_codes
+from .._wrapping.segment_capacities import segment_codes
 from ..assignment import assign
 from ..capacity import Capacity
 from ..thresholds import TIES

@@ -29,7 +29,7 @@ from .._core.validation import (
 from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import _guarantees as guarantees
-from ._calibrated import CalibratedThreshold
+from ._decisions import CalibratedThreshold
 
 __all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold", "check_guarantee"]
 

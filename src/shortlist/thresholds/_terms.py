@@ -15,7 +15,7 @@ from .._core.ranking import TieKeys, lift, tied_positions
 from .._core.validation import check_scores, warn_user
 from ..capacity import Capacity
 from ._calibrate import calibrate_scores
-from ._calibrated import CalibratedThreshold
+from ._decisions import CalibratedThreshold
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 

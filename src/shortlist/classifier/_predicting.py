@@ -18,7 +18,7 @@ from .._core.labels import find_rare
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
 from .._wrapping.fitting import Unseen
-from .._wrapping.segments import check_segment_capacities, segment_codes
+from .._wrapping.segment_capacities import check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..online import BudgetController, Controller, QuantileTracker

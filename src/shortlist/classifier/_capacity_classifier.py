@@ -1,6 +1,6 @@
 """`CapacityClassifier`: splits, fits any model, calibrates a rule on items the model has not seen.
 
-Predictions are made in `_deciding`: the models score the items here, and the rule decides.
+Predictions are made in `_predicting`: the models score the items here, and the rule decides.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..capacity import Capacity
 from ..thresholds import (
     ThresholdRule,
 )
-from ._deciding import CapacityDecisionMixin
+from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
 
