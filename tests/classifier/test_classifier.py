@@ -66,10 +66,10 @@ def test_the_threshold_is_that_of_the_held_out_scores(fraud):
     """Splitting, scoring and calibrating by hand gives the same."""
     X, y = fraud
     model = fitted(X, y, guarantee="confident", capacity=Capacity.fraction(0.05))
-    sample = model._samples[0]
-    by_hand = calibrate_threshold(sample.scores, Capacity.fraction(0.05), guarantee="confident")
+    scores = model.calibration_scores_
+    by_hand = calibrate_threshold(scores, Capacity.fraction(0.05), guarantee="confident")
     assert model.threshold_ == by_hand.value
-    assert sample.scores.size == 2_000
+    assert scores.size == 2_000
 
 
 @pytest.mark.parametrize("model", [logistic(), make_pipeline(StandardScaler(), LinearSVC())])

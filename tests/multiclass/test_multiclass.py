@@ -399,7 +399,7 @@ class TestSegments:
             fitted(X, y, segments=names, segment_capacities=self.LIMITS)
         with pytest.raises(ValueError, match="each of the 2000 items; got 2"):
             fitted(X, y, segments=["north", "south"], segment_capacities=self.LIMITS)
-        with pytest.raises(ValueError, match="would go unused"):
+        with pytest.raises(ValueError, match="would not be used"):
             fitted(X, y, segments=["north"] * 2_000)
 
     @pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pd.Categorical])
