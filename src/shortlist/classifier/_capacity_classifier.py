@@ -220,6 +220,7 @@ class CapacityClassifier(
         cv: Any = 0.5,
         guarantee: str = "plug-in",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "exclude",
         response_method: str = "auto",
         ensemble: bool = False,
@@ -235,6 +236,7 @@ class CapacityClassifier(
         self.cv = cv
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.response_method = response_method
         self.ensemble = ensemble

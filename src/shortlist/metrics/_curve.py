@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._core.arrays import Floats
 from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
-from .._core.labels import find_rare
+from .._core.labels import EstimatedShare, find_rare
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
@@ -81,7 +80,7 @@ class CapacityCurve:
         >>> row["n_found"], row["detection"]
         (2, 1.0)
         """
-        prevalence = Fraction(self.n_rare, self.n_items)
+        prevalence = EstimatedShare(self.n_rare, self.n_items)
         max_flags = check_capacity(capacity).max_flags(self.n_items, prevalence)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(

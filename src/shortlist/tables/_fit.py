@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from .._core.arrays import Mask, Rows
 from .._core.labels import rare_share
-from ..capacity import Capacity
+from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..metrics import capacity_scorer
@@ -173,7 +173,7 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
             f"{schema.rare_label!r}; at least {_FEWEST_RARE} are needed to train, calibrate and "
             "test. Collect more, or name another label with --rare."
         )
-    capacity.as_ratio(rare_share(is_rare))  # an impossible capacity raises an error here
+    capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
 
 
 def _parts(is_rare: Mask, random_state: int) -> tuple[Rows, Rows, Rows]:
@@ -195,7 +195,10 @@ def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | No
     """
     if capacity.kind != "multiple" or guarantee == "confident":
         return None
-    return float(rare_share(is_rare))
+    b, share = exact(capacity.value), float(rare_share(is_rare))
+    while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged
+        share = float(np.nextafter(min(share, float(1 / b)), 0.0))
+    return share
 
 
 def _try_all(
