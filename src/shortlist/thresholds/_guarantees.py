@@ -74,8 +74,8 @@ def next_batch_k(
     """Keep P(more than `max_flags` flags among the next `batch` items) at most `error`.
 
     With several batches, this is the probability that any of the next `n_batches` has too many.
-    They share one threshold with one rate, and are therefore far from independent: all of them
-    together cost much less than an error of `error` / `n_batches` for each.
+    They share one threshold with one rate: if its uncertainty is what matters, because batches are
+    larger than the calibration sample, many of them cost little more than one.
     """
     if max_flags >= batch:
         return n
@@ -120,8 +120,9 @@ def _overrun_probability(k: int, n: int, max_flags: int, batch: int, n_batches: 
     if n_batches == 1:
         return float(stats.hypergeom.cdf(k, n + batch, n, k + 1 + max_flags))
     rates, weights = _beta_quadrature(k + 1, n - k)
-    # 1 - (1 - p)^m, without losing the small p of a batch
-    overruns = -np.expm1(n_batches * np.log1p(-stats.binom.sf(max_flags, batch, rates)))
+    with np.errstate(divide="ignore"):  # an overrun that is certain
+        log_kept = np.log1p(-stats.binom.sf(max_flags, batch, rates))
+    overruns = -np.expm1(n_batches * log_kept)
     return float(weights @ overruns)
 
 
