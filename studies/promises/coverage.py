@@ -51,7 +51,14 @@ def intervals():
         if abs(sum(shares) - 1) < 1e-9
     ]
     chances += [(0.99, 0.01), (0.999, 0.001), (0.45, 0.55), (0.05, 0.05, 0.9), (0.2, 0.3, 0.5)]
-    settings = list(product(chances, (3, 5, 10, 20, 30), (0, 1, 2, 3, 4, 5, 6, 8, 10, 12), (0.5, 0.8, 0.9, 0.95, 0.99)))
+    settings = list(
+        product(
+            chances,
+            (3, 5, 10, 20, 30),
+            (0, 1, 2, 3, 4, 5, 6, 8, 10, 12),
+            (0.5, 0.8, 0.9, 0.95, 0.99),
+        )
+    )
     settings = [setting for setting in settings if setting[2] < setting[1]]
     for rule in (_as_before, _as_now):
         missed = np.array([_missed(*setting, rule) for setting in settings])

@@ -8,7 +8,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity
-from shortlist.exceptions import CapacityError, TableError
+from shortlist.exceptions import TableError
 from shortlist.tables import _candidates, evaluate_table, fit_table, plan_capacity, select_rows
 
 CAPACITY = Capacity.count(100, per=1_000)

@@ -22,7 +22,8 @@ def first_passages(n, places, bounds):
     """Return the probability of a crossing from another recursion, for consecutive places.
 
     At the first bound that is crossed, exactly k uniform numbers lie below it. The probabilities
-    p_k of being first satisfy P(N(u_k) = k) = p_k + sum over j < k of p_j P(N(u_k) = k | N(u_j) = j).
+    p_k of being first satisfy, with a sum over all j < k,
+    P(N(u_k) = k) = p_k + sum of p_j P(N(u_k) = k | N(u_j) = j).
     """
     first = np.zeros(places.size)
     for i, (k, u) in enumerate(zip(places, bounds, strict=True)):

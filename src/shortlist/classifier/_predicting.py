@@ -45,7 +45,8 @@ class CapacityDecisionMixin:
 
     A subclass stores the parameters `capacity`, `segment_capacities`, `default_segment_capacity`,
     `prevalence`, `guarantee`, `confidence`, `n_batches`, `ties` and `random_state`, implements
-    `_score`, and in `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`, `rule_`.
+    `_score`, and in `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`,
+    `rule_`.
     """
 
     capacity: Any

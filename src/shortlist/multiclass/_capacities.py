@@ -86,7 +86,9 @@ class JointCapacities:
         n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
         return self._ratios_at(
             {
-                label: EstimatedShare(float(clopper_pearson_lower(self._count(label), n, error=error)))
+                label: EstimatedShare(
+                    float(clopper_pearson_lower(self._count(label), n, error=error))
+                )
                 for label in (None, *self.classes)
             }
         )

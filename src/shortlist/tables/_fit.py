@@ -190,10 +190,10 @@ def _parts(is_rare: Mask, random_state: int) -> tuple[Rows, Rows, Rows]:
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:
     """Return the share of rare rows in the whole table, to which a multiple refers.
 
-    The confident guarantee estimates it from the calibration rows, and covers the error of that
-    estimate.
+    "confident" and "simultaneous" estimate it from the calibration rows, and cover the error of
+    that estimate.
     """
-    if capacity.kind != "multiple" or guarantee == "confident":
+    if capacity.kind != "multiple" or guarantee in ("confident", "simultaneous"):
         return None
     b, share = exact(capacity.value), float(rare_share(is_rare))
     while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged

@@ -68,9 +68,7 @@ def confident_sample_size(c: Fraction, *, error: float) -> int:
     return math.ceil(math.log(error) / math.log1p(-float(c)))
 
 
-def next_batch_k(
-    n: int, max_flags: int, batch: int, *, error: float, n_batches: int = 1
-) -> int:
+def next_batch_k(n: int, max_flags: int, batch: int, *, error: float, n_batches: int = 1) -> int:
     """Keep P(more than `max_flags` flags among the next `batch` items) at most `error`.
 
     With several batches, this is the probability that any of the next `n_batches` has too many.
@@ -91,9 +89,7 @@ def next_batch_k(
     return low
 
 
-def next_batch_sample_size(
-    max_flags: int, batch: int, *, error: float, n_batches: int = 1
-) -> int:
+def next_batch_sample_size(max_flags: int, batch: int, *, error: float, n_batches: int = 1) -> int:
     """Return the smallest n for which :func:`next_batch_k` flags anything."""
     low, high = 0, 1
     while _overrun_probability(0, high, max_flags, batch, n_batches) > error:
