@@ -183,9 +183,10 @@ class CapacityClassifier(
 
     Notes
     -----
-    In binary problems `decision_function` is positive where an item is flagged, also when the rare
-    label sorts first. scikit-learn's rank metrics expect it to be positive for ``classes_[1]``. If
-    the rare label sorts first, use :func:`~shortlist.capacity_scorer`, or metrics of probabilities.
+    `score`, which searches use by default, is the detection within the capacity, not the accuracy.
+
+    With two classes `decision_function` is positive for ``classes_[1]``, as scikit-learn's rank
+    metrics expect. `score_samples` rises with suspicion, whichever label is the rare one.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
