@@ -41,8 +41,9 @@ def logistic():
 
 
 def fitted(X, y, estimator=None, **options):
-    """Fit with settings that most tests share."""
-    options = {"capacity": Capacity.multiple(2), "random_state": 0, **options}
+    """Fit with settings that most tests share: the rule of the paper, which can be counted."""
+    paper = {"guarantee": "plug-in", "ties": "exclude"}
+    options = {"capacity": Capacity.multiple(2), "random_state": 0, **paper, **options}
     model = logistic() if estimator is None else estimator
     return CapacityClassifier(model, **options).fit(X, y)
 
@@ -232,7 +233,11 @@ def test_ids_break_ties_when_given(fraud):
     X = np.zeros((len(X), 1))
     ids = np.array([f"case {number}" for number in range(len(X))])
     model = CapacityClassifier(
-        KNeighborsClassifier(), capacity=Capacity.fraction(0.1), ties="hash", random_state=0
+        KNeighborsClassifier(),
+        capacity=Capacity.fraction(0.1),
+        guarantee="plug-in",
+        ties="hash",
+        random_state=0,
     ).fit(X, y, ids=ids)
     flagged = model.flag(X, ids=ids)
     # Fitted rows number 2,000 in calibration; standard error of the rate 0.007.
@@ -335,7 +340,7 @@ class TestWhereTheThresholdComesFrom:
         """Unlabelled items suffice, if it is said which label is rare."""
         X, y = fraud
         trained = FrozenEstimator(logistic().fit(X, y))
-        options = {"capacity": Capacity.fraction(0.05)}
+        options = {"capacity": Capacity.fraction(0.05), "guarantee": "plug-in"}
         model = CapacityClassifier(trained, rare_label=1, **options).fit(X)
         assert model.flag(X).mean() == 0.05
         assert np.isnan(model.prevalence_)

@@ -109,13 +109,13 @@ class CapacityClassifier(
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
         What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
         "confident" and a multiple as capacity, the promise covers the unknown prevalence as well,
         unless `prevalence` is stated.
     confidence : float, default=0.95
         Probability with which the last two guarantees hold.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"exclude", "hash"}, default="hash"
         Items tied with the threshold are left out as a block, or some of them are flagged, chosen
         by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
         capacity.
@@ -219,9 +219,9 @@ class CapacityClassifier(
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
-        ties: str = "exclude",
+        ties: str = "hash",
         response_method: str = "auto",
         ensemble: bool = False,
         random_state: Any = None,
