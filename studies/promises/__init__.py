@@ -1,0 +1,1 @@
+"""What the promises cost, and how often they are broken."""

@@ -1,6 +1,6 @@
 """How often each promise about a threshold is broken, and how much of the capacity it uses.
 
-    python -m studies.promises.coverage          # a few minutes; writes coverage.csv beside this file
+    python -m studies.promises.coverage     # two minutes; writes coverage.csv beside this file
 
 Every row of the table names a promise, a setting and a rule, the error that the rule promises and
 the error that it makes (computed exactly where the column `how` says so), and the mean flag rate as
@@ -123,7 +123,7 @@ def many_batches():
 
 
 def any_capacity():
-    """Compare the band with the promise for one capacity and with Dvoretzky, Kiefer and Wolfowitz."""
+    """Compare the band with the rule for one capacity and that of Dvoretzky, Kiefer, Wolfowitz."""
     for n, c in product((200, 1_000, 4_000, 20_000), ("0.01", "0.02", "0.06", "0.2")):
         share = Fraction(c)
         level, places = local_level(n, ERROR), bounded_places(n)

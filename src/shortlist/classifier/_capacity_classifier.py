@@ -110,7 +110,7 @@ class CapacityClassifier(
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
     guarantee : {"plug-in", "expected", "confident", "next-batch", "simultaneous"}, \
-            default="plug-in"
+            default="expected"
         What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
         "confident" or "simultaneous" and a multiple as capacity, the promise covers the unknown
         prevalence as well, unless `prevalence` is stated. "simultaneous" holds for every capacity
@@ -119,7 +119,7 @@ class CapacityClassifier(
         Probability with which the last three guarantees hold.
     n_batches : int, default=1
         With "next-batch", the number of batches in none of which there may be too many flags.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"exclude", "hash"}, default="hash"
         Items tied with the threshold are left out as a block, or some of them are flagged, chosen
         by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
         capacity.
@@ -187,9 +187,10 @@ class CapacityClassifier(
 
     Notes
     -----
-    In binary problems `decision_function` is positive where an item is flagged, also when the rare
-    label sorts first. scikit-learn's rank metrics expect it to be positive for ``classes_[1]``. If
-    the rare label sorts first, use :func:`~shortlist.capacity_scorer`, or metrics of probabilities.
+    `score`, which searches use by default, is the detection within the capacity, not the accuracy.
+
+    With two classes `decision_function` is positive for ``classes_[1]``, as scikit-learn's rank
+    metrics expect. `score_samples` rises with suspicion, whichever label is the rare one.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
@@ -222,10 +223,10 @@ class CapacityClassifier(
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
         n_batches: int = 1,
-        ties: str = "exclude",
+        ties: str = "hash",
         response_method: str = "auto",
         ensemble: bool = False,
         random_state: Any = None,

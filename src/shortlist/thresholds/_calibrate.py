@@ -47,10 +47,10 @@ def calibrate_threshold(
     capacity: Capacity,
     *,
     prevalence: Any = None,
-    guarantee: str = "plug-in",
+    guarantee: str = "expected",
     confidence: float = 0.95,
     n_batches: int = 1,
-    ties: str = "exclude",
+    ties: str = "auto",
     ids: ArrayLike | None = None,
     y: ArrayLike | None = None,
     rare_label: Any = None,
@@ -73,7 +73,7 @@ def calibrate_threshold(
         Share of rare items, for a capacity that is a multiple of it. `None` takes the share in
         `y`; then ``guarantee="confident"`` and ``"simultaneous"`` cover the uncertainty of that
         share as well.
-    guarantee : str, default="plug-in"
+    guarantee : str, default="expected"
         What is promised, when calibration and future items are exchangeable, about the true flag
         rate R of the threshold and the capacity c:
 
@@ -91,10 +91,10 @@ def calibrate_threshold(
     n_batches : int, default=1
         For ``guarantee="next-batch"``: the promise is that *none* of the next `n_batches` batches
         of N items has more than K flags.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"auto", "exclude", "hash"}, default="auto"
         Scores tied with the threshold are left out as a block, or flagged in part, chosen by a
-        hash of their ids. With coarse scores (nearest neighbours, forests, rules), only the hash
-        uses the whole capacity.
+        hash of their ids. "auto" hashes if there are `ids`. With coarse scores (nearest
+        neighbours, forests, rules), only the hash uses the whole capacity.
     ids : array-like of shape (n_items,), default=None
         Identifiers for the hash; row positions when absent.
     y : array-like of shape (n_items,), default=None
@@ -129,13 +129,14 @@ def calibrate_threshold(
 
     Examples
     --------
-    A hundred scores, room for one item in ten:
+    A hundred scores, room for one item in ten. On average over calibrations, at most one in ten
+    future items exceeds the tenth largest score:
 
     >>> import numpy as np
     >>> from shortlist import Capacity, calibrate_threshold
     >>> scores = np.arange(100)
     >>> calibrate_threshold(scores, Capacity.fraction(0.1)).value
-    89.0
+    90.0
 
     To be 95 % sure of the capacity, only the top four may lie above the threshold:
 
@@ -146,7 +147,8 @@ def calibrate_threshold(
     [True, False, False]
     """
     scores = check_scores(scores)
-    check_option("ties", ties, TIES)
+    if check_option("ties", ties, ("auto", *TIES)) == "auto":
+        ties = "exclude" if ids is None else "hash"
     y = None if y is None else np.asarray(y)
     weights = None if sample_weight is None else check_sample_weight(sample_weight)
     check_same_length(scores=scores, y=y, sample_weight=weights)
@@ -174,7 +176,7 @@ def calibrate_scores(
     capacity: Capacity,
     *,
     prevalence: Any = None,
-    guarantee: str = "plug-in",
+    guarantee: str = "expected",
     confidence: float = 0.95,
     tie_keys: TieKeys | None = None,
     is_rare: Mask | None = None,

@@ -83,15 +83,16 @@ def make_rule(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from shortlist import Capacity
     >>> import numpy as np
     >>> from shortlist.thresholds import CalibrationSample, Terms, make_rule
     >>> sample = CalibrationSample(np.arange(100.0))
     >>> rule = make_rule([sample], Capacity.fraction(0.1), Terms())
     >>> rule.describe()["thresholds"]
-    [89.0]
+    [90.0]
     >>> rule.with_capacity(Capacity.fraction(0.2)).describe()["thresholds"]
-    [79.0]
+    [80.0]
     """
     if segments is not None:
         return SegmentRule(samples, capacity, terms, segments)

@@ -142,7 +142,7 @@ class Terms:
         Key of the hash.
     """
 
-    guarantee: str = "plug-in"
+    guarantee: str = "expected"
     confidence: float = 0.95
     reference: ReferencePrevalence = _UNKNOWN_PREVALENCE
     seed: int = 0
