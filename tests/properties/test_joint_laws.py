@@ -100,5 +100,5 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
-    flagged = calibrate_threshold(rounded, capacity).flag(rounded)
+    flagged = calibrate_threshold(rounded, capacity, guarantee="plug-in").flag(rounded)
     assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)
