@@ -256,5 +256,5 @@ def _card(
         n_test=test.size,
         n_test_rare=int(is_rare[test].sum()),
         rules=tuple(measured),
-        profiles=column_profiles(rows.X.iloc[calibration], schema),
+        profiles=column_profiles(rows.X.iloc[calibration], schema, bins_from=rows.X.iloc[train]),
     )
