@@ -9,6 +9,8 @@ from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc
 
 from shortlist import Capacity, capacity_curve
+from shortlist._core.binomial import clopper_pearson_lower, clopper_pearson_upper
+from shortlist.metrics._detection_region import _lower, _upper
 
 samples = st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=2, max_size=25).filter(
     lambda rows: 0 < sum(rare for rare, _ in rows) < len(rows)
@@ -148,3 +150,20 @@ def test_it_does_not_depend_on_where_the_curve_ends():
     whole = capacity_curve(y, scores, rare_label=True)
     part = capacity_curve(y, scores, rare_label=True, max_fraction=0.1)
     assert part.at(Capacity.fraction(0.1)) == whole.at(Capacity.fraction(0.1))
+
+
+def test_bounds_of_large_counts_are_a_little_worse():
+    """Beyond twenty thousand, not every count has its own bound, and none is too good."""
+    trials, error = 200_000, 0.01
+    counts = np.linspace(0, trials, 999).astype(np.intp)
+    low, high = (bound(counts, trials, error=error) for bound in (_lower, _upper))
+    exact_low = clopper_pearson_lower(counts, trials, error=error)
+    exact_high = clopper_pearson_upper(counts, trials, error=error)
+    slack = (np.sqrt(counts) / 16 + 1) / trials
+    assert (low <= exact_low).all()
+    assert (high >= exact_high).all()
+    assert (exact_low - low <= slack).all()
+    assert (high - exact_high <= slack).all()
+    few = counts <= 20_000
+    assert_allclose(low[few], exact_low[few])
+    assert_allclose(high[few], exact_high[few])

@@ -15,6 +15,9 @@ __all__ = ["DetectionRegion"]
 # How the error of each end is divided: detection, false alarms, prevalence. More for the detection,
 # because rare items are the fewest.
 _OF_DETECTION, _OF_FALSE_ALARMS, _OF_PREVALENCE = 0.5, 0.25, 0.25
+# Up to this count every bound is computed. Beyond it, bounds are computed this often in a standard
+# deviation of the count, and the next worse one is taken.
+_EVERY_COUNT, _PER_DEVIATION = 20_000, 16
 
 
 class DetectionRegion(NamedTuple):
@@ -64,19 +67,17 @@ class DetectionRegion(NamedTuple):
         """Make it from all cuts, from no flags to everything flagged; `error` is for both ends."""
         n_items, n_rare = int(n_flagged[-1]), int(n_found[-1])
         n_alarms = n_flagged - n_found
-        rare, common = np.arange(n_rare + 1), np.arange(n_items - n_rare + 1)
-        tail = error / 2
-        of_detection = {"trials": n_rare, "error": _OF_DETECTION * tail}
-        of_alarms = {"trials": n_items - n_rare, "error": _OF_FALSE_ALARMS * tail}
-        of_prevalence = {"trials": n_items, "error": _OF_PREVALENCE * tail}
+        n_common, tail = n_items - n_rare, error / 2
+        detection, alarms = _OF_DETECTION * tail, _OF_FALSE_ALARMS * tail
+        prevalence = _OF_PREVALENCE * tail
         return cls(
-            detection_low=clopper_pearson_lower(rare, **of_detection)[n_found],
-            alarms_high=clopper_pearson_upper(common, **of_alarms)[_next(n_alarms)],
-            detection_high=clopper_pearson_upper(rare, **of_detection)[_next(n_found)],
-            alarms_low=clopper_pearson_lower(common, **of_alarms)[n_alarms],
+            detection_low=_lower(n_found, n_rare, error=detection),
+            alarms_high=_upper(_next(n_alarms), n_common, error=alarms),
+            detection_high=_upper(_next(n_found), n_rare, error=detection),
+            alarms_low=_lower(n_alarms, n_common, error=alarms),
             prevalences=(
-                float(clopper_pearson_lower(n_rare, **of_prevalence)),
-                float(clopper_pearson_upper(n_rare, **of_prevalence)),
+                float(clopper_pearson_lower(n_rare, n_items, error=prevalence)),
+                float(clopper_pearson_upper(n_rare, n_items, error=prevalence)),
             ),
         )
 
@@ -116,6 +117,28 @@ class DetectionRegion(NamedTuple):
 def _next(counts: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the counts of the next cut; the last cut has none but itself."""
     return np.append(counts[1:], counts[-1])
+
+
+def _lower(counts: NDArray[np.intp], trials: int, *, error: float) -> Floats:
+    """Return lower bounds of proportions, many of them for the same trials."""
+    grid = _grid(trials)
+    bounds = clopper_pearson_lower(grid, trials, error=error)
+    return bounds[np.searchsorted(grid, counts, side="right") - 1]
+
+
+def _upper(counts: NDArray[np.intp], trials: int, *, error: float) -> Floats:
+    grid = _grid(trials)
+    bounds = clopper_pearson_upper(grid, trials, error=error)
+    return bounds[np.searchsorted(grid, counts)]
+
+
+def _grid(trials: int) -> NDArray[np.intp]:
+    """Return the counts for which bounds are computed, from 0 to all trials."""
+    if trials <= _EVERY_COUNT:
+        return np.arange(trials + 1)
+    roots = np.arange(_EVERY_COUNT**0.5, trials**0.5, 0.5 / _PER_DEVIATION)
+    beyond = np.append((roots**2).astype(np.intp), trials)
+    return np.union1d(np.arange(_EVERY_COUNT + 1), beyond)
 
 
 def _union(ends: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
