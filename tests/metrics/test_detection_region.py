@@ -97,6 +97,21 @@ def test_it_is_what_agrees_with_some_cut(rows, share):
     )
 
 
+@pytest.mark.parametrize("fraction", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_both_ends_of_the_prevalence_count(fraction, direction):
+    """A higher prevalence is worse for a good ranking, and a lower one for a bad ranking."""
+    rows = [(place < 12, -direction * place) for place in range(120)]
+    curve = capacity_curve(
+        [rare for rare, _ in rows], [score for _, score in rows], rare_label=True
+    )
+    assert_allclose(
+        curve.interval_at(Capacity.fraction(fraction)),
+        reference(rows, fraction=fraction),
+        atol=1e-6,
+    )
+
+
 @settings(max_examples=15, deadline=None)
 @given(rows=samples, multiple=st.sampled_from([0.5, 1, 1.5]))
 def test_a_multiple_takes_the_worse_prevalence(rows, multiple):
