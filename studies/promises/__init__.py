@@ -1,1 +1,1 @@
-"""What the promises cost, and how often they are broken."""
+"""Studies of the promises: how often each holds, and what it costs."""

@@ -20,7 +20,7 @@ from ..exceptions import TableError
 from ..metrics import capacity_scorer
 from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
-from ._evaluate import labels_of, measure_default, measure_random, measure_rule
+from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._profile import column_profiles, notes_on
@@ -229,14 +229,16 @@ def _try_all(
 
 def _measure(model: TableModel, test: TableRows) -> list[RuleResult]:
     classifier, is_rare = model.classifier, labels_of(test)
-    rules = {
-        "this model, row by row": classifier.flag(test.X, ids=test.ids),
-        "this model, as a list": classifier.select(test.X, ids=test.ids),
-    }
-    if model.twin is not None:
-        rules["SMOTE, default threshold"] = np.asarray(model.twin.predict(test.X), dtype=bool)
     capacity = classifier.capacity
-    measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
+    flagged = classifier.flag(test.X, ids=test.ids)
+    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    measured = [
+        measure_rule("this model, row by row", is_rare, flagged, capacity),
+        measure_list("this model, as a list", is_rare, order, capacity),
+    ]
+    if model.twin is not None:
+        predicted = np.asarray(model.twin.predict(test.X), dtype=bool)
+        measured.append(measure_rule("SMOTE, default threshold", is_rare, predicted, capacity))
     default = measure_default(model, test.X, is_rare)
     return [*measured, default, measure_random(is_rare, capacity)]
 
@@ -257,5 +259,5 @@ def _card(
         n_test=test.size,
         n_test_rare=int(is_rare[test].sum()),
         rules=tuple(measured),
-        profiles=column_profiles(rows.X.iloc[calibration], schema),
+        profiles=column_profiles(rows.X.iloc[calibration], schema, bins_from=rows.X.iloc[train]),
     )

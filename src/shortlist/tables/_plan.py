@@ -76,7 +76,8 @@ def plan_capacity(
     Returns
     -------
     Plan
-        Points of the capacity curve, and what one more reviewer adds.
+        Points of the capacity curve with an interval for each capacity, and what one more
+        reviewer adds.
     """
     with open_source(path) as source:
         own = model.schema.target if model.schema.target in source.columns else None
