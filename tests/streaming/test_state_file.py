@@ -3,6 +3,7 @@
 import json
 import os
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,3 +188,62 @@ def test_a_file_that_was_removed_while_in_use_takes_no_decision(state):
     with pytest.raises(StateFileError, match="removed or replaced"):
         controller.decide([0.0])
     controller.__exit__(RuntimeError, None, None)
+
+
+def traced(monkeypatch):
+    """Return a list that system calls are added to, in order."""
+    calls = []
+
+    def trace(owner, attribute, name):
+        function = getattr(owner, attribute)
+
+        def call(*arguments, **options):
+            is_folder = name == "fsync" and os.path.isdir(f"/proc/self/fd/{arguments[0]}")
+            calls.append("sync folder" if is_folder else name)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, attribute, call)
+
+    trace(os, "write", "write")
+    trace(os, "fsync", "fsync")
+    trace(_state_file, "_sync_data", "sync data")
+    trace(Path, "replace", "rename")
+    return calls
+
+
+def test_a_decision_is_synced_before_it_is_returned(tmp_path, monkeypatch):
+    """Written, then synced, then returned; a state is synced, renamed, and its folder synced."""
+    calls = traced(monkeypatch)
+    with durable(tmp_path / "state") as controller:
+        assert calls == ["fsync", "rename", "sync folder"]
+        calls.clear()
+        controller.decide([1e6])
+        assert calls == ["write", "sync data"]
+        calls.clear()
+        controller.save()
+        assert calls == ["fsync", "rename", "sync folder"]
+        controller.decide([1e6])
+        calls.clear()
+    assert calls == ["fsync", "rename", "sync folder"]
+
+
+def test_a_dropped_record_is_cut_off_for_good(state, monkeypatch):
+    """The shorter file is synced before anything is decided."""
+    os.truncate(state, state.stat().st_size - 1)
+    calls = traced(monkeypatch)
+    with durable(state):
+        assert calls == ["fsync"]
+
+
+def test_no_decision_without_its_record(tmp_path, monkeypatch):
+    """If the sync fails, no decision is returned and none follows."""
+
+    def broken(descriptor):
+        raise OSError(5, "Input/output error")
+
+    with durable(tmp_path / "state") as controller:
+        monkeypatch.setattr(_state_file, "_sync_data", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            controller.decide([1e6])
+        with pytest.raises(StateFileError, match="Open it again"):
+            controller.decide([1e6])
