@@ -12,9 +12,10 @@ whose text is no longer found exactly once: write it anew for the code as it is 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -26,7 +27,18 @@ EXACT = ("tests/properties/test_exact_promises.py",)
 IDS = ("tests/properties/test_id_laws.py",)
 STATE = ("tests/streaming/test_state_file.py",)
 DURABLE = ("tests/streaming/test_durable.py",)
-_PATIENCE = 600  # seconds; a mutant may also run for ever
+_PATIENCE = 600  # seconds
+_NEEDED = (
+    "pytest",
+    "hypothesis",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy.stats",
+    "skops.io",
+)
+_NEEDED += ("narwhals.stable.v2", "sklearn.linear_model", "sklearn.ensemble", "sklearn.pipeline")
 
 
 class Mutant(NamedTuple):
@@ -133,21 +145,35 @@ def outcome(mutant: Mutant) -> str:
 
 
 def run_tests(tests: tuple[str, ...], source: Path) -> int:
-    """Run tests against a copy of the package; the exit code of pytest."""
+    """Run tests against a copy of the package, in a fork; the exit code of pytest."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(_PATIENCE)  # a mutant may run for ever
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            sys.path.insert(0, str(source))
+            os.environ["PYTHONPATH"] = str(source)  # for tests that start processes
+            os.chdir(ROOT)
+            import pytest
+
+            options = ["-x", "-q", "-p", "no:cacheprovider"]
+            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before
+            os._exit(int(pytest.main([*options, *tests])))
+        finally:
+            os._exit(9)
+    _, status = os.waitpid(child, 0)
+    return 1 if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def warm_up() -> None:
+    """Import what the tests need besides the package, which takes longer than most tests."""
     # Without compiling: a compiled copy would take longer to make than its tests take to run.
-    env = os.environ | {"PYTHONPATH": str(source), "NUMBA_DISABLE_JIT": "1"}
-    env |= {
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(source / "examples"),
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    try:
-        result = subprocess.run(
-            command, cwd=ROOT, env=env, capture_output=True, timeout=_PATIENCE, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return 1
-    return result.returncode
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
+    sys.dont_write_bytecode = True
+    for name in _NEEDED:
+        importlib.import_module(name)
 
 
 def main() -> None:
@@ -155,6 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of names; all mutants without any")
     options = parser.parse_args()
+    warm_up()
     chosen = [
         each for each in MUTANTS if not options.names or any(n in each.name for n in options.names)
     ]
