@@ -183,7 +183,8 @@ class Controller:
             With `flag`, `threshold` and `reason`.
         """
         with self._lock:
-            if id is not None and (known := self._answers.get(check_id(id))) is not None:
+            id = None if id is None else check_id(id)
+            if id is not None and (known := self._answers.get(id)) is not None:
                 return Decision(known[0], known[1], REASONS[SEEN_BEFORE])
             score = check_score(score)
             code, threshold = self.compiled_step(
