@@ -31,6 +31,7 @@ from shortlist.online._decisions import AnswerMemory
 from shortlist.persistence import _model_file
 from shortlist.report import _drift
 from shortlist.thresholds import _guarantees, calibrate_threshold
+from shortlist.thresholds._unknown_prevalence import keeps_multiple
 
 TENTH = Fraction(1, 10)
 
@@ -224,21 +225,24 @@ def test_holm():
     assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
 
 
-def passes_by_hand(found, alarms, n_rare, b, error):
-    """Test that the rate is at most b times the prevalence, after bounding the sensitivity."""
-    spent = 0.1 * error
-    most = 1.0 if found >= n_rare else stats.beta.ppf(1 - spent, found + 1, n_rare - found)
-    room = max(b - most, 0.0)
-    return stats.binom.cdf(alarms, n_rare + alarms, room / (1 + room)) <= error - spent
+def passes_by_hand(found, alarms, n_rare, b, lots):
+    """Test that false alarms are at most b times as likely as misses, with hits turned by lot."""
+    if b > 1:
+        misses = n_rare - found + sum(lot < 1 - 1 / b for lot in lots[:found])
+    else:
+        misses, alarms = n_rare - found, alarms + sum(lot < 1 - b for lot in lots[:found])
+    return stats.binom.cdf(alarms, alarms + misses, b / (1 + b)) <= 0.05
 
 
-def test_the_nuisance_is_paid_for():
-    """The bound of the sensitivity costs a tenth of the error, and the test gets the rest."""
-    found, alarms = np.meshgrid(np.arange(0, 41, 4), np.arange(0, 120, 1))
-    ours = _guarantees._berger_boos_test(found.ravel(), alarms.ravel(), 40, 2.0, 0.05)
+@pytest.mark.parametrize("b", ["1/2", "1", "2"])
+def test_hits_are_turned_by_lot(b):
+    """With a chance of 1 - 1/b into misses, or of 1 - b into false alarms."""
+    found, alarms = (grid.ravel() for grid in np.meshgrid(range(0, 41, 4), range(120)))
+    lots = np.random.default_rng(0).uniform(size=40)
+    ours = keeps_multiple(found, alarms, 40, Fraction(b), error=0.05, lots=lots)
     by_hand = [
-        passes_by_hand(f, a, 40, 2.0, 0.05)
-        for f, a in zip(found.ravel(), alarms.ravel(), strict=True)
+        passes_by_hand(f, a, 40, float(Fraction(b)), lots)
+        for f, a in zip(found, alarms, strict=True)
     ]
     assert_array_equal(ours, by_hand)
     assert 0 < ours.sum() < ours.size
@@ -249,7 +253,7 @@ def test_weights_are_summed_exactly():
     weights = [1.0, 1.0, 2.0, 4.0, 2.0]
     options = {"guarantee": "plug-in", "sample_weight": weights}
     scores = [5.0, 4.0, 3.0, 2.0, 1.0]
-    for capacity, k in [(0.1, 1), (0.2, 2), (0.39, 2), (0.4, 3), (1, 5)]:
+    for capacity, k in [(0.2, 2), (0.39, 2), (0.4, 3), (1, 5)]:
         assert calibrate_threshold(scores, Capacity.fraction(capacity), **options).k == k
 
 
