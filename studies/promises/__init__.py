@@ -1,0 +1,1 @@
+"""Studies of the promises: how often each holds, and what it costs."""
