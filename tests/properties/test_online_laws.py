@@ -83,23 +83,50 @@ def against(threshold, move):
     return float(np.nextafter(level, np.inf)) if move == "above" else level
 
 
-@given(calibrations, moves, st.lists(rates, min_size=1, max_size=4), st.sampled_from([0.5, 2.0, 9]))
-@settings(max_examples=150)
-def test_the_tracker_keeps_its_bound_on_every_interval(calibration, moves, rates, step):
-    """The bound holds against an adversary who sees the threshold, for any changes of capacity."""
+pushes = st.sampled_from(["above"] * 5 + ["below"] * 5) | finite
+shares = st.sampled_from([0.0, 0.001, 0.01, 0.05, 0.2, 0.5, 0.95])
+tracked = st.one_of(
+    st.tuples(st.just("items"), st.tuples(pushes, st.integers(1, 60))),
+    st.tuples(st.just("capacity"), shares),
+    st.tuples(st.just("pause"), shares),
+    st.tuples(st.just("swap"), st.sampled_from([1, 3, 40, 3_000])),
+    st.tuples(st.just("restart"), st.none()),
+)
+
+
+@given(
+    st.sampled_from([1, 20, 5_000]),
+    st.lists(tracked, min_size=1, max_size=40),
+    shares,
+    st.sampled_from([0.03, 0.5, 2.0, 80.0]),
+)
+@settings(max_examples=200)
+def test_the_tracker_keeps_its_bound_on_every_interval(n, history, first, step):
+    """Against an adversary who sees the threshold, through pauses at zero, swaps and restarts."""
     tracker = QuantileTracker(
-        Capacity.fraction(rates[0]), calibration_scores=calibration, step=step
+        Capacity.fraction(first), calibration_scores=np.arange(float(n)), step=step
     )
-    errors, threshold = [0.0], 0.0
-    for i, move in enumerate(moves):
-        rate = rates[i % len(rates)]
-        tracker.set_capacity(Capacity.fraction(rate))
-        decision = tracker.decide(against(threshold, move))
-        errors.append(errors[-1] + decision.flag - rate)
-        threshold = decision.threshold
-    bound = tracker.interval_bound(Capacity.fraction(min(rates)), Capacity.fraction(max(rates)))
+    errors, rate, threshold = [0.0], first, 0.0
+    for kind, value in history * 3:
+        if kind == "items":
+            for _ in range(value[1]):
+                decision = tracker.decide(against(threshold, value[0]))
+                errors.append(errors[-1] + decision.flag - rate)
+                threshold = decision.threshold
+        elif kind == "capacity":
+            rate = value
+            tracker.set_capacity(Capacity.fraction(rate))
+        elif kind == "pause":
+            tracker.set_capacity(Capacity.fraction(0))
+            assert not tracker.decide(1e300).flag
+            rate = value
+            tracker.set_capacity(Capacity.fraction(rate))
+        elif kind == "swap":
+            tracker.swap_model(np.arange(float(value)))
+        else:
+            tracker = restarted(tracker)
     # The error of an interval is a difference of two prefix sums.
-    assert max(errors) - min(errors) <= bound + 1e-9
+    assert max(errors) - min(errors) <= tracker.interval_bound() + 1e-6
 
 
 @given(calibrations, streams, rates, st.sampled_from([0.03, 1.0]))

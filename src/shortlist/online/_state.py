@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 FORMAT = "shortlist.online"
-VERSION = 3
+VERSION = 4
 _KEYS = {
     "capacity",
     "options",
