@@ -138,6 +138,30 @@ def test_the_first_day_may_be_joined_late(rng):
     assert budget.state()["floats"][2] == expected
 
 
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+@pytest.mark.parametrize("hour", [1, 12, 22, 23.9])
+def test_a_stream_that_starts_late_in_the_day_starts_at_the_usual_threshold(pace, hour):
+    """Unseen hours are no silence: the share of the flags that is left meets its share of items."""
+    calibration = np.linspace(0, 1, 1_440)
+    late, early = (
+        make(calibration, 50, expected_arrivals=1_440, pace=pace) for _ in range(2)
+    )
+    usual = early.decide(0.0, at=0.0).threshold
+    assert usual == pytest.approx(1 - 50 / 1_440, abs=0.01)
+    assert late.decide(0.026, at=hour * 3_600).threshold == pytest.approx(usual, abs=0.01)
+    assert not late.decide(0.026, at=hour * 3_600).flag
+
+
+def test_a_stream_that_starts_late_uses_its_share_of_the_number(rng):
+    """From 18:00 on, a quarter of the flags are used; from the next day on, all of them."""
+    scores, times = arrivals(rng, 3)
+    seen = times > 0.75 * DAY
+    flagged = make(rng.normal(size=5_000)).decide_many(scores[seen], at=times[seen]).flagged
+    days = np.bincount((times[seen][flagged] // DAY).astype(int))
+    assert 3 <= days[0] <= 5  # of twenty
+    assert days[1:].min() >= 18
+
+
 def test_a_saved_budget_stays_small(rng):
     """Even for thousands of flags a day, the state fits into two megabytes."""
     budget = make(rng.normal(size=5_000), capacity=5_000, expected_arrivals=100_000)

@@ -24,9 +24,10 @@ def budget(capacity=2, **options):
 @pytest.mark.parametrize("day", [1, 20_000, 10_000_000, -20_000])
 def test_the_last_instant_of_a_day_belongs_to_it(day):
     """This holds even where the quotient of moment and period rounds up to the next day."""
-    controller = budget()
+    controller = budget().observe(0.0, at=(day - 1) * DAY)  # the stream sees the whole day
     last = np.nextafter(day * DAY, -np.inf)
-    flags = [controller.decide(1.0, at=at).flag for at in (last - 9, last, last, last, day * DAY)]
+    times = (last - 9, last, last, last, day * DAY)
+    flags = [controller.decide(1.0 + i, at=at).flag for i, at in enumerate(times)]
     assert flags == [True, True, False, False, True]
 
 

@@ -36,6 +36,7 @@ from ._budget_ledger import (
     SIZE,
     STRIDE,
     THRESHOLD,
+    UNSEEN,
     USED,
     insert,
     open_ledger,
@@ -70,19 +71,29 @@ def _expected_share(phase: float, profile: Any) -> float:
 
 @njit(cache=True)
 def _threshold(rule: int, left: int, phase: float, ledger: Any) -> float:
-    """Return the threshold of a rule that has `left` flags left."""
-    if left <= 0:
+    """Return the threshold of a rule that has `left` flags left.
+
+    In a period that began before the stream, its unseen part is taken to have been as usual: its
+    share of the arrivals came, and its share of the flags was used. Silence that nobody observed is
+    no sign of a quiet day. If that part is large, few scores are known for the rest of the hours;
+    all calibration scores then count, whatever their hour.
+    """
+    unseen = ledger.floats[UNSEEN]
+    to_use = left - unseen * ledger.ints[CAPACITY]
+    if to_use <= 0:
         return np.inf
     seen = ledger.ints[SEEN]
     share = _expected_share(phase, ledger.profile)
-    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + share)
+    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
     still_to_come = volume * (1.0 - share)
-    if left >= still_to_come:
+    if to_use >= still_to_come:
         return -np.inf
+    if ledger.ints[JOINED]:
+        phase, share, volume = -1.0, 0.0, still_to_come
     if rule == RECENT:
         window = seen + ledger.sizes[2, 0] * (1.0 - share)
-        return recent_threshold(left * window / still_to_come, phase, ledger)
-    return pattern_threshold(left / volume, phase, ledger)
+        return recent_threshold(to_use * window / still_to_come, phase, ledger)
+    return pattern_threshold(to_use / volume, phase, ledger)
 
 
 @njit(cache=True)
@@ -166,6 +177,7 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
         _judge(ledger)
         _remember(ledger)
     ints[JOINED] = (not ints[BEGUN]) and phase > 0.1
+    ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _expected_share(phase, ledger.profile)
     ints[BEGUN], ints[PERIOD] = 1, period
     ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
     ints[SHADOW_USED:] = 0
