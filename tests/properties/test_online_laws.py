@@ -45,8 +45,9 @@ KINDS = {
         Capacity.count(2, per=9), calibration_scores=scores, remember=3
     ),
 }
+far = st.sampled_from([604_700.0, 604_801.0, 1e6, 1.2e6, 1e9, 1e12])
 visits = st.lists(
-    st.tuples(finite, st.floats(-100, 400), st.integers(0, 12)), min_size=1, max_size=60
+    st.tuples(finite, st.floats(-100, 400) | far, st.integers(0, 12)), min_size=1, max_size=60
 )
 
 
@@ -176,19 +177,23 @@ def test_the_rule_of_the_paper_is_as_printed(calibration, scores, rate, alpha):
 
 # --- budgets -----------------------------------------------------------------------------------
 
-item = st.tuples(st.just("item"), finite, st.floats(-30, 60), st.none() | st.integers(0, 15))
+gaps = st.floats(-30, 60)
+item = st.tuples(st.just("item"), finite, gaps, st.none() | st.integers(0, 15))
+jump = st.tuples(
+    st.just("jump"), finite, st.sampled_from([7e5, 1e6, 1e9]), st.none() | st.integers(0, 15)
+)
 change = st.tuples(
     st.just("capacity"), st.integers(0, 6), st.none() | st.floats(-50, 500), st.just(None)
 )
 restart = st.tuples(st.just("restart"), st.just(0), st.just(0), st.just(None))
-watch = st.tuples(st.just("watch"), finite, st.floats(-30, 60), st.just(None))
-histories = st.lists(st.one_of(item, item, item, change, restart, watch), max_size=120)
+watch = st.tuples(st.just("watch"), finite, gaps, st.just(None))
+histories = st.lists(st.one_of(item, item, item, change, restart, watch, jump), max_size=120)
 
 
 @given(histories, calibrations, st.integers(0, 5), st.sampled_from(["auto", "recent", "pattern"]))
 @settings(max_examples=200)
 def test_a_budget_is_never_exceeded(history, calibration, k, pace):
-    """It holds through restarts, new capacities, clocks that run backwards and repeated ids."""
+    """It holds through restarts, new capacities, clocks that run back or jump, and repeated ids."""
     period = 40.0
     budget: Controller = BudgetController(
         Capacity.count(k),
@@ -207,13 +212,18 @@ def test_a_budget_is_never_exceeded(history, calibration, k, pace):
             budget.set_capacity(Capacity.count(value), at=at)
         elif kind == "watch":
             clock += at
-            now = max(now, clock)
             budget.observe(value, at=clock)
+            now = budget.now
         else:
-            clock += at  # may step back
-            decision = budget.decide(value, at=clock, id=key)
-            if decision.reason != "seen before":
-                now = max(now, clock)
+            moment = clock + at  # may step back
+            clock = clock if kind == "jump" else moment
+            decision = budget.decide(value, at=moment, id=key)
+            if decision.reason == "moment refused":
+                assert moment - now > budget.farthest_jump
+                assert not decision.flag
+            elif decision.reason != "seen before":
+                now = max(now, moment)
+            assert budget.now >= now
             if decision.flag and decision.reason != "seen before":
                 day = np.floor(now / period)
                 used[day] = used.get(day, 0) + 1
