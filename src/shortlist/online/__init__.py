@@ -14,6 +14,7 @@ from ._decisions import (
     Decision,
     DecisionBatch,
 )
+from ._drift import DriftAlarm
 from ._ema import EmaController
 from ._replay import Replay, replay
 from ._scale import TailScale
@@ -35,6 +36,7 @@ __all__ = [
     "Controller",
     "Decision",
     "DecisionBatch",
+    "DriftAlarm",
     "EmaController",
     "QuantileTracker",
     "RateAlarm",
