@@ -89,10 +89,12 @@ def mapie(*, quantile_grid: bool) -> Any:
 
 
 SYSTEMS = {
-    "shortlist plug-in, hash": ours(ties="hash"),
+    "shortlist plug-in, hash": ours(ties="hash", guarantee="plug-in"),
     "shortlist expected, hash": ours(ties="hash", guarantee="expected"),
     "shortlist confident, hash": ours(ties="hash", guarantee="confident", confidence=CONFIDENCE),
-    "shortlist confident, exclude": ours(guarantee="confident", confidence=CONFIDENCE),
+    "shortlist confident, exclude": ours(
+        ties="exclude", guarantee="confident", confidence=CONFIDENCE
+    ),
     "TunedThresholdClassifierCV, 100": tuned_threshold(100),
     "TunedThresholdClassifierCV, 1000": tuned_threshold(1000),
     "MAPIE, default grid": mapie(quantile_grid=False),

@@ -21,7 +21,9 @@ def main(largest: int = 10**8) -> str:
         scores = rng.normal(size=n)
         place = n - CAPACITY.max_flags(n) - 1
         tasks = {
-            "calibrate_threshold, plug-in": lambda s=scores: calibrate_threshold(s, CAPACITY),
+            "calibrate_threshold, plug-in": lambda s=scores: calibrate_threshold(
+                s, CAPACITY, guarantee="plug-in"
+            ),
             "calibrate_threshold, confident": lambda s=scores: calibrate_threshold(
                 s, CAPACITY, guarantee="confident"
             ),

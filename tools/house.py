@@ -62,6 +62,7 @@ class House:
         yield "functions, per module", f"{len(bodies)}, {len(bodies) / len(self.trees):.1f}"
         yield "function body p50 / p90 / max", percentiles(bodies)
         yield "depth of own inheritance", max(map(self.depth, self.bases()), default=0)
+        yield "mixins with one user", self.lonely_mixins()
         yield "imports per module", f"{len(set(self.imports())) / len(self.trees):.2f}"
         yield "import cycles", self.cycles()
         yield "private crossings", len(crossings)
@@ -139,6 +140,12 @@ class House:
         bases = self.bases()
         own = [base for base in bases.get(name, []) if base in bases and base != name]
         return 1 + max(map(self.depth, own), default=0)
+
+    def lonely_mixins(self) -> int:
+        """Count the classes that are made to be inherited and have a single heir."""
+        bases = self.bases()
+        heirs = Counter(base for own in bases.values() for base in own if base in bases)
+        return sum(name.endswith("Mixin") and heirs[name] == 1 for name in bases)
 
     def cycles(self) -> int:
         """Count the modules that reach themselves by imports."""
@@ -229,6 +236,7 @@ def walks() -> Iterator[tuple[str, object]]:
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] + rng.normal(size=400) > 1.5).astype(int)
     model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1))
+    yield "public methods defined twice", len(defined_twice(CapacityClassifier))
     yield "fit", trace(lambda: model.fit(X, y))
     yield "predict", trace(lambda: model.predict(X))
     with tempfile.TemporaryDirectory() as folder:
@@ -240,6 +248,13 @@ def walks() -> Iterator[tuple[str, object]]:
         stream = ["stream", paths["model"], "--count", "10", "--period", "day", "--state"]
         states = (str(Path(folder) / f"{number}.state") for number in itertools.count())
         yield "stream", trace(lambda: run_command(*stream, next(states), lines=paths["lines"]))
+
+
+def defined_twice(estimator: type) -> list[str]:
+    """Return the public methods that more than one of a class's own ancestors define."""
+    own = [cls for cls in estimator.__mro__ if cls.__module__.startswith("shortlist")]
+    names = Counter(name for cls in own for name in vars(cls) if not name.startswith("_"))
+    return [name for name, n in names.items() if n > 1 and callable(getattr(estimator, name))]
 
 
 def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:

@@ -27,6 +27,10 @@ from shortlist.learners import make_learner
 Maker = Callable[[Capacity, int], Any]
 
 
+#: The rule of the paper, which all versions share: the threshold of the calibration sample itself.
+PAPERS_RULE = {"guarantee": "plug-in", "ties": "exclude"}
+
+
 @dataclass(frozen=True)
 class Family:
     """Versions of one family, and the comparisons between them.
@@ -43,13 +47,20 @@ class Family:
 def post_hoc(model: Any, *, cv: Any) -> Maker:
     """Return a maker of the model with a threshold at the capacity."""
     return lambda capacity, seed: CapacityClassifier(
-        _seeded(model, seed), capacity=capacity, cv=cv, rare_label=1, random_state=seed
+        _seeded(model, seed),
+        capacity=capacity,
+        cv=cv,
+        rare_label=1,
+        random_state=seed,
+        **PAPERS_RULE,
     )
 
 
 def aware(kind: Callable[..., Any], **options: Any) -> Maker:
     """Return a maker of a capacity-aware model."""
-    return lambda capacity, seed: kind(capacity, rare_label=1, random_state=seed, **options)
+    return lambda capacity, seed: kind(
+        capacity, rare_label=1, random_state=seed, **PAPERS_RULE, **options
+    )
 
 
 def _seeded(model: Any, seed: int) -> Any:

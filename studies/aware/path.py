@@ -24,6 +24,7 @@ from shortlist.aware import CapacityAwareSVC
 from shortlist.reproduce.credit_protocol import capacity_of, draw_split
 from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
 from studies.aware.credit import SEED
+from studies.aware.families import PAPERS_RULE
 from studies.harness import clients, markdown, run_stored, study_parser
 
 HERE = Path(__file__).parent
@@ -56,14 +57,14 @@ def run_path(config: Course) -> Table:
     for name, options in PROCEDURES.items():
         seed = config.repetition
         model = CapacityAwareSVC(
-            capacity, C=1, gamma=GAMMA, rare_label=1, random_state=seed, **options
+            capacity, C=1, gamma=GAMMA, rare_label=1, random_state=seed, **PAPERS_RULE, **options
         ).fit(X, split.y_train)
         _, held_out = hold_out(split.y_train, HELD_OUT[name], np.random.default_rng(seed))
         seen = np.mean(np.atleast_2d(model.detection_path_), axis=0)
         calibration, test = (prefix_scores(model, items) for items in (X[held_out], X_test))
         for step in STEPS:
             scores = calibration[step - 1], test[step - 1]
-            threshold = calibrate_threshold(scores[0], capacity).value
+            threshold = calibrate_threshold(scores[0], capacity, guarantee="plug-in").value
             found = [
                 adjusted_detection_score(y, some > threshold, capacity=capacity)
                 for y, some in zip(

@@ -112,6 +112,7 @@ def run_repetition(config: Repetition) -> Table:
         _LEARNERS[config.family](config.n // 2, config.dimension, seed),
         capacity=problem.capacity,
         rare_label=1,
+        guarantee="plug-in",
         ties="hash",
         random_state=seed,
     )

@@ -73,7 +73,9 @@ def use_out_of_bag(c: float, min_samples_leaf: int, *, trials: int = 20) -> dict
     for trial in range(trials):
         X, y = make_fraud(12_000, prevalence=0.02, random_state=trial)
         forest = RandomForestClassifier(min_samples_leaf=min_samples_leaf, random_state=trial)
-        model = CapacityClassifier(forest, capacity=Capacity.fraction(c), cv="oob")
+        model = CapacityClassifier(
+            forest, capacity=Capacity.fraction(c), cv="oob", guarantee="plug-in", ties="exclude"
+        )
         with warnings.catch_warnings():
             # The warning is about what this study measures.
             warnings.filterwarnings("ignore", message="The threshold is the lowest")

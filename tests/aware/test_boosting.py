@@ -11,7 +11,7 @@ from shortlist.aware import CapacityAwareBoostingClassifier
 
 lightgbm = pytest.importorskip("lightgbm")
 
-from shortlist.aware._boosters import (  # noqa: E402
+from shortlist.aware._booster_training import (  # noqa: E402
     Trainer,
     faded,
     fading_scores,

@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -28,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from shortlist import Capacity, CapacityClassifier, calibrate_threshold
+from shortlist import Capacity, CapacityClassifier, calibrate_threshold, capacity_scorer
 from shortlist._core.ranking import lift
 from shortlist._core.scoring import rare_scores
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
@@ -40,8 +41,9 @@ def logistic():
 
 
 def fitted(X, y, estimator=None, **options):
-    """Fit with settings that most tests share."""
-    options = {"capacity": Capacity.multiple(2), "random_state": 0, **options}
+    """Fit with settings that most tests share: the rule of the paper, which can be counted."""
+    paper = {"guarantee": "plug-in", "ties": "exclude"}
+    options = {"capacity": Capacity.multiple(2), "random_state": 0, **paper, **options}
     model = logistic() if estimator is None else estimator
     return CapacityClassifier(model, **options).fit(X, y)
 
@@ -66,10 +68,10 @@ def test_the_threshold_is_that_of_the_held_out_scores(fraud):
     """Splitting, scoring and calibrating by hand gives the same."""
     X, y = fraud
     model = fitted(X, y, guarantee="confident", capacity=Capacity.fraction(0.05))
-    sample = model._samples[0]
-    by_hand = calibrate_threshold(sample.scores, Capacity.fraction(0.05), guarantee="confident")
+    scores = model.calibration_scores_
+    by_hand = calibrate_threshold(scores, Capacity.fraction(0.05), guarantee="confident")
     assert model.threshold_ == by_hand.value
-    assert sample.scores.size == 2_000
+    assert scores.size == 2_000
 
 
 @pytest.mark.parametrize("model", [logistic(), make_pipeline(StandardScaler(), LinearSVC())])
@@ -81,7 +83,8 @@ def test_the_rare_label_may_sort_first(fraud, model):
     assert words.rare_label_ == "bad"
     assert_array_equal(words.flag(X), numbers.flag(X))
     assert_array_equal(words.predict(X) == "bad", numbers.predict(X) == 1)
-    assert_allclose(words.decision_function(X), numbers.decision_function(X), atol=1e-12)
+    assert_allclose(words.decision_function(X), -numbers.decision_function(X), atol=1e-12)
+    assert_allclose(words.score_samples(X), numbers.score_samples(X), atol=1e-12)
 
 
 @pytest.mark.parametrize("wrapped_twice", [True, False])
@@ -230,7 +233,11 @@ def test_ids_break_ties_when_given(fraud):
     X = np.zeros((len(X), 1))
     ids = np.array([f"case {number}" for number in range(len(X))])
     model = CapacityClassifier(
-        KNeighborsClassifier(), capacity=Capacity.fraction(0.1), ties="hash", random_state=0
+        KNeighborsClassifier(),
+        capacity=Capacity.fraction(0.1),
+        guarantee="plug-in",
+        ties="hash",
+        random_state=0,
     ).fit(X, y, ids=ids)
     flagged = model.flag(X, ids=ids)
     # Fitted rows number 2,000 in calibration; standard error of the rate 0.007.
@@ -333,7 +340,7 @@ class TestWhereTheThresholdComesFrom:
         """Unlabelled items suffice, if it is said which label is rare."""
         X, y = fraud
         trained = FrozenEstimator(logistic().fit(X, y))
-        options = {"capacity": Capacity.fraction(0.05)}
+        options = {"capacity": Capacity.fraction(0.05), "guarantee": "plug-in"}
         model = CapacityClassifier(trained, rare_label=1, **options).fit(X)
         assert model.flag(X).mean() == 0.05
         assert np.isnan(model.prevalence_)
@@ -784,3 +791,35 @@ def test_a_multiple_without_labels_is_refused(fraud, guarantee):
     ).fit(X)
     with pytest.raises(CapacityError, match="prevalence"):
         model.with_capacity(Capacity.multiple(2))
+
+
+@pytest.mark.parametrize("labels", [(0, 1), ("good", "bad")], ids=["rare last", "rare first"])
+def test_rank_metrics_read_the_decision_function_rightly(fraud, labels):
+    """The area under the curve is that of the scores, whichever label sorts first."""
+    X, y = fraud
+    named = np.array(labels)[y]
+    model = fitted(X, named, rare_label=labels[1])
+    expected = roc_auc_score(y, model.score_samples(X))
+    assert get_scorer("roc_auc")(model, X, named) == pytest.approx(expected, abs=1e-3)
+    assert_array_equal(
+        model.predict(X), model.classes_[(model.decision_function(X) > 0).astype(int)]
+    )
+
+
+def test_the_score_is_detection_within_the_capacity(fraud):
+    """Searches compare models by the rare items that they find, not by accuracy."""
+    X, y = fraud
+    model = fitted(X, y, capacity=Capacity.fraction(0.05))
+    assert model.score(X, y) == capacity_scorer(Capacity.fraction(0.05))(model, X, y)
+    assert model.with_capacity(Capacity.fraction(1)).score(X, y) == 1
+
+
+def test_the_score_takes_weights(fraud):
+    """An item with weight 2 counts as two items."""
+    X, y = fraud
+    model = fitted(X, y, capacity=Capacity.fraction(0.05))
+    twice = np.flatnonzero(y == 1)[:10]
+    weights = np.ones(len(y))
+    weights[twice] = 2
+    X_twice, y_twice = np.vstack([X, X[twice]]), np.concatenate([y, y[twice]])
+    assert model.score(X, y, weights) == pytest.approx(model.score(X_twice, y_twice), abs=0.01)

@@ -27,9 +27,6 @@ def expected_failures(classifier):
         "check_classifiers_train": (
             "the capacity decides, so predict is not the class with the highest probability"
         ),
-        "check_decision_proba_consistency": (
-            "decision_function speaks for the rare label, also when it sorts first"
-        ),
     }
 
 

@@ -21,11 +21,13 @@ LIMITS = {"north": Capacity.fraction(0.01), "south": Capacity.fraction(0.05)}
 MODEL = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
 NEW, _ = make_fraud(n_samples=4_000, random_state=1)
 NEW_REGION = REGION[:4_000]
+# The rule of the paper, whose flags can be counted by hand.
+BY_HAND = {"cv": "prefit", "guarantee": "plug-in", "ties": "exclude"}
 
 
 def calibrated(**options):
     """Take the trained model as it is, so that the calibration items are all items."""
-    options = {"capacity": None, "segment_capacities": LIMITS, "cv": "prefit", **options}
+    options = {"capacity": None, "segment_capacities": LIMITS, **BY_HAND, **options}
     segments = options.pop("segments", REGION)
     return CapacityClassifier(MODEL, **options).fit(X, Y, segments=segments)
 
@@ -46,7 +48,7 @@ def test_a_segment_is_cut_as_it_would_be_alone():
     model = calibrated()
     for name, limit in LIMITS.items():
         own = name == REGION
-        alone = CapacityClassifier(MODEL, capacity=limit, cv="prefit").fit(X[own], Y[own])
+        alone = CapacityClassifier(MODEL, capacity=limit, **BY_HAND).fit(X[own], Y[own])
         assert model.segment_thresholds_[name] == alone.threshold_
     assert set(model.segment_calibrations_) == set(LIMITS)
 
@@ -72,7 +74,7 @@ def test_two_classes_give_the_rule_of_joint_capacities():
         total=Capacity.fraction(0.03),
         segment_capacities=LIMITS,
         majority=False,
-        cv="prefit",
+        **BY_HAND,
     ).fit(X, Y, segments=REGION)
     assert_array_equal(ours.flag(X, segments=REGION), joint.flag(X, segments=REGION))
     batch = joint.select(NEW, segments=NEW_REGION) == 1
@@ -98,7 +100,7 @@ def test_coarse_scores_use_the_capacity_of_each_segment():
     """With hashed ties, also when whole segments are tied."""
     coarse = np.round(X, 0)
     model = CapacityClassifier(
-        MODEL, capacity=None, segment_capacities=LIMITS, ties="hash", cv="prefit"
+        MODEL, capacity=None, segment_capacities=LIMITS, **{**BY_HAND, "ties": "hash"}
     ).fit(coarse, Y, segments=REGION, ids=np.arange(8_000))
     flagged = model.flag(coarse, segments=REGION, ids=np.arange(8_000))
     assert rates(flagged) == {"north": 0.01, "south": 0.05}

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import tables
-from shortlist.cli import _demonstration, app
+from shortlist.cli import _demo_steps, app
 from shortlist.cli._shared import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import _flag as flagging
 
@@ -187,8 +187,8 @@ def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    small = _demonstration.DemoConfig(n_samples=6_000, n_trees=5)
-    monkeypatch.setattr(_demonstration.run_demo, "__defaults__", (small,))
+    small = _demo_steps.DemoConfig(n_samples=6_000, n_trees=5)
+    monkeypatch.setattr(_demo_steps.run_demo, "__defaults__", (small,))
     arguments = {
         "fit": (cases, "--target", "fraud", *CAPACITY),
         "select": (model_file, new_cases, "--count", "9"),

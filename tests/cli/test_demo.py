@@ -6,14 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 import shortlist
-from shortlist.cli import _demonstration, app
+from shortlist.cli import _demo_steps, app
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Run the demonstration on fewer payments."""
-    config = _demonstration.DemoConfig(n_samples=6_000, n_trees=20)
-    monkeypatch.setattr(_demonstration.run_demo, "__defaults__", (config,))
+    config = _demo_steps.DemoConfig(n_samples=6_000, n_trees=20)
+    monkeypatch.setattr(_demo_steps.run_demo, "__defaults__", (config,))
 
 
 def run(*arguments):

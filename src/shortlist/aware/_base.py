@@ -146,9 +146,9 @@ class CapacityAwareBase(
     def _check_cv(self) -> None:
         """Check `cv`: a share of the items, or what the subclass has instead."""
         if isinstance(self.cv, str) and self.cv == self._out_of_sample == "oob":
-            self._check_plug_in("out-of-bag scores, which are those of some of the trees")
+            self._check_approximate("out-of-bag scores, which are those of some of the trees")
         elif isinstance(self.cv, Integral) and self._out_of_sample == "folds":
-            self._check_plug_in("scores of the models of its folds")
+            self._check_approximate("scores of the models of its folds")
         elif not holds_out(self.cv):
             instead = {"oob": " or 'oob'", "folds": " or a number of folds", None: ""}
             raise ValueError(
@@ -158,12 +158,12 @@ class CapacityAwareBase(
         else:
             check_cv_option(self.cv)
 
-    def _check_plug_in(self, scores: str) -> None:
-        if self.guarantee != "plug-in":
+    def _check_approximate(self, scores: str) -> None:
+        if self.guarantee not in ("plug-in", "expected"):
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs scores of the model in use, but "
                 f"cv={self.cv!r} gives {scores}. Hold items out with cv=0.25, or use "
-                "guarantee='plug-in'."
+                "guarantee='expected', which is then approximate."
             )
 
     # --- learning --------------------------------------------------------------------------------

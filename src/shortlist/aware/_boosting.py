@@ -11,7 +11,7 @@ from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._boosters import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
+from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
 from ._evidence import stratified_folds
 
 __all__ = ["CapacityAwareBoostingClassifier"]
@@ -56,10 +56,10 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     max_bin : int, default=31
         Largest number of bins of a feature.
     cv : int or float, default=5
-        An int is the number of folds: out-of-fold scores determine loss, rounds and threshold, and
-        only ``guarantee="plug-in"`` is available. A float is the share of the items held out for
-        the threshold; every guarantee then holds, and loss and rounds are chosen on five folds of
-        the rest.
+        An int is the number of folds: out-of-fold scores determine loss, rounds and threshold. Then
+        ``guarantee="expected"`` is approximate, and stronger ones are not available. A float is the
+        share of the items held out for the threshold; every guarantee then holds, and loss and
+        rounds are chosen on five folds of the rest.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
@@ -132,9 +132,9 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         prevalence: Any = None,
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
-        ties: str = "exclude",
+        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity

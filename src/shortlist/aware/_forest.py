@@ -56,8 +56,8 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         error, on average within 1, 2, 4 and 8 times the capacity.
     cv : float or "oob", default="oob"
         A float is the share of the items held out for the threshold; every guarantee then holds.
-        "oob" holds none out: each item is scored by the trees that have not seen it, and only
-        ``guarantee="plug-in"`` is available.
+        "oob" holds none out: each item is scored by the trees that have not seen it. Then
+        ``guarantee="expected"`` is approximate, and stronger guarantees are not available.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
     guarantee, confidence, ties
         As in :class:`~shortlist.CapacityClassifier`.
@@ -135,9 +135,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         prevalence: Any = None,
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
-        ties: str = "exclude",
+        ties: str = "hash",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:

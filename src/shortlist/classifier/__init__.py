@@ -1,6 +1,6 @@
 """One rare class: any model with scores, and a rule that keeps a capacity."""
 
-from ._deciding import CapacityDecisionMixin
-from ._wrapper import CapacityClassifier
+from ._capacity_classifier import CapacityClassifier
+from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier", "CapacityDecisionMixin"]

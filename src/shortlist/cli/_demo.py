@@ -12,7 +12,7 @@ from rich.table import Table
 from ._shared import AsJson, answering, print_json
 
 if TYPE_CHECKING:
-    from ._demonstration import DemoResult
+    from ._demo_steps import DemoResult
 
 
 @answering
@@ -23,7 +23,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Fit, calibrate and flag simulated payments; draw the detection for every capacity."""
-    from ._demonstration import draw_demo, run_demo
+    from ._demo_steps import draw_demo, run_demo
 
     console = Console()
     if not out.resolve().parent.is_dir():

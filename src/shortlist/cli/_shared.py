@@ -158,7 +158,7 @@ def print_json(content: Any) -> None:
 
 def as_json_text(content: Any) -> str:
     """Return one JSON object as text; NaN and infinities become null."""
-    from .._core.plain import to_plain
+    from .._core.plain_json import to_plain
 
     return json.dumps(to_plain(content), allow_nan=False)
 

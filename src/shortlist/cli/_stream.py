@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.moments import parse_moment
+from .._core.timestamps import parse_moment
 from ..capacity import Capacity
 from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
 
@@ -107,12 +107,16 @@ def _durable(
     adopt: bool,
 ) -> DurableController:
     from ..streaming import DurableController, make_controller
+    from ..streaming import adopt as adopt_settings
+
+    def adopted(controller: Any, old: dict[str, Any]) -> None:
+        adopt_settings(controller, model, settings, old)
 
     return DurableController(
         state,
         lambda: make_controller(model, settings),
         identity={"model": _fingerprint(model_file), **settings.to_json()},
-        adopt=(lambda controller, old: settings.adopt(controller, model, old)) if adopt else None,
+        adopt=adopted if adopt else None,
         sync=sync,
     )
 

@@ -126,9 +126,9 @@ class CapacityKNeighborsClassifier(
         prevalence: Any = None,
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
-        ties: str = "exclude",
+        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity

@@ -1,4 +1,4 @@
-"""Ready-made learners: the paper's settings, and settings that detect more."""
+"""Ready-made learners: the paper's settings, and settings that detect more. Add a learner here."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 from .._core.arrays import Rows
 from .._core.binomial import clopper_pearson_lower
 from .._core.validation import UNCHANGED, is_unchanged
-from .._wrapping.segments import SegmentCapacities, check_segment_capacities
+from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 

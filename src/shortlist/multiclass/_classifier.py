@@ -23,7 +23,7 @@ from .._wrapping.fitting import (
     remember_features,
     restored_on_error,
 )
-from .._wrapping.segments import segment_codes
+from .._wrapping.segment_capacities import segment_codes
 from ..assignment import assign
 from ..capacity import Capacity
 from ..thresholds import TIES
@@ -66,22 +66,25 @@ class MulticlassCapacityClassifier(
         Where the posteriors for the prices come from, as for
         :class:`~shortlist.CapacityClassifier`: a held-out share, folds followed by a refit
         (guarantees are then approximate), or a trained model and data it has not seen.
-    guarantee : {"plug-in", "confident"}, default="plug-in"
+    guarantee : {"plug-in", "expected", "confident"}, default="expected"
         What is guaranteed about future items:
 
         - ``"plug-in"``: the calibration items themselves are within all capacities. On future
           items, some class exceeds its capacity more often than not.
+        - ``"expected"``: each flag rate is at most its capacity, on average over calibrations.
         - ``"confident"``: all flag rates are within their capacities at once, except with
-          probability 1 - `confidence`. Half of the calibration items set the prices, the other
-          half sets how clear a case must be. The difference between `plug_in_objective_` and
-          `objective_` is the cost of the guarantee.
+          probability 1 - `confidence`.
+
+        For the last two, half of the calibration items set the prices, the other half sets how
+        clear a case must be. The difference between `plug_in_objective_` and `objective_` is the
+        cost of the guarantee.
     confidence : float, default=0.95
         For ``guarantee="confident"``.
     class_weights : dict from labels to numbers, default=None
         Weights of the sensitivities in the objective; 1 when absent.
     majority : bool, default=True
         Whether correct classification within the majority counts in the objective.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"exclude", "hash"}, default="hash"
         Items that tie at the prices are left alone, or decided by a hash of their ids (or of their
         own values). With the hash, coarse posteriors use up their capacity.
     random_state : int, RandomState instance or None, default=None
@@ -157,11 +160,11 @@ class MulticlassCapacityClassifier(
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
         class_weights: dict[Any, float] | None = None,
         majority: bool = True,
-        ties: str = "exclude",
+        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +17,17 @@ from .._core.ranking import cut_after
 from .._core.validation import warn_user
 from ..assignment import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
-from ..thresholds import confident_k, confident_sample_size, plug_in_k
+from ..thresholds import (
+    confident_k,
+    confident_sample_size,
+    expected_k,
+    expected_sample_size,
+    plug_in_k,
+)
 from ._capacities import Ratios
 from ._values import JointSample
 
-__all__ = ["NEVER", "Prices", "confident_prices", "plug_in_prices"]
+__all__ = ["NEVER", "OrderStatistic", "Prices", "guaranteed_prices", "plug_in_prices"]
 
 #: A cut that no surplus exceeds.
 NEVER = 2**62
@@ -138,32 +146,58 @@ def _cut(values: Ints, k: int) -> int:
     return NEVER if cut == np.inf else max(0, int(cut)) if cut > 0 else 0
 
 
-def confident_prices(
+class OrderStatistic(NamedTuple):
+    """Which order statistic of unseen values keeps a limit, and how many values it takes.
+
+    `k` returns how many of n values may lie above a cut that keeps a fraction, `sample_size` how
+    many values it takes to flag anything.
+    """
+
+    k: Callable[[int, Fraction], int]
+    sample_size: Callable[[Fraction], int]
+    promise: str
+
+    @classmethod
+    def expected(cls) -> OrderStatistic:
+        """Keep each limit on average over calibrations; several limits need no correction."""
+        return cls(expected_k, expected_sample_size, "guarantee='expected'")
+
+    @classmethod
+    def confident(cls, n_limits: int, *, error: float) -> OrderStatistic:
+        """Keep all limits at once, except with probability `error`, which they share."""
+        share = error / max(n_limits, 1)
+        return cls(
+            partial(confident_k, error=share),
+            partial(confident_sample_size, error=share),
+            f"guarantee='confident' with confidence {1 - error:g}, shared by all capacities,",
+        )
+
+
+def guaranteed_prices(
     sample: JointSample,
     ratios: Ratios,
+    rule: OrderStatistic,
     *,
-    error: float,
     rng: np.random.Generator,
     names: dict[str, list[str]],
 ) -> Prices:
-    """Keep all capacities at once, except with probability `error`.
+    """Keep all capacities for future items, as the rule of order statistics promises.
 
     One half of the sample sets the prices. The other half is new to these prices. Therefore the
     leads of its items that would get class j are scores like any others, and a cut at an order
     statistic keeps the flag rate of the class. Surpluses do the same for segments and the total.
-    The limits share the error (Bonferroni). Items that do not exceed a cut are left alone.
+    Items that do not exceed a cut are left alone.
     """
     shuffled = rng.permutation(len(sample))
     half = len(sample) // 2
     unseen = sample.take(shuffled[half:])
-    share = error / max(ratios.n_limits, 1)
     # A class with too few items for its guarantee must not compete, neither here nor later.
     prices = plug_in_prices(
-        sample.take(shuffled[:half]), _without_hopeless(ratios, len(unseen), error=share)
+        sample.take(shuffled[:half]), _without_hopeless(ratios, len(unseen), rule)
     )
     units = _to_units(unseen.gains, prices.scale, unseen.keys)
     found = prices.margins(units, unseen.segments)
-    cut_at = _Cuts(share)
+    cut_at = _Cuts(rule)
     class_cuts = [
         cut_at(np.where(found.best == j, found.lead, -1), ratio, names["classes"][j])
         for j, ratio in enumerate(ratios.classes)
@@ -173,7 +207,7 @@ def confident_prices(
         for s, ratio in enumerate(ratios.segments)
     ]
     total_cut = cut_at(found.surplus, ratios.total, "the total")
-    cut_at.warn(1 - error)
+    cut_at.warn()
     return replace(
         prices,
         class_cuts=np.array(class_cuts, dtype=np.int64),
@@ -182,37 +216,36 @@ def confident_prices(
     )
 
 
-def _without_hopeless(ratios: Ratios, n: int, *, error: float) -> Ratios:
+def _without_hopeless(ratios: Ratios, n: int, rule: OrderStatistic) -> Ratios:
     """Close the classes for which `n` items are too few."""
     classes = [
-        Fraction(0) if ratio is not None and confident_k(n, ratio, error=error) < 0 else ratio
+        Fraction(0) if ratio is not None and rule.k(n, ratio) < 0 else ratio
         for ratio in ratios.classes
     ]
     return replace(ratios, classes=classes)
 
 
 class _Cuts:
-    """Finds cuts that each fail with probability `error`, and lists those with too few items."""
+    """Finds cuts that keep limits, and lists the limits with too few items."""
 
-    def __init__(self, error: float) -> None:
-        self.error = error
+    def __init__(self, rule: OrderStatistic) -> None:
+        self.rule = rule
         self.too_few: list[str] = []
 
     def __call__(self, values: Ints, ratio: Fraction | None, name: str) -> int:
         if ratio is None or ratio >= 1:
             return 0
-        k = confident_k(values.size, ratio, error=self.error)
+        k = self.rule.k(values.size, ratio)
         if k < 0 and ratio > 0:
-            needed = confident_sample_size(ratio, error=self.error)
+            needed = self.rule.sample_size(ratio)
             self.too_few.append(f"{name} (needs {needed} items, got {values.size})")
         return _cut(values, k)
 
-    def warn(self, confidence: float) -> None:
+    def warn(self) -> None:
         """Warn about the capacities that get no flags, and name the number of items they need."""
         if self.too_few:
             warn_user(
-                f"guarantee='confident' with confidence {confidence:g}, shared by all capacities, "
-                "uses half of the calibration items for the prices. The other half has too few "
-                f"items for {', '.join(self.too_few)}. Nothing is flagged there.",
+                f"{self.rule.promise} uses half of the calibration items for the prices. The other "
+                f"half has too few items for {', '.join(self.too_few)}. Nothing is flagged there.",
                 InsufficientCalibrationWarning,
             )

@@ -14,12 +14,12 @@ from .._core.hashing import check_keyed_alike
 from .._core.validation import check_option
 from ..capacity import Capacity
 from ._capacities import JointCapacities
-from ._prices import NEVER, Prices, confident_prices, plug_in_prices
+from ._prices import NEVER, OrderStatistic, Prices, guaranteed_prices, plug_in_prices
 from ._values import JointSample
 
 __all__ = ["GUARANTEES", "Choice", "JointDecisions", "JointRule"]
 
-GUARANTEES = ("plug-in", "confident")
+GUARANTEES = ("plug-in", "expected", "confident")
 
 
 class JointDecisions(NamedTuple):
@@ -62,7 +62,7 @@ class JointRule:
     """Prices for all capacities, and the calibration items that set them; made by `calibrate`.
 
     An item gets the rare class with the highest value minus price, if that is strictly more than
-    the value of leaving the item alone; with ``guarantee="confident"``, if it is clearly more.
+    the value of leaving the item alone; under the other guarantees, if it is clearly more.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class JointRule:
         The calibration items.
     capacities : JointCapacities
         The capacities that the rule keeps.
-    guarantee : {"plug-in", "confident"}
+    guarantee : {"plug-in", "expected", "confident"}
         What is guaranteed about future items, as for `MulticlassCapacityClassifier`.
     confidence : float
         For ``guarantee="confident"``.
     random_state : int or Generator
-        Divides the sample for ``guarantee="confident"``.
+        Divides the sample, except for ``guarantee="plug-in"``.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class JointRule:
     >>> capacities = JointCapacities(
     ...     {"fraud": Capacity.fraction(0.2)}, counts={"fine": 90, "fraud": 10}
     ... )
-    >>> rule = JointRule.calibrate(items, capacities)
+    >>> rule = JointRule.calibrate(items, capacities, guarantee="plug-in")
     >>> rule.class_prices
     {'fraud': 7.0}
     >>> rule.decide(items).columns.tolist()
@@ -115,7 +115,7 @@ class JointRule:
         sample: JointSample,
         capacities: JointCapacities,
         *,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
         random_state: Any = 0,
     ) -> Self:
@@ -126,7 +126,8 @@ class JointRule:
         if guarantee == "plug-in":
             prices = plug_in_prices(sample, capacities.ratios())
         else:
-            prices = _confident_prices(sample, capacities, 1 - confidence, random_state)
+            error = 1 - confidence if guarantee == "confident" else None
+            prices = _guaranteed_prices(sample, capacities, error, random_state)
         return cls(sample, capacities, guarantee, confidence, random_state, prices)
 
     def decide(self, items: JointSample) -> Choice:
@@ -216,13 +217,17 @@ def _to_json(capacity: Capacity | None) -> dict[str, Any] | None:
     return None if capacity is None else capacity.to_json()
 
 
-def _confident_prices(
-    sample: JointSample, capacities: JointCapacities, error: float, random_state: Any
+def _guaranteed_prices(
+    sample: JointSample, capacities: JointCapacities, error: float | None, random_state: Any
 ) -> Prices:
+    """Return prices that hold on average, or with an `error` all at once."""
     ratios = capacities.ratios()
-    if any(capacity.kind == "multiple" for capacity in capacities.all):
+    if error is not None and any(capacity.kind == "multiple" for capacity in capacities.all):
         # Half of the error pays for lower bounds of the prevalences.
         error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
+    rule = OrderStatistic.expected()
+    if error is not None:
+        rule = OrderStatistic.confident(ratios.n_limits, error=error)
     names = {
         "classes": [f"class {label!r}" for label in capacities.classes],
         "segments": [
@@ -231,4 +236,4 @@ def _confident_prices(
         ],
     }
     rng = np.random.default_rng(random_state)
-    return confident_prices(sample, ratios, error=error, rng=rng, names=names)
+    return guaranteed_prices(sample, ratios, rule, rng=rng, names=names)

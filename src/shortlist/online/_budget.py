@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.moments import to_seconds
+from .._core.timestamps import to_seconds
 from .._core.validation import check_number, check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError

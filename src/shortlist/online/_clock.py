@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .._core.moments import to_seconds
+from .._core.timestamps import to_seconds
 from ..capacity import Capacity
 
 __all__ = ["ArrivalLog", "Clock", "JumpGuard", "Schedule", "period_of", "periods_of"]

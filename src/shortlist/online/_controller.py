@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.moments import check_moments, to_seconds
+from .._core.timestamps import check_moments, to_seconds
 from .._core.validation import check_count, check_id, check_ids
 from ..capacity import Capacity, check_capacity
 from ._clock import ArrivalLog, Clock, JumpGuard, Schedule

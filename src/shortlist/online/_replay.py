@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.labels import find_rare
-from .._core.moments import check_moments, to_seconds
 from .._core.ranking import flag_exactly
+from .._core.timestamps import check_moments, to_seconds
 from .._core.validation import check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
 from ._clock import periods_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.moments import to_seconds
+from .._core.timestamps import to_seconds
 from ..capacity import Capacity
 from ._scale import TailScale
 

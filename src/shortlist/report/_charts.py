@@ -9,11 +9,10 @@ import numpy as np
 
 from ._words import number
 
-__all__ = ["Frame", "detection_chart", "drift_bars", "interval_chart", "score_chart"]
+__all__ = ["Frame", "detection_chart", "interval_chart", "score_chart"]
 
 _MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
 _STEPS = (1, 2, 5, 10)
-_BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 
 @dataclass(frozen=True)
@@ -149,25 +148,6 @@ def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> d
         "x_ticks": [
             (frame.x(tick), _share(tick))
             for tick in _share_ticks(frame.x_most, 8 if width > 500 else 4)
-        ],
-    }
-
-
-def drift_bars(column: dict[str, Any]) -> dict[str, Any]:
-    """Lay out the shares of all bins as pairs of bars, before and after, for one column."""
-    shares = {when: np.array(column[when]) / sum(column[when]) for when in ("before", "after")}
-    highest = max(*shares["before"], *shares["after"], _LOWEST_BAR)
-    return {
-        "width": _BIN_WIDTH * len(column["before"]),
-        "bars": [
-            {
-                "when": when,
-                "x": _BIN_WIDTH * place + (0 if when == "before" else _BIN_WIDTH * 0.45),
-                "y": round(float(_BARS_HEIGHT + 1 - height), 1),
-                "height": round(float(height), 1),
-            }
-            for when in shares
-            for place, height in enumerate(_BARS_HEIGHT * shares[when] / highest)
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Drift since calibration: whether scores, labels and columns have shifted."""
+"""Drift since calibration: what has shifted, and the bars that show it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .._core.ranking import lift
 from ..tables import ColumnProfile, TableModel
 from ._cases import Cases
 
-__all__ = ["measure_drift", "stability_index"]
+__all__ = ["drift_bars", "measure_drift", "stability_index"]
 
 # The usual limits of the index for a moderate and for a large shift.
 _MODERATE, _LARGE = 0.1, 0.25
 _SIGNIFICANT = 0.01
 _PSEUDO_COUNT = 0.5
+_BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
@@ -133,4 +134,23 @@ def _rates(share: float, n_before: int, n_after: int, cases: Cases) -> dict[str,
         "before_interval": proportion_interval(round(share * n_before), n_before),
         "after": n_after / n_items,
         "after_interval": proportion_interval(n_after, n_items),
+    }
+
+
+def drift_bars(column: dict[str, Any]) -> dict[str, Any]:
+    """Lay out the shares of all bins as pairs of bars, before and after, for one column."""
+    shares = {when: np.array(column[when]) / sum(column[when]) for when in ("before", "after")}
+    highest = max(*shares["before"], *shares["after"], _LOWEST_BAR)
+    return {
+        "width": _BIN_WIDTH * len(column["before"]),
+        "bars": [
+            {
+                "when": when,
+                "x": _BIN_WIDTH * place + (0 if when == "before" else _BIN_WIDTH * 0.45),
+                "y": round(float(_BARS_HEIGHT + 1 - height), 1),
+                "height": round(float(height), 1),
+            }
+            for when in shares
+            for place, height in enumerate(_BARS_HEIGHT * shares[when] / highest)
+        ],
     }

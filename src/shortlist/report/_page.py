@@ -10,7 +10,8 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ._cases import NEAR
-from ._charts import detection_chart, drift_bars, interval_chart, score_chart
+from ._charts import detection_chart, interval_chart, score_chart
+from ._drift import drift_bars
 from ._words import number, percent
 
 __all__ = ["render_report"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .._core.plain import to_plain
+from .._core.plain_json import to_plain
 from ..tables import TableModel
 from ._cases import (
     Cases,

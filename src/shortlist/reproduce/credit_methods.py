@@ -71,7 +71,8 @@ def _aware(
     """Choose support vectors for each capacity: g_b* and its relatives."""
 
     def rule(capacity: Capacity) -> Outcome:
-        svc = CapacityAwareSVC(capacity, C=1, gamma=0.1, rare_label=1, random_state=seed, **options)
+        rule: dict[str, Any] = {"guarantee": "plug-in", "ties": "exclude", "rare_label": 1}
+        svc = CapacityAwareSVC(capacity, C=1, gamma=0.1, random_state=seed, **rule, **options)
         model = make_pipeline(StandardScaler(), svc).fit(split.X_train, split.y_train)
         return judge(model.predict(split.X_test) == 1, split.y_test, capacity)
 

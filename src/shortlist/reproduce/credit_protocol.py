@@ -127,7 +127,7 @@ def judge_threshold(
     calibration_scores: Floats, test_scores: Floats, y: NDArray[np.int64], capacity: Capacity
 ) -> Outcome:
     """Flag scores strictly above the paper's plug-in threshold, and judge the flags."""
-    threshold = calibrate_threshold(calibration_scores, capacity)
+    threshold = calibrate_threshold(calibration_scores, capacity, guarantee="plug-in")
     return judge(threshold.flag(test_scores), y, capacity)
 
 

@@ -95,7 +95,12 @@ def _rules(prevalence: float, rng: np.random.Generator, plane: _Plane) -> Table:
     classical = density.fit(X, y).predict(X_test) == 0
     rows = [_row("classical", b, classical, y_test, prevalence) for b in plane.multiples]
     model = CapacityClassifier(
-        density, capacity=Capacity.fraction(1), rare_label=0, random_state=int(rng.integers(2**31))
+        density,
+        capacity=Capacity.fraction(1),
+        rare_label=0,
+        guarantee="plug-in",
+        ties="exclude",
+        random_state=int(rng.integers(2**31)),
     ).fit(X, y)
     scores = model.score_samples(X_test)
     for b in plane.multiples:

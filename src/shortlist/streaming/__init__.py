@@ -3,6 +3,7 @@
 Needs the extra `cli` (pandas and pyarrow).
 """
 
+from ._adopt import adopt
 from ._durable import DurableController
 from ._run import StreamSummary, run_stream
 from ._settings import CONTROLLERS, StreamSettings, make_controller
@@ -12,6 +13,7 @@ __all__ = [
     "DurableController",
     "StreamSettings",
     "StreamSummary",
+    "adopt",
     "make_controller",
     "run_stream",
 ]

@@ -22,7 +22,7 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Floats
 from .._core.atomic import check_writable, write_whole
-from .._core.moments import check_moments
+from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from ..exceptions import StateFileError
 from ..online import REASONS, Controller, DecisionBatch

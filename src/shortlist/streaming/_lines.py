@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.extras import load_extra
-from .._core.moments import parse_moment, to_seconds
+from .._core.timestamps import parse_moment, to_seconds
 from ..tables import MISSING_TEXTS, Feature, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]

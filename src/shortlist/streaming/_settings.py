@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.validation import check_option
 from ..capacity import Capacity
-from ..exceptions import CapacityError, StateFileError
+from ..exceptions import CapacityError
 from ..online import (
     BudgetController,
     Controller,
@@ -103,31 +103,6 @@ class StreamSettings:
             "window": self.window,
             "remember": self.remember,
         }
-
-    def adopt(self, controller: Controller, model: TableModel, old: dict[str, Any]) -> None:
-        """Move a controller from another model or capacity to these settings.
-
-        What has been used up stays used up, and the threshold moves to the scores of the model.
-
-        Parameters
-        ----------
-        controller : Controller
-            It is changed in place.
-        model : TableModel
-            The new model.
-        old : dict
-            The settings of the controller so far, as :meth:`to_json` returned them.
-        """
-        new = self.to_json()
-        fixed = [key for key in new if key != "capacity" and old.get(key) != new[key]]
-        if fixed:
-            raise StateFileError(
-                f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
-                "Start the next period with another --state file."
-            )
-        controller.swap_model(model.classifier.calibration_scores_)
-        if old.get("capacity") != new["capacity"] and self.capacity is not None:
-            controller.set_capacity(self.capacity)
 
 
 def make_controller(model: TableModel, settings: StreamSettings) -> Controller:

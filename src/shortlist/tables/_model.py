@@ -15,7 +15,7 @@ from .. import __version__
 from .._core.arrays import Floats, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
-from .._core.plain import to_plain
+from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier

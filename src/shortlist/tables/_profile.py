@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
-from .._core.plain import to_plain
+from .._core.plain_json import to_plain
 from ._columns import MISSING_CATEGORY
 from ._schema import Feature, TableRows, TableSchema
 

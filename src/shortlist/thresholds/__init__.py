@@ -1,7 +1,8 @@
 """From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
 from ._calibrate import GUARANTEES, TIES, calibrate_scores, calibrate_threshold, check_guarantee
-from ._calibrated import CalibratedThreshold, Decisions, Items
+from ._calibrator import Calibrator, make_rule
+from ._decisions import CalibratedThreshold, Decisions, Items
 from ._guarantees import (
     confident_k,
     confident_sample_size,
@@ -11,14 +12,8 @@ from ._guarantees import (
     next_batch_sample_size,
     plug_in_k,
 )
-from ._rules import (
-    Calibrator,
-    FoldRule,
-    Rule,
-    SegmentRule,
-    ThresholdRule,
-    make_rule,
-)
+from ._rules import FoldRule, Rule, ThresholdRule
+from ._segments import SegmentRule
 from ._select import select
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 

@@ -29,7 +29,7 @@ from .._core.validation import (
 from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import _guarantees as guarantees
-from ._calibrated import CalibratedThreshold
+from ._decisions import CalibratedThreshold
 
 __all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold", "check_guarantee"]
 
@@ -42,9 +42,9 @@ def calibrate_threshold(
     capacity: Capacity,
     *,
     prevalence: Any = None,
-    guarantee: str = "plug-in",
+    guarantee: str = "expected",
     confidence: float = 0.95,
-    ties: str = "exclude",
+    ties: str = "auto",
     ids: ArrayLike | None = None,
     y: ArrayLike | None = None,
     rare_label: Any = None,
@@ -65,7 +65,7 @@ def calibrate_threshold(
     prevalence : number, default=None
         Share of rare items, for a capacity that is a multiple of it. `None` takes the share in
         `y`; then ``guarantee="confident"`` covers the uncertainty of that share as well.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
         What is promised, when calibration and future items are exchangeable, about the true flag
         rate R of the threshold and the capacity c:
 
@@ -77,10 +77,10 @@ def calibrate_threshold(
           items have probability at most 1 - `confidence`.
     confidence : float, default=0.95
         For the last two guarantees, and for the interval of the true flag rate.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"auto", "exclude", "hash"}, default="auto"
         Scores tied with the threshold are left out as a block, or flagged in part, chosen by a
-        hash of their ids. With coarse scores (nearest neighbours, forests, rules), only the hash
-        uses the whole capacity.
+        hash of their ids. "auto" hashes if there are `ids`. With coarse scores (nearest
+        neighbours, forests, rules), only the hash uses the whole capacity.
     ids : array-like of shape (n_items,), default=None
         Identifiers for the hash; row positions when absent.
     y : array-like of shape (n_items,), default=None
@@ -110,13 +110,14 @@ def calibrate_threshold(
 
     Examples
     --------
-    A hundred scores, room for one item in ten:
+    A hundred scores, room for one item in ten. On average over calibrations, at most one in ten
+    future items exceeds the tenth largest score:
 
     >>> import numpy as np
     >>> from shortlist import Capacity, calibrate_threshold
     >>> scores = np.arange(100)
     >>> calibrate_threshold(scores, Capacity.fraction(0.1)).value
-    89.0
+    90.0
 
     To be 95 % sure of the capacity, only the top four may lie above the threshold:
 
@@ -127,7 +128,8 @@ def calibrate_threshold(
     [True, False, False]
     """
     scores = check_scores(scores)
-    check_option("ties", ties, TIES)
+    if check_option("ties", ties, ("auto", *TIES)) == "auto":
+        ties = "exclude" if ids is None else "hash"
     y = None if y is None else np.asarray(y)
     weights = None if sample_weight is None else check_sample_weight(sample_weight)
     check_same_length(scores=scores, y=y, sample_weight=weights)
@@ -151,7 +153,7 @@ def calibrate_scores(
     capacity: Capacity,
     *,
     prevalence: Any = None,
-    guarantee: str = "plug-in",
+    guarantee: str = "expected",
     confidence: float = 0.95,
     tie_keys: TieKeys | None = None,
     is_rare: Mask | None = None,

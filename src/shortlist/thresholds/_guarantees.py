@@ -1,5 +1,7 @@
 r"""How many of the calibration scores a threshold may leave above it, for each promise.
 
+To add a guarantee, write its function here, and list it in `_calibrate`.
+
 The threshold is the (k + 1)-th largest of `n` calibration scores, and an item is flagged when its
 score is strictly above. For scores without ties the true flag rate `R` of that threshold is
 distributed as :math:`\mathrm{Beta}(k + 1, n - k)`, whatever the model; with ties it is

@@ -15,7 +15,7 @@ from .._core.ranking import TieKeys, lift, tied_positions
 from .._core.validation import check_scores, warn_user
 from ..capacity import Capacity
 from ._calibrate import calibrate_scores
-from ._calibrated import CalibratedThreshold
+from ._decisions import CalibratedThreshold
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
@@ -142,7 +142,7 @@ class Terms:
         Key of the hash.
     """
 
-    guarantee: str = "plug-in"
+    guarantee: str = "expected"
     confidence: float = 0.95
     reference: ReferencePrevalence = _UNKNOWN_PREVALENCE
     seed: int = 0

@@ -1,6 +1,6 @@
 """`CapacityClassifier`: splits, fits any model, calibrates a rule on items the model has not seen.
 
-Predictions are made in `_deciding`: the models score the items here, and the rule decides.
+Predictions are made in `_predicting`: the models score the items here, and the rule decides.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..capacity import Capacity
 from ..thresholds import (
     ThresholdRule,
 )
-from ._deciding import CapacityDecisionMixin
+from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
 
@@ -109,13 +109,13 @@ class CapacityClassifier(
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="plug-in"
+    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
         What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
         "confident" and a multiple as capacity, the promise covers the unknown prevalence as well,
         unless `prevalence` is stated.
     confidence : float, default=0.95
         Probability with which the last two guarantees hold.
-    ties : {"exclude", "hash"}, default="exclude"
+    ties : {"exclude", "hash"}, default="hash"
         Items tied with the threshold are left out as a block, or some of them are flagged, chosen
         by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
         capacity.
@@ -183,9 +183,10 @@ class CapacityClassifier(
 
     Notes
     -----
-    In binary problems `decision_function` is positive where an item is flagged, also when the rare
-    label sorts first. scikit-learn's rank metrics expect it to be positive for ``classes_[1]``. If
-    the rare label sorts first, use :func:`~shortlist.capacity_scorer`, or metrics of probabilities.
+    `score`, which searches use by default, is the detection within the capacity, not the accuracy.
+
+    With two classes `decision_function` is positive for ``classes_[1]``, as scikit-learn's rank
+    metrics expect. `score_samples` rises with suspicion, whichever label is the rare one.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
@@ -218,9 +219,9 @@ class CapacityClassifier(
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = 0.5,
-        guarantee: str = "plug-in",
+        guarantee: str = "expected",
         confidence: float = 0.95,
-        ties: str = "exclude",
+        ties: str = "hash",
         response_method: str = "auto",
         ensemble: bool = False,
         random_state: Any = None,

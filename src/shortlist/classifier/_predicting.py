@@ -18,9 +18,10 @@ from .._core.labels import find_rare
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
 from .._wrapping.fitting import Unseen
-from .._wrapping.segments import check_segment_capacities, segment_codes
+from .._wrapping.segment_capacities import check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
+from ..metrics import detection_at_capacity
 from ..online import BudgetController, Controller, QuantileTracker
 from ..thresholds import (
     TIES,
@@ -128,7 +129,7 @@ class CapacityDecisionMixin:
     def decision_function(
         self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
     ) -> NDArray[np.float64]:
-        """Return the score minus the threshold: positive where an item is flagged.
+        """Return the distance of each score from its threshold, signed as scikit-learn expects.
 
         Parameters
         ----------
@@ -138,12 +139,16 @@ class CapacityDecisionMixin:
         Returns
         -------
         ndarray of shape (n_items,) or (n_items, n_classes)
-            With two classes one number per item, positive for the *rare* label wherever it stands
-            in `classes_`. With more classes a column per class, of which the largest is predicted;
-            the column of the rare label is the score minus the threshold.
+            With two classes one number per item, positive where ``classes_[1]`` is predicted: the
+            score minus the threshold, or the opposite if the rare label is ``classes_[0]``. With
+            more classes a column per class, of which the largest is predicted; the column of the
+            rare label is the score minus the threshold. For scores that rise with suspicion,
+            whatever the labels are, use :meth:`score_samples`.
         """
         decisions = self.decide(X, ids=ids, segments=segments)
-        margin = _margin(decisions)
+        if decisions.by_class is None and self._rare_index == 0:
+            return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
+        margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
         if decisions.by_class is None:
             return margin
         # The best other class stands at 0 below a flag, and at 1 above everything else.
@@ -167,6 +172,33 @@ class CapacityDecisionMixin:
         """
         self._check_fitted()
         return self._score(X).rare
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of the rare items that the capacity finds: detection, not accuracy.
+
+        The most suspicious items are followed up, as many as the capacity of the rule allows. For
+        another capacity, use :func:`~shortlist.capacity_scorer`.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,)
+            Labels.
+        sample_weight : array-like of shape (n_items,), default=None
+            Weights of the items.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        scores, terms = self.score_samples(X), self.rule_.terms
+        is_rare = np.asarray(y) == self.rare_label_
+        limit = check_capacity(self.rule_.capacity).as_ratio(terms.reference.value)
+        return detection_at_capacity(
+            is_rare, scores, Capacity.fraction(limit), sample_weight=sample_weight
+        )
 
     def select(
         self,
@@ -430,14 +462,13 @@ class CapacityDecisionMixin:
         return others
 
 
-def _margin(decisions: Decisions) -> NDArray[np.float64]:
-    """Return scores minus thresholds: finite, and positive exactly where flagged."""
+def _margin(upper: Floats, lower: Floats, is_positive: Mask) -> NDArray[np.float64]:
+    """Return the difference of two arrays: finite, and positive exactly where it should be."""
     with np.errstate(invalid="ignore", over="ignore"):
-        margin = decisions.scores.astype(np.float64) - decisions.thresholds
-        margin = np.nan_to_num(margin, nan=0.0)
+        margin = np.nan_to_num(upper.astype(np.float64) - lower, nan=0.0)
     # Ties with the threshold, and infinities that meet, have no sign of their own.
-    unsettled = (margin > 0) != decisions.flagged
-    margin[unsettled] = np.where(decisions.flagged[unsettled], _JUST_ABOVE, 0.0)
+    unsettled = (margin > 0) != is_positive
+    margin[unsettled] = np.where(is_positive[unsettled], _JUST_ABOVE, 0.0)
     return margin
 
 

@@ -1,0 +1,171 @@
+"""Thresholds of segments: one for each, and one for all items, kept at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Floats, Mask, Rows
+from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
+from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
+from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
+from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ._calibrate import calibrate_scores
+from ._decisions import CalibratedThreshold, Decisions, Items, judge
+from ._rules import EVERYTHING, Rule
+from ._terms import CalibrationSample, Terms
+
+__all__ = ["SegmentRule"]
+
+
+class SegmentRule(Rule):
+    """A threshold for each segment, and one for all items: an item must exceed both."""
+
+    segments: SegmentCapacities
+
+    def __init__(
+        self,
+        samples: Sequence[CalibrationSample],
+        capacity: Capacity | None,
+        terms: Terms,
+        segments: SegmentCapacities,
+    ) -> None:
+        super().__init__(samples, capacity, terms)
+        (sample,) = self.samples
+        self.segments = segments
+        confidence = self._shared_confidence()
+        self.segment_calibrations = {
+            name: self._segment_threshold(sample, name, code, limit, confidence)
+            for code, (name, limit) in enumerate(zip(segments.names, segments.limits, strict=True))
+            if limit is not None
+        }
+        self.calibrations = [self._overall_threshold(sample, confidence)]
+
+    def decide(self, items: Items) -> Decisions:
+        """Compare scores with the threshold for all items, and then within each segment."""
+        keys = self._keys_as_calibrated(items)
+        overall = judge(self.calibrations[0], self.precision, items.scores(), keys)
+        flagged, thresholds = overall.flagged, overall.thresholds.copy()
+        compared = overall.scores if keys is None else lift(overall.scores)
+        for own, calibration in self._by_segment(items.segments):
+            within = None if keys is None else keys_within(keys, own)
+            flagged[own] &= calibration.flag_with_keys(compared[own], within)
+            thresholds[own] = np.maximum(thresholds[own], calibration.value)
+        return replace(overall, flagged=flagged, thresholds=thresholds)
+
+    def select(
+        self,
+        scores: Floats,
+        keys: TieKeys,
+        capacity: Capacity | None = None,
+        segments: Rows | None = None,
+    ) -> Mask:
+        """Flag the best list within the capacities of all segments and of the batch."""
+        lifted, prevalence = lift(check_scores(scores)), self.terms.reference.value
+        flagged = np.ones(scores.size, dtype=bool)
+        for code, limit in enumerate(self.segments.limits):
+            if limit is not None:
+                own = np.flatnonzero(segments == code)
+                k = limit.max_flags(own.size, prevalence)
+                flagged[own] = flag_exactly(lifted[own], k, keys_within(keys, own))
+        # The best of what the segments allow: no other list within all limits is better.
+        allowed = np.flatnonzero(flagged)
+        limit = capacity or self.capacity or EVERYTHING
+        k = limit.max_flags(scores.size, prevalence)
+        flagged[allowed] = flag_exactly(lifted[allowed], k, keys_within(keys, allowed))
+        return flagged
+
+    def with_capacity(
+        self,
+        capacity: Any = UNCHANGED,
+        *,
+        segment_capacities: Any = UNCHANGED,
+        terms: Terms | None = None,
+    ) -> SegmentRule:
+        """Return a rule for other capacities of the same segments, from the same samples."""
+        segments = self.segments
+        if not is_unchanged(segment_capacities):
+            new = check_segment_capacities(segment_capacities, segments.others)
+            segments = segments.changed_to(new)
+        return self.recalibrated(self.samples, capacity=capacity, segments=segments, terms=terms)
+
+    def recalibrated(
+        self,
+        samples: Sequence[CalibrationSample],
+        *,
+        capacity: Any = UNCHANGED,
+        segments: Any = UNCHANGED,
+        terms: Terms | None = None,
+    ) -> SegmentRule:
+        """Return a rule with segments from other calibration samples."""
+        if segments is None:
+            raise CapacityError("This rule has segments. To drop them, fit again.")
+        if is_unchanged(capacity):
+            capacity = self.capacity
+        elif capacity is not None:
+            capacity = check_capacity(capacity)
+        segments = self.segments if is_unchanged(segments) else segments
+        return SegmentRule(samples, capacity, terms or self.terms, segments)
+
+    @property
+    def segment_thresholds(self) -> dict[Any, float]:
+        """What a score must exceed in each segment; None stands for segments not named."""
+        own = {name: found.value for name, found in self.segment_calibrations.items()}
+        overall = self.calibrations[0].value
+        return {name: max(overall, own.get(name, overall)) for name in self.segments.names}
+
+    def _by_segment(self, segments: Rows | None) -> list[tuple[Rows, CalibratedThreshold]]:
+        """Return the items of each segment that has a threshold, with that threshold."""
+        return [
+            (np.flatnonzero(segments == code), self.segment_calibrations[name])
+            for code, name in enumerate(self.segments.names)
+            if name in self.segment_calibrations
+        ]
+
+    def _shared_confidence(self) -> float:
+        """Return the confidence for each limit under which all hold at once (Bonferroni)."""
+        limits = [self.capacity, *self.segments.limits]
+        ratios = [
+            limit.as_ratio(self.terms.reference.value) for limit in limits if limit is not None
+        ]
+        n_limits = sum(0 < ratio < 1 for ratio in ratios)
+        return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
+
+    def _overall_threshold(
+        self, sample: CalibrationSample, confidence: float
+    ) -> CalibratedThreshold:
+        if self.capacity is None:
+            return calibrate_scores(sample.scores, EVERYTHING)
+        if self.terms.guarantee == "plug-in":
+            # The other guarantees rest on a sample in which nothing has been chosen yet.
+            sample = replace(sample, scores=self._let_through(sample))
+        return self.terms.threshold(sample, self.capacity, confidence)
+
+    def _let_through(self, sample: CalibrationSample) -> Floats:
+        """Return the scores, with those that their segment does not flag below all others."""
+        scores = sample.scores.copy()
+        for own, calibration in self._by_segment(sample.segments):
+            keys = None if sample.tie_keys is None else keys_within(sample.keys_of, own)
+            scores[own[~calibration.flag_with_keys(scores[own], keys)]] = -np.inf
+        return scores
+
+    def _segment_threshold(
+        self, sample: CalibrationSample, name: Any, code: int, limit: Capacity, confidence: float
+    ) -> CalibratedThreshold:
+        within, terms = sample.within(code), self.terms
+        if within.scores.size:
+            return terms.threshold(within, limit, confidence)
+        if terms.guarantee == "plug-in":  # promises nothing, so all items can stand in
+            return terms.threshold(replace(sample, is_rare=None), limit, confidence)
+        warn_user(
+            f"No calibration item belongs to {'other segments' if name is None else repr(name)}, "
+            f"and guarantee={terms.guarantee!r} cannot hold without any. Nothing is flagged there; "
+            "fit or recalibrate with items of it.",
+            InsufficientCalibrationWarning,
+        )
+        nothing = calibrate_scores(sample.scores, Capacity.fraction(0))
+        return replace(nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence)
