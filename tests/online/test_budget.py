@@ -143,9 +143,7 @@ def test_the_first_day_may_be_joined_late(rng):
 def test_a_stream_that_starts_late_in_the_day_starts_at_the_usual_threshold(pace, hour):
     """Unseen hours are no silence: the share of the flags that is left meets its share of items."""
     calibration = np.linspace(0, 1, 1_440)
-    late, early = (
-        make(calibration, 50, expected_arrivals=1_440, pace=pace) for _ in range(2)
-    )
+    late, early = (make(calibration, 50, expected_arrivals=1_440, pace=pace) for _ in range(2))
     usual = early.decide(0.0, at=0.0).threshold
     assert usual == pytest.approx(1 - 50 / 1_440, abs=0.01)
     assert late.decide(0.026, at=hour * 3_600).threshold == pytest.approx(usual, abs=0.01)

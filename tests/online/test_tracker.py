@@ -131,9 +131,9 @@ def test_pauses_at_zero_forgive_nothing():
         errors.extend(errors[-1] + np.cumsum(flagged - rate.as_fraction()))
         tracker.set_capacity(pause)
     bound = tracker.interval_bound()
-    assert bound == QuantileTracker(
-        high, calibration_scores=np.arange(1_000.0)
-    ).interval_bound(low, high)
+    assert bound == QuantileTracker(high, calibration_scores=np.arange(1_000.0)).interval_bound(
+        low, high
+    )
     assert max(errors) - min(errors) <= bound
 
 

@@ -29,9 +29,7 @@ def test_false_alarms_are_as_rare_as_promised(side):
     assert raised <= 20 + 3 * 4.4
 
 
-@pytest.mark.parametrize(
-    ("n", "decimals"), [(10, 9), (200, 9), (200, 0), (2_000, 9)], ids=str
-)
+@pytest.mark.parametrize(("n", "decimals"), [(10, 9), (200, 9), (200, 0), (2_000, 9)], ids=str)
 def test_drift_alarms_without_drift_are_as_rare_as_promised(n, decimals):
     """The promise holds for few calibration scores and for many ties, after each of 3,000 scores.
 
@@ -48,7 +46,7 @@ def test_drift_alarms_without_drift_are_as_rare_as_promised(n, decimals):
 
 
 def test_a_rate_alarm_asks_another_question_than_a_drift_alarm():
-    """Without any drift, thresholds from calibration often exceed the capacity; that is no drift."""
+    """Without any drift, many thresholds from calibration have a rate above the capacity."""
     capacity, raised = Capacity.fraction(0.05), np.zeros(2)
     for seed in range(60):
         rng = np.random.default_rng(seed)

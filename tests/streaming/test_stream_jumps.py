@@ -95,6 +95,13 @@ def test_a_stream_all_in_milliseconds_is_invalid(stream, rows):
     assert (counts.n_errors, counts.n_flagged) == (200, 0)
 
 
+def test_a_stream_may_run_ahead_of_the_clock(stream, rows):
+    """A simulation that starts today and covers a year is no mistake, whatever the batches."""
+    times = EPOCH + np.arange(1_000) * 0.365 * DAY
+    _, (counts,) = stream(rows, times.tolist(), now=EPOCH)
+    assert counts.n_errors == 0
+
+
 def test_a_true_pause_of_months_costs_four_lines(stream, rows):
     """The fifth line in a row after the pause moves the clock, also across restarts."""
     times = EPOCH - 500 * DAY + np.arange(400) * DAY / 200

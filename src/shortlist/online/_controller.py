@@ -391,9 +391,7 @@ class Controller:
 
     # --- many items ----------------------------------------------------------------------------
 
-    def _decide_safe(
-        self, scores: Floats, moments: Floats, ids: list[Any] | None
-    ) -> DecisionBatch:
+    def _decide_safe(self, scores: Floats, moments: Floats, ids: list[Any] | None) -> DecisionBatch:
         """Decide about items of which no moment is refused."""
         if ids is not None:
             return self._decide_with_ids(scores, moments, ids)

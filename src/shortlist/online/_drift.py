@@ -111,7 +111,13 @@ def _bet(place: int, n_seen: int, table: Any, shares: Any, factors: Any, floats:
 
 @njit(cache=True)
 def _bet_many(
-    scores: Any, first: int, n_before: int, seed: int, cuts: Any, factors: Any, floats: Any,
+    scores: Any,
+    first: int,
+    n_before: int,
+    seed: int,
+    cuts: Any,
+    factors: Any,
+    floats: Any,
     evidence: Any,
 ) -> None:
     n_bins = cuts.shape[1] + 1
@@ -151,9 +157,9 @@ class DriftAlarm:
     n + t + 1 gaps between those before it with the same probability. The bin b, with :math:`g_b`
     gaps between calibration scores and :math:`s_b` of the t scores so far, therefore comes next
     with probability :math:`(g_b + s_b) / (n + 1 + t)`, exactly. The evidence is the wealth of
-    gamblers who bet on bins at these odds: on shifts, on more or less spread, on a heavier tail, and
-    on what came lately. They cannot expect to win. By Ville's inequality, the wealth ever exceeds
-    1 / error with probability at most `error`.
+    gamblers who bet on bins at these odds: on shifts, on more or less spread, on a heavier tail,
+    and on what came lately. They cannot expect to win. By Ville's inequality, the wealth ever
+    reaches 1 / error with probability at most `error`.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -135,15 +136,15 @@ def _without_future(items: list[Item], controller: Controller, now: float) -> li
     """Mark items as invalid that lie far ahead of both the clock and the lines before."""
     if not controller.is_timed:
         return items
-    latest, checked = max(controller.now, now), []
+    latest, farthest, checked = controller.now, controller.farthest_jump, []
     for item in items:
-        if item.error is None and item.at is not None:
-            if item.at - latest > controller.farthest_jump:
-                ahead = (item.at - now) / _DAY
-                error = f"The moment {item.at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
-                item = replace(item, error=error)
-            else:
-                latest = max(latest, item.at)
+        at = now if item.error is not None or item.at is None else item.at
+        if at - max(latest, now) > farthest:
+            ahead = (at - now) / _DAY
+            error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
+            item = replace(item, error=error)
+        elif latest == -math.inf or at - latest <= farthest:
+            latest = max(latest, at)
         checked.append(item)
     return checked
 
