@@ -160,6 +160,13 @@ def test_a_stream_that_starts_late_uses_its_share_of_the_number(rng):
     assert days[1:].min() >= 18
 
 
+def test_a_stream_may_start_at_the_last_instant_of_a_day():
+    """Nothing but rounding is left of the day, and the state can be loaded."""
+    budget = make(np.zeros(5))
+    budget.decide(1.0, at=float(np.nextafter(0.0, -1.0)))
+    assert BudgetController.from_state(budget.state()).state() == budget.state()
+
+
 def test_a_saved_budget_stays_small(rng):
     """Even for thousands of flags a day, the state fits into two megabytes."""
     budget = make(rng.normal(size=5_000), capacity=5_000, expected_arrivals=100_000)

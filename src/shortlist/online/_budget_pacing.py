@@ -66,7 +66,7 @@ def _expected_share(phase: float, profile: Any) -> float:
     share = 0.0
     for i in range(block):
         share += profile[0, i]
-    return share + (place - block) * profile[0, block]
+    return min(share + (place - block) * profile[0, block], 1.0)
 
 
 @njit(cache=True)
