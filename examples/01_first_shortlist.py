@@ -22,9 +22,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_sta
 capacity = Capacity.count(200, per=10_000)
 
 forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=0)
-model = CapacityClassifier(
-    forest, capacity=capacity, guarantee="expected", ties="hash", random_state=0
-).fit(X_train, y_train)
+model = CapacityClassifier(forest, capacity=capacity, random_state=0).fit(X_train, y_train)
 
 # %%
 # Decide about one payment at a time, or make a list for today with exactly as many payments as

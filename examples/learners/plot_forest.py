@@ -33,14 +33,12 @@ search = GridSearchCV(
 ).fit(X, y)
 print("chosen:", search.best_params_)
 leaf = search.best_params_["min_samples_leaf"]
-out_of_bag = CapacityClassifier(forest(leaf), capacity=capacity, cv="oob", ties="hash").fit(X, y)
+out_of_bag = CapacityClassifier(forest(leaf), capacity=capacity, cv="oob").fit(X, y)
 
 # %%
 # The usual way holds out one half for the threshold, and the search sees only the other half. This
 # keeps every guarantee. Out-of-bag scores do not, because they come from smaller forests.
-nested = CapacityClassifier(
-    search, capacity=capacity, guarantee="expected", ties="hash", random_state=0
-).fit(X, y)
+nested = CapacityClassifier(search, capacity=capacity, random_state=0).fit(X, y)
 for name, model in (("out of bag", out_of_bag), ("half held out", nested)):
     predicted = model.predict(X_new)
     M = adjusted_detection_score(y_new, predicted, capacity=capacity)

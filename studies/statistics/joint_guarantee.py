@@ -90,7 +90,7 @@ def run(config: JointGuaranteeConfig) -> list[JointGuaranteeRow]:
     rows = []
     for n in config.sizes:
         drawn = [rng.integers(len(population), size=n) for _ in range(config.n_trials)]
-        for guarantee in ("plug-in", "confident"):
+        for guarantee in ("plug-in", "expected", "confident"):
             results = [
                 _rates(guarantee, population[items], population, config, seed)
                 for seed, items in enumerate(drawn)
