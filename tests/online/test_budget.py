@@ -160,6 +160,22 @@ def test_a_stream_that_starts_late_uses_its_share_of_the_number(rng):
     assert days[1:].min() >= 18
 
 
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_a_part_of_a_flag_is_not_spent_on_any_item(rng, pace):
+    """From 22:00 on, 4.2 of 50 flags are left: the last goes to a high score, or to none."""
+    calibration = rng.normal(size=5_000)
+    usual = np.quantile(calibration, 1 - 50 / 1_440)
+    times = DAY * (22 + np.linspace(0, 1.999, 120)) / 24
+    for _ in range(20):
+        budget = make(calibration, 50, expected_arrivals=1_440, pace=pace)
+        scores = rng.normal(size=120)
+        scores[:4] = 9.0
+        flagged = budget.decide_many(scores, at=times).flagged
+        assert flagged[:4].all()
+        assert flagged.sum() <= 5
+        assert scores[flagged].min() > usual - 0.2
+
+
 def test_a_stream_may_start_at_the_last_instant_of_a_day():
     """Nothing but rounding is left of the day, and the state can be loaded."""
     budget = make(np.zeros(5))

@@ -86,6 +86,10 @@ def _threshold(rule: int, left: int, phase: float, ledger: Any) -> float:
     share = _expected_share(phase, ledger.profile)
     volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
     still_to_come = volume * (1.0 - share)
+    if to_use < 1.0:
+        # A part of a flag is left, and towards the end of the period it must not go to any item.
+        usual_rate = ledger.ints[CAPACITY] / ledger.floats[EXPECTED]
+        still_to_come = max(still_to_come, to_use / usual_rate)
     if to_use >= still_to_come:
         return -np.inf
     if ledger.ints[JOINED]:
