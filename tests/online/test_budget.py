@@ -176,6 +176,14 @@ def test_a_part_of_a_flag_is_not_spent_on_any_item(rng, pace):
         assert scores[flagged].min() > usual - 0.2
 
 
+def test_the_gap_before_the_first_item_is_no_late_start(rng):
+    """Of a thousand items a day, the first comes a minute and a half after midnight: all is used."""
+    scores, times = arrivals(rng, 2)
+    budget = make(rng.normal(size=5_000))
+    flagged = budget.decide_many(scores, at=times - times[0] + 90.0).flagged
+    assert flagged[times - times[0] + 90.0 < DAY].sum() == 20
+
+
 def test_a_stream_may_start_at_the_last_instant_of_a_day():
     """Nothing but rounding is left of the day, and the state can be loaded."""
     budget = make(np.zeros(5))

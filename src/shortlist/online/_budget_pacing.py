@@ -53,6 +53,7 @@ RECENT, PATTERN = range(N_RULES)
 _FADE = 0.75  # how much of the average catch is kept from period to period
 _LEARN = 0.3  # how fast the profile and the expected arrivals are learned, per period
 _TRUST = 0.1  # weight of the expected arrivals, as if this share of a period had been seen
+_LARGEST_GAP = 3.0  # arrivals: one gap in twenty is larger
 _REFRESHES = 256  # per period, at least; besides one after every flag
 _REFRESHES_PER_REST = 32  # per rest of a period
 
@@ -67,6 +68,13 @@ def _expected_share(phase: float, profile: Any) -> float:
     for i in range(block):
         share += profile[0, i]
     return min(share + (place - block) * profile[0, block], 1.0)
+
+
+@njit(cache=True)
+def _unseen_share(phase: float, ledger: Any) -> float:
+    """Return the share of a period's arrivals before the first one; 0 if that is just a gap."""
+    share = _expected_share(phase, ledger.profile)
+    return share if share * ledger.floats[EXPECTED] > _LARGEST_GAP else 0.0
 
 
 @njit(cache=True)
@@ -181,7 +189,7 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
         _judge(ledger)
         _remember(ledger)
     ints[JOINED] = (not ints[BEGUN]) and phase > 0.1
-    ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _expected_share(phase, ledger.profile)
+    ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _unseen_share(phase, ledger)
     ints[BEGUN], ints[PERIOD] = 1, period
     ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
     ints[SHADOW_USED:] = 0
