@@ -176,12 +176,11 @@ def test_a_part_of_a_flag_is_not_spent_on_any_item(rng, pace):
         assert scores[flagged].min() > usual - 0.2
 
 
-def test_the_gap_before_the_first_item_is_no_late_start(rng):
-    """Of a thousand items a day, the first comes a minute and a half after midnight: all is used."""
-    scores, times = arrivals(rng, 2)
-    budget = make(rng.normal(size=5_000))
-    flagged = budget.decide_many(scores, at=times - times[0] + 90.0).flagged
-    assert flagged[times - times[0] + 90.0 < DAY].sum() == 20
+@pytest.mark.parametrize(("seconds", "unseen"), [(0.0, 0.0), (200.0, 0.0), (21_600.0, 0.25)])
+def test_the_gap_before_the_first_item_is_no_late_start(seconds, unseen):
+    """Of a thousand items a day, the first may come some minutes after midnight; none is unseen."""
+    budget = make(np.arange(50.0)).observe(1.0, at=seconds)
+    assert budget.state()["floats"][5] == pytest.approx(unseen)
 
 
 def test_a_stream_may_start_at_the_last_instant_of_a_day():
