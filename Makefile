@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # `make test CONSTRAINTS=constraints/oldest.txt VENV=.venv-oldest` runs the oldest supported stack.
 CONSTRAINTS ?= constraints/tested.txt
 
-.PHONY: demo test lint format bench docs paper clean help
+.PHONY: demo test lint format bench docs paper faults mutants clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -82,6 +82,13 @@ docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and re
 
 paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, in paper/index.md
 	$(BIN)/shortlist reproduce --quick --jobs -1 --out paper $(ARGS)
+
+# Both take minutes; `make test` has a short version of the first.
+faults: $(VENV)/.installed-dev $(VENV)/.compiled-anew  ## kill 1,000 streams, also with the power cut
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/faults.py $(ARGS)
+
+mutants: $(VENV)/.installed-dev $(VENV)/.compiled-anew  ## break each promise in the code: do tests notice?
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/mutants.py $(ARGS)
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

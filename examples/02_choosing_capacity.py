@@ -23,8 +23,9 @@ model = CapacityClassifier(
 ).fit(X_train, y_train)
 
 # %%
-# The band is an exact 95 % interval for each capacity. The dash-dotted line, on the right scale, is
-# the number of frauds that one more review would find: nearly one at first, and hardly any later.
+# The band is a 95 % interval for each capacity: for the detection when this share of new payments
+# is reviewed. The dash-dotted line, on the right scale, is the number of frauds that one more
+# review would find: nearly one at first, and hardly any later.
 display = CapacityCurveDisplay.from_estimator(
     model, X_test, y_test, max_fraction=0.08, x="flags", marginal=True, capacity=capacity
 )

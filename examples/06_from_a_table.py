@@ -55,7 +55,7 @@ for row in select_rows(result.model, folder / "later.parquet", count=3):
     print(f"{row.rank}. {row.id}, {row.probability:.0%}: {reasons}")
 
 # %%
-# What other capacities would find, with exact 95 % intervals.
+# What other capacities would find among new cases, with 95 % intervals.
 plan = plan_capacity(result.model, folder / "later.parquet", load=20)
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 flags = [point.flagged for point in plan.points]

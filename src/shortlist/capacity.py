@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._core.labels import EstimatedShare
 from ._core.validation import check_number
 from .exceptions import CapacityError, CapacityTypeError
 
@@ -132,7 +133,9 @@ class Capacity:
         ----------
         prevalence : number, default=None
             Share of rare items; needed by a multiple, ignored otherwise. A
-            :class:`~fractions.Fraction` such as ``Fraction(1, 3)`` is taken exactly.
+            :class:`~fractions.Fraction` such as ``Fraction(1, 3)`` is taken exactly. A multiple
+            of a *stated* prevalence must not exceed 1. A multiple of one that the library has
+            counted in labels is capped at 1, because luck must not decide whether it is valid.
 
         Examples
         --------
@@ -156,6 +159,8 @@ class Capacity:
                 "prevalence=..., or use Capacity.fraction(...) or Capacity.count(...)."
             )
         ratio = exact(self.value) * check_prevalence(prevalence)
+        if ratio > 1 and isinstance(prevalence, EstimatedShare):
+            return Fraction(1)
         if ratio > 1:
             raise CapacityError(
                 f"{self!r} at prevalence {float(prevalence):.6g} would flag {float(ratio):.6g} of "

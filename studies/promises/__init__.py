@@ -1,1 +1,1 @@
-"""Studies of promises."""
+"""Studies of the promises: how often each holds, and what it costs."""

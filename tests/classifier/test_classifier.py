@@ -616,7 +616,7 @@ class TestErrors:
 
         for options in (
             {"guarantee": "next-batch"},
-            {"capacity": Capacity.multiple(100)},
+            {"capacity": Capacity.multiple(100), "prevalence": 0.03},
             {"cv": "pre"},
         ):
             with pytest.raises(ValueError, match=r"per=N|at most 1 / prevalence|'prefit'"):
@@ -759,11 +759,12 @@ def test_a_lower_infinity_alone_is_treated_as_in_a_batch(rng):
 
 
 def test_a_failed_recalibration_changes_nothing(fraud):
-    """A multiple that these labels make impossible leaves prevalence and threshold alone."""
+    """A stated prevalence that is impossible leaves that of `fit` and the threshold alone."""
     X, y = fraud
     model = fitted(X, y)
     before = model.prevalence_, model.threshold_, model.select(X[:500]).sum()
     mostly_rare = (np.arange(y.size) % 10 > 0).astype(int)
+    model.set_params(prevalence=0.9)
     with pytest.raises(CapacityError):
         model.recalibrate(X, mostly_rare)
     assert (model.prevalence_, model.threshold_, model.select(X[:500]).sum()) == before
@@ -772,7 +773,7 @@ def test_a_failed_recalibration_changes_nothing(fraud):
 def test_a_failed_fit_leaves_nothing_behind(fraud):
     """Neither labels nor a model, whichever step it was that failed."""
     X, y = fraud
-    model = CapacityClassifier(logistic(), capacity=Capacity.multiple(60))
+    model = CapacityClassifier(logistic(), capacity=Capacity.multiple(60), prevalence=0.03)
     before = dict(vars(model))
     with pytest.raises(CapacityError):
         model.fit(X, y)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from shortlist import Capacity
 from shortlist.cli import _stream, app
 from shortlist.persistence import load_model, save_model
+from shortlist.streaming import DurableController
 from shortlist.tables import fit_table, flag_rows
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
@@ -200,6 +201,23 @@ def test_files_that_cannot_be_used(stream, lines, tmp_path, new_cases):
     (tmp_path / "else").write_text("something else")
     check_refused(stream(lines, state="else"), 2, "damaged, or not a state file")
     assert (tmp_path / "else").read_text() == "something else"
+
+
+def test_a_record_that_was_cut_off_is_reported(stream, lines, tmp_path, monkeypatch):
+    """Standard error says what was dropped; damage and an empty file end with exit code 2."""
+    answers(stream(lines[:3], *DAY))
+    with monkeypatch.context() as patch:
+        patch.setattr(DurableController, "save", lambda self: None)  # as if killed
+        answers(stream(lines[3:5], *DAY))
+    content = (tmp_path / "state").read_bytes()
+    (tmp_path / "state").write_bytes(content[:-5])
+    result = stream(lines[5:6], *DAY)
+    assert len(answers(result)) == 1
+    assert "a crash had cut off a record" in result.stderr
+    (tmp_path / "state").write_bytes(content[:-5] + b"?" + content[-4:])
+    check_refused(stream(lines[5:6], *DAY), 2, "is damaged")
+    (tmp_path / "state").write_bytes(b"")
+    check_refused(stream(lines[5:6], *DAY), 2, "is empty")
 
 
 def test_a_full_disk_prints_no_decision(stream, lines, monkeypatch):

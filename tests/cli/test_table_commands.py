@@ -93,6 +93,9 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
 
     planned = run_json("plan", model_file, new_cases)
     assert planned["points"][3]["flagged"] == 80
+    low, high = planned["points"][3]["detection_interval"]
+    fixed_low, fixed_high = planned["points"][3]["at_threshold_interval"]
+    assert low < fixed_low < planned["points"][3]["detection"] < fixed_high < high
 
 
 def test_export(model_file, new_cases, tmp_path):

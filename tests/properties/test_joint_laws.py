@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
@@ -93,11 +93,12 @@ def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
 )
 def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     """The price is the threshold of the plug-in rule, with ties left out whole."""
+    assume(percent == 0 or (scores.size + 1) * percent >= 100)  # enough for a threshold
     capacity = Capacity.fraction(percent / 100)
     limits = Ratios([capacity.as_ratio()], None, [None])
     nowhere = np.zeros(scores.size, dtype=np.intp)
     # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
-    flagged = calibrate_threshold(rounded, capacity).flag(rounded)
+    flagged = calibrate_threshold(rounded, capacity, guarantee="plug-in").flag(rounded)
     assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)

@@ -130,7 +130,7 @@ def test_a_constant_score_flags_nothing_or_its_share(scores, c):
     strict = calibrate(constant, capacity).flag(constant)
     assert strict.sum() in (0, scores.size if c == 1 else 0)
     ids = np.arange(scores.size)
-    filled = calibrate(constant, capacity, ties="hash").flag(constant, ids=ids)
+    filled = calibrate(constant, capacity, ties="hash", guarantee="plug-in").flag(constant, ids=ids)
     assert filled.sum() == capacity.max_flags(scores.size)
 
 

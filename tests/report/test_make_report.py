@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist import Capacity
+from shortlist import Capacity, adjusted_detection_interval, capacity_curve
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import score_distribution, spread_cuts
@@ -226,3 +226,27 @@ def test_numbers_as_people_read_them():
     assert percent(None) == percent(float("nan")) == number(None) == "–"
     assert number(12_345) == "12,345"
     assert number(15.118) == "15.1"
+
+
+def test_each_interval_is_that_of_its_question(summary, table_fit, new_cases):
+    """The slider and lists are about a capacity, the rule in use about its threshold."""
+    from shortlist.report._cases import read_cases
+
+    cases = read_cases(table_fit.model, new_cases, "fraud")
+    places = np.arange(cases.is_rare.size)
+    curve = capacity_curve(cases.is_rare[cases.order], -places, rare_label=True)
+    cuts, room = summary["cuts"], summary["comparison"]["room"]
+    row, place = curve.at(Capacity.count(room)), cuts["flags"].index(room)
+    for name in ("detection_low", "detection_high", "at_threshold_low", "at_threshold_high"):
+        assert cuts[name][place] == pytest.approx(row[name])
+    assert cuts["detection_low"][place] < cuts["at_threshold_low"][place]
+    own, listed, *_ = summary["comparison"]["rules"]
+    capacity = table_fit.model.classifier.capacity
+    assert listed["detection_interval"] == pytest.approx([*curve.interval_at(capacity)])
+    flagged = adjusted_detection_interval(
+        cases.is_rare, cases.flagged, capacity=capacity, rare_label=True
+    )
+    assert own["detection_interval"] == pytest.approx([*flagged])
+    page = render_report(summary)
+    assert "for the same threshold on new cases" in page
+    assert "when the same share of new cases is followed up" in page

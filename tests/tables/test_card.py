@@ -112,3 +112,22 @@ def test_as_many_rare_rows_as_others_need_no_more(table_fit, rng):
     )
     twin = smote_twin(model.classifier.estimator_, X, np.arange(40) < 20)
     assert twin.predict(X).shape == (40,)
+
+
+def test_bins_are_chosen_from_the_training_rows(table_fit, cases):
+    """Bins that suited the calibration rows would make other rows look different."""
+    from shortlist.tables._fit import _parts
+
+    frame = pd.read_csv(cases)
+    train, calibration, _ = _parts((frame["fraud"] == "yes").to_numpy(), 0)
+    profile = {p.name: p for p in table_fit.model.card.profiles}["amount"]
+    assert set(profile.bins) <= set(frame["amount"].iloc[train])
+    assert profile.counts == profile.count(frame["amount"].iloc[calibration])
+
+
+def test_bins_of_other_rows_count_these():
+    """A category that the other rows lack is counted among the others."""
+    schema = TableSchema((Feature("c", "categorical"),), "y", "1")
+    rows, others = pd.DataFrame({"c": ["a", "b"]}), pd.DataFrame({"c": ["a"]})
+    (profile,) = column_profiles(rows, schema, bins_from=others)
+    assert (profile.bins, profile.counts) == (("a",), (1, 1, 0))

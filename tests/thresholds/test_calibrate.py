@@ -131,9 +131,10 @@ def test_hashed_ties_without_ids_are_an_error_in_use():
 
 
 def test_the_interval_is_that_of_the_order_statistic():
-    """Quantiles of Beta(k + 1, n - k)."""
+    """Above a quantile of Beta(k + 1, n - k), and below one that also holds with ties."""
     threshold = calibrate_threshold(np.arange(1000), Capacity.fraction(0.02), confidence=0.9)
-    assert_allclose(threshold.interval, stats.beta(21, 980).ppf([0.05, 0.95]))
+    assert_allclose(threshold.interval.high, stats.beta(21, 980).ppf(0.95))
+    assert_allclose(threshold.interval.low, stats.beta(20, 981).ppf(0.05))
 
 
 def test_the_interval_reaches_lower_where_ties_were_left_out():
@@ -163,10 +164,10 @@ def test_whole_weights_are_repetitions(rng):
 
 
 def test_weights_have_no_exact_guarantee():
-    """Asking for one is refused rather than approximated."""
-    with pytest.raises(ValueError, match="plug-in"):
+    """Asking for one is refused rather than approximated, with what to do instead."""
+    with pytest.raises(ValueError, match="keep each calibration item with probability"):
         calibrate_threshold(
-            [1, 2], Capacity.fraction(0.5), sample_weight=[1, 2], guarantee="expected"
+            [1, 2], Capacity.fraction(0.5), sample_weight=[1, 2], guarantee="confident"
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_writable", "write_whole"]
+__all__ = ["check_writable", "sync_folder", "write_whole"]
 
 
 @contextlib.contextmanager
@@ -44,6 +44,15 @@ def check_writable(path: Path) -> None:
         raise FileNotFoundError(f"The folder {folder} does not exist. Make it, or write elsewhere.")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"The folder {folder} cannot be written to. Choose another place.")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that a file renamed in a folder keeps its name after a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _private(path: str, flags: int) -> int:

@@ -8,7 +8,6 @@ values, gives one: uniform, independent of the score, and the same whenever the 
 from __future__ import annotations
 
 import hashlib
-from numbers import Integral, Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,21 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import indexable
 
+from .ids import nanoseconds_per, plain_id, to_days, values_of
 from .ranking import TieKeys
 from .scoring import n_rows, take_rows
 from .validation import check_ids
 
-__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "is_missing", "keys_by_id", "tie_keys_of"]
+__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "keys_by_id", "tie_keys_of"]
 
 Words = NDArray[np.uint64]
 
 _MISSING = np.uint64(0x9E6C63D0676A9A99)
 _NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
+_BEYOND_INT64 = np.uint64(0xA0761D6478BD642F)
 
 
 def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
-    """Return one key in [0, 1) per identifier; 7, 7.0 and an int32 7 are the same identifier."""
-    return _unit_interval(_hash_values(np.asarray(ids), seed))
+    """Return one key in [0, 1) per id, whatever holds it; `ids` says which ids are the same."""
+    return _unit_interval(_hash_values(values_of(ids), seed))
 
 
 def keys_by_id(ids: NDArray[Any] | None, *, seed: int) -> TieKeys:
@@ -69,21 +70,14 @@ def _sum_over_columns(X: Any, seed: int) -> Words:
             words = np.zeros(len(frame), dtype=np.uint64)
             for column in frame.iter_columns():  # known by name, in whatever order they come
                 place = _hash_values(np.array([column.name], dtype=object), seed)
-                words += _mix(_hash_values(_to_numpy(column), seed) + place)
+                words += _mix(_hash_values(values_of(column), seed) + place)
             return words
         if sparse.issparse(X):
             return _sum_over_entries(sparse.csr_array(X), seed)
-        table = np.asarray(X)
+        table = values_of(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         flat = table.reshape(len(table), int(np.prod(table.shape[1:])))
         hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
         return _mix(hashed + _places(flat.shape[1], seed)).sum(axis=1, dtype=np.uint64)
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    """Keep whole numbers whole: beside a missing value they would become floats."""
-    if column.dtype.is_integer() and column.null_count():
-        return np.array(column.to_list(), dtype=object)
-    return column.to_numpy()
 
 
 def _sum_over_entries(X: Any, seed: int) -> Words:
@@ -104,16 +98,17 @@ def _places(n_columns: int, seed: int) -> Words:
 def _hash_values(values: NDArray[Any], seed: int) -> Words:
     """Return 64 well-mixed bits per value, keyed by `seed`."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind in "biu":
+        kind = values.dtype.kind
+        if kind in "biu":
             words = values.astype(np.uint64)
-        elif values.dtype.kind == "f":
+            if kind == "u":
+                words = np.where(words < 2**63, words, words ^ _BEYOND_INT64)
+        elif kind == "f":
             words = _float_words(values.astype(np.float64))
-        elif values.dtype.kind in "mM":
-            in_nanoseconds = values.astype(f"{values.dtype.kind}8[ns]")
-            words = in_nanoseconds.view(np.int64).astype(np.uint64)
+        elif kind in "mM":
+            words = _moment_words(values, seed)
         else:
-            items = [_object_word(value, seed) for value in values.tolist()]
-            words = np.array(items, dtype=np.uint64)
+            words = _each_word(values, seed)
         return _mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))
 
 
@@ -124,26 +119,37 @@ def _float_words(values: NDArray[np.float64]) -> Words:
     return np.where(np.isnan(values), _MISSING, words)
 
 
-def _object_word(value: Any, seed: int) -> int:
-    if is_missing(value):
+def _moment_words(values: NDArray[Any], seed: int) -> Words:
+    values = to_days(values)
+    counts, factor = values.astype(np.int64), nanoseconds_per(values.dtype)
+    missing = np.isnat(values)
+    if np.abs(np.where(missing, 0, counts)).max(initial=0) > (2**63 - 1) // factor:
+        return _each_word(values, seed)  # 64 bits hold the nanoseconds of 292 years
+    return np.where(missing, _MISSING, (counts * factor).astype(np.uint64))
+
+
+def _each_word(values: NDArray[Any], seed: int) -> Words:
+    is_moment = values.dtype.kind in "mM"  # `tolist` would turn nanoseconds into whole numbers
+    items = list(values.ravel()) if is_moment else values.ravel().tolist()
+    words = np.array([_word(plain_id(value), seed) for value in items], dtype=np.uint64)
+    return words.reshape(values.shape)
+
+
+def _word(value: int | float | bytes | None, seed: int) -> int:
+    if value is None:
         return int(_MISSING)
-    if isinstance(value, Integral):
-        return int(value) % 2**64
-    if isinstance(value, Real):
-        return int(_float_words(np.array([float(value)]))[0])
-    text = value if isinstance(value, bytes) else str(value).encode()
+    if isinstance(value, bytes):
+        return _text_word(value, seed)
+    if isinstance(value, float):
+        return int(_float_words(np.array([value]))[0])
+    if -(2**63) <= value < 2**63:
+        return value % 2**64
+    return value ^ int(_BEYOND_INT64) if 0 < value < 2**64 else _text_word(b"\0%d" % value, seed)
+
+
+def _text_word(text: bytes, seed: int) -> int:
     key = (seed % 2**64).to_bytes(8, "little")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key).digest(), "little")
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA; all of them have the same hash."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA refuses to be true or false
-        return True
-    except ValueError:  # an array inside a cell
-        return False
 
 
 def _mix(words: Words) -> Words:

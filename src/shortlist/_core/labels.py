@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count_labels", "find_rare", "rare_share", "rarest_label"]
+__all__ = ["EstimatedShare", "count_labels", "find_rare", "rare_share", "rarest_label"]
 
 Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
@@ -35,9 +35,17 @@ def find_rare(
     return is_rare, y[int(np.argmax(is_rare))].item() if y.dtype != object else rare_label
 
 
-def rare_share(is_rare: NDArray[np.bool_]) -> Fraction:
+class EstimatedShare(Fraction):
+    """A share counted in a sample, rather than stated: the next sample has another one.
+
+    A capacity that is a multiple of an estimated share is at most everything; whether a sample
+    has more rare items than the population is luck, and no mistake of the user.
+    """
+
+
+def rare_share(is_rare: NDArray[np.bool_]) -> EstimatedShare:
     """Return the share of rare items exactly: one of three is 1/3, which no decimal is."""
-    return Fraction(int(np.count_nonzero(is_rare)), is_rare.size)
+    return EstimatedShare(int(np.count_nonzero(is_rare)), is_rare.size)
 
 
 def count_labels(y: NDArray[Any]) -> Counted:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.hashing import is_missing
+from .._core.ids import is_missing
 from .._core.validation import name_rows
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError

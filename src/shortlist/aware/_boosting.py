@@ -61,7 +61,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         share of the items held out for the threshold; every guarantee then holds, and loss and
         rounds are chosen on five folds of the rest.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, ties
+    guarantee, confidence, n_batches, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices, and the key of the hash.
@@ -134,6 +134,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
     ) -> None:
@@ -151,6 +152,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
 

@@ -59,7 +59,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         "oob" holds none out: each item is scored by the trees that have not seen it. Then
         ``guarantee="expected"`` is approximate, and stronger guarantees are not available.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, ties
+    guarantee, confidence, n_batches, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices, and the key of the hash.
@@ -137,6 +137,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -153,6 +154,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
         self.n_jobs = n_jobs

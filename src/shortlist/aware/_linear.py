@@ -50,7 +50,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, ties
+    guarantee, confidence, n_batches, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, and key of the hash.
@@ -101,6 +101,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
     ) -> None:
@@ -114,6 +115,7 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
 

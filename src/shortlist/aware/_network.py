@@ -63,7 +63,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     cv : float, default=0.5
         Share of the data held out for the threshold, stratified.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, ties
+    guarantee, confidence, n_batches, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, the initial weights and the batches, and key of the hash.
@@ -134,6 +134,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
     ) -> None:
@@ -152,6 +153,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
 

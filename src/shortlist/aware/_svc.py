@@ -79,7 +79,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         over the capacities that `tie_break` uses. The few are used unless they detect less by more
         than one standard error.
     rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, ties
+    guarantee, confidence, n_batches, ties
         As in :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, and key of the hash.
@@ -157,6 +157,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
     ) -> None:
@@ -177,6 +178,7 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
 

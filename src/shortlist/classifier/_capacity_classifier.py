@@ -109,12 +109,16 @@ class CapacityClassifier(
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
+    guarantee : {"plug-in", "expected", "confident", "next-batch", "simultaneous"}, \
+            default="expected"
         What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
-        "confident" and a multiple as capacity, the promise covers the unknown prevalence as well,
-        unless `prevalence` is stated.
+        "confident" or "simultaneous" and a multiple as capacity, the promise covers the unknown
+        prevalence as well, unless `prevalence` is stated. "simultaneous" holds for every capacity
+        at once: choose one freely, with :meth:`with_capacity`, after looking at the results.
     confidence : float, default=0.95
-        Probability with which the last two guarantees hold.
+        Probability with which the last three guarantees hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
     ties : {"exclude", "hash"}, default="hash"
         Items tied with the threshold are left out as a block, or some of them are flagged, chosen
         by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
@@ -124,7 +128,7 @@ class CapacityClassifier(
     ensemble : bool, default=False
         With an int or splitter as `cv`: keep the model of each fold with a threshold from the items
         it has not seen, and let a hash of the row (or its id) pick the model that decides
-        about it. The guarantee "expected" then holds exactly; "confident" and "next-batch" hold for
+        about it. The guarantee "expected" then holds exactly; the others hold for
         each fold's threshold, not for their mixture.
     random_state : int, RandomState instance or None, default=None
         Controls the split; also the key of the hash.
@@ -221,6 +225,7 @@ class CapacityClassifier(
         cv: Any = 0.5,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         response_method: str = "auto",
         ensemble: bool = False,
@@ -236,6 +241,7 @@ class CapacityClassifier(
         self.cv = cv
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.response_method = response_method
         self.ensemble = ensemble

@@ -45,8 +45,9 @@ class CapacityDecisionMixin:
     """Flags, labels and lists within a capacity, for any classifier that can score items.
 
     A subclass stores the parameters `capacity`, `segment_capacities`, `default_segment_capacity`,
-    `prevalence`, `guarantee`, `confidence`, `ties` and `random_state`, implements `_score`, and in
-    `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`, `rule_`.
+    `prevalence`, `guarantee`, `confidence`, `n_batches`, `ties` and `random_state`, implements
+    `_score`, and in `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`,
+    `rule_`.
     """
 
     capacity: Any
@@ -55,6 +56,7 @@ class CapacityDecisionMixin:
     prevalence: Any
     guarantee: str
     confidence: float
+    n_batches: int
     ties: str
     random_state: Any
     classes_: NDArray[Any]
@@ -416,13 +418,13 @@ class CapacityDecisionMixin:
             )
         for limit in (self.capacity, *(segments.limits if segments else [])):
             if limit is not None:
-                check_guarantee(self.guarantee, limit)
+                check_guarantee(self.guarantee, limit, self.n_batches)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
 
     def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
         reference = labels._replace(stated=self.prevalence)
-        return Terms(self.guarantee, self.confidence, reference, seed)
+        return Terms(self.guarantee, self.confidence, reference, seed, self.n_batches)
 
     def _calibrator(
         self,

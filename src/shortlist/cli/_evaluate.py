@@ -24,8 +24,8 @@ def evaluate(
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
-    Detection is the adjusted detection score M. The output includes confidence intervals and the
-    capacity curve.
+    Detection is the adjusted detection score M. The intervals in the first table hold for the same
+    thresholds on new cases, those of the capacity curve for the same share of new cases.
     """
     from ..persistence import load_model
     from ..tables import evaluate_table
@@ -44,7 +44,8 @@ def _rules(result: Evaluation) -> Table:
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
         f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
-        caption="Valid only if the model has not seen these cases. Intervals are exact, at 95 %.",
+        caption="Valid only if the model has not seen these cases. The 95 % intervals are for the "
+        "same thresholds on new cases.",
     )
     table.add_column("Rule")
     headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")
@@ -65,7 +66,11 @@ def _rules(result: Evaluation) -> Table:
 
 def curve_table(points: list[CurvePoint]) -> Table:
     """Return points of a capacity curve as a table."""
-    table = Table(title="What the highest scores find")
+    table = Table(
+        title="What the highest scores find",
+        caption="The 95 % interval is for the detection when this share of new cases is followed "
+        "up, whatever their threshold is.",
+    )
     for heading in ("Flags", "Share", "Found", "Detection", "Interval", "Precision", "One more"):
         table.add_column(heading, justify="right")
     for point in points:

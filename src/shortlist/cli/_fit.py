@@ -69,7 +69,8 @@ def fit(
     guarantee: Annotated[
         str,
         typer.Option(
-            help="plug-in, expected, confident or next-batch.", autocompletion=_guarantees
+            help="plug-in, expected, confident, next-batch or simultaneous.",
+            autocompletion=_guarantees,
         ),
     ] = "expected",
     id: Annotated[

@@ -91,6 +91,12 @@ def stream(
         remember=remember,
     ).resolved(loaded)
     with _durable(loaded, settings, model, state, sync=sync, adopt=adopt) as durable:
+        if durable.n_dropped_bytes:
+            typer.echo(
+                f"Dropped {durable.n_dropped_bytes:,} bytes at the end of {state}: a crash had cut "
+                "off a record. Its decisions were not printed, unless --no-sync was used.",
+                err=True,
+            )
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch)

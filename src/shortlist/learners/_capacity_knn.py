@@ -69,7 +69,7 @@ class CapacityKNeighborsClassifier(
         The label that is looked for; `None` takes the rarest in `y`.
     cv : float, default=0.5
         Share of the data held out for calibration.
-    prevalence, segment_capacities, default_segment_capacity, guarantee, confidence, ties
+    prevalence, segment_capacities, default_segment_capacity, guarantee, confidence, n_batches, ties
         As for :class:`~shortlist.CapacityClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
@@ -128,6 +128,7 @@ class CapacityKNeighborsClassifier(
         default_segment_capacity: Capacity | None = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
+        n_batches: int = 1,
         ties: str = "hash",
         random_state: Any = None,
     ) -> None:
@@ -145,6 +146,7 @@ class CapacityKNeighborsClassifier(
         self.default_segment_capacity = default_segment_capacity
         self.guarantee = guarantee
         self.confidence = confidence
+        self.n_batches = n_batches
         self.ties = ties
         self.random_state = random_state
 

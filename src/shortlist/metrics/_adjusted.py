@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.arrays import Mask
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._core.labels import rarest_label
+from .._core.labels import EstimatedShare, rarest_label
 from .._core.validation import (
     check_confidence,
     check_same_length,
@@ -216,7 +216,7 @@ def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) ->
     items = Fraction(counts.items)
     if check_capacity(capacity).kind == "count" and capacity.per is None:
         return min(Fraction(int(capacity.value)), items)
-    share = Fraction(counts.rare) / items if prevalence is None else prevalence
+    share = EstimatedShare(Fraction(counts.rare) / items) if prevalence is None else prevalence
     return capacity.as_ratio(share) * items
 
 

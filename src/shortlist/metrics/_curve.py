@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,19 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._core.arrays import Floats
-from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
-from .._core.labels import find_rare
+from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.labels import EstimatedShare, find_rare
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from ..capacity import Capacity, check_capacity
+from ._detection_region import DetectionRegion
 
 __all__ = ["CapacityCurve", "capacity_curve"]
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityCurve:
-    """The rare items found at each capacity; made by :func:`capacity_curve`.
+    r"""The rare items found at each capacity; made by :func:`capacity_curve`.
 
     Every attribute but the last three is an array with one entry per distinct cut, from no flags
     at all to everything flagged (or `max_fraction`).
@@ -41,7 +41,15 @@ class CapacityCurve:
     detection : ndarray
         Share of the rare items that are found.
     detection_low, detection_high : ndarray
-        Confidence band of the detection, exact for each single cut (Clopper and Pearson).
+        Confidence interval of the detection at this capacity: of the share of all rare items that
+        are found when the highest `fraction` of the population is followed up. The threshold that
+        achieves this is not known exactly, and the interval covers that, too. Each interval holds
+        for its own capacity, not for all of them at once; see Notes.
+    at_threshold_low, at_threshold_high : ndarray
+        Confidence interval of the detection at this threshold, if the same threshold is used from
+        now on (Clopper and Pearson). The share of flagged items may then differ from `fraction`.
+        It is narrower, and wrong for a capacity: with a near-perfect model and a capacity below
+        the prevalence, it covers the detection at the capacity little more than half the time.
     precision : ndarray
         Share of the flags that are rare; NaN where nothing is flagged.
     lift : ndarray
@@ -52,7 +60,17 @@ class CapacityCurve:
     n_items, n_rare : int
         Size of the sample and of its rare class.
     confidence : float
-        Level of the band.
+        Level of both intervals.
+
+    Notes
+    -----
+    With :math:`r` rare and :math:`m` other items in the sample, the true threshold of the capacity
+    :math:`c` has :math:`F \sim B(r, d)` rare and :math:`H \sim B(m, e)` other items above it,
+    where :math:`\pi d + (1 - \pi) e = c` for the prevalence :math:`\pi`. Half of the allowed error
+    goes into bounds of Clopper and Pearson for :math:`d`, a quarter each into those for :math:`e`
+    and :math:`\pi`. A detection :math:`d` lies in the interval if some cut of the sample agrees
+    with all three. The interval is conservative: it covers at least as often as it says, in any
+    sample size. Ties are taken as broken without regard to the labels.
     """
 
     thresholds: Floats
@@ -63,15 +81,24 @@ class CapacityCurve:
     detection: Floats
     detection_low: Floats
     detection_high: Floats
+    at_threshold_low: Floats
+    at_threshold_high: Floats
     precision: Floats
     lift: Floats
     marginal: Floats
     n_items: int
     n_rare: int
     confidence: float
+    _region: DetectionRegion = field(repr=False, compare=False)
 
     def at(self, capacity: Capacity) -> dict[str, float]:
         """Return the row of the largest cut within `capacity`, as a dict.
+
+        `detection_low` and `detection_high` are those of the capacity itself, as by
+        :meth:`interval_at`: a multiple refers to the prevalence of the population, which is not
+        known exactly. If a tied block does not fit, the row flags fewer items than the capacity
+        allows; the interval then begins at the lower end for the row, and ends at the upper end
+        for the capacity.
 
         Examples
         --------
@@ -81,22 +108,62 @@ class CapacityCurve:
         >>> row["n_found"], row["detection"]
         (2, 1.0)
         """
-        prevalence = Fraction(self.n_rare, self.n_items)
+        prevalence = EstimatedShare(self.n_rare, self.n_items)
         max_flags = check_capacity(capacity).max_flags(self.n_items, prevalence)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(
                 f"{capacity!r} allows {max_flags} flags, but the curve ends at "
                 f"{self.n_flagged[-1]}. Make it with a larger max_fraction."
             )
-        row = int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
-        return {name: column[row].item() for name, column in self.to_dict().items()}
+        place = int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
+        row = {name: column[place].item() for name, column in self.to_dict().items()}
+        low, high = self.interval_at(capacity)
+        if row["n_flagged"] < max_flags:
+            low = min(low, row["detection_low"])
+        return {**row, "detection_low": low, "detection_high": high}
+
+    def interval_at(self, capacity: Capacity) -> Interval:
+        """Return the confidence interval of the detection when a capacity is filled exactly.
+
+        Parameters
+        ----------
+        capacity : Capacity
+            A fraction, or a count of so many items: the share of the items that is followed up. A
+            count without `per` refers to as many items as the curve was made from. A multiple
+            refers to the prevalence of the population; the interval covers that it is estimated.
+
+        Returns
+        -------
+        Interval
+            Named tuple ``(low, high)``. Tied items are taken in an order that does not depend on
+            their labels.
+
+        Examples
+        --------
+        A hundred items, the ten rare ones on top. Ten flags would find all rare items of this
+        sample; in the population, they may find fewer:
+
+        >>> import numpy as np
+        >>> from shortlist import Capacity, capacity_curve
+        >>> curve = capacity_curve(np.arange(100) < 10, -np.arange(100), rare_label=True)
+        >>> low, high = curve.interval_at(Capacity.fraction(0.1))
+        >>> round(low, 2), high
+        (0.28, 1.0)
+        """
+        if check_capacity(capacity).kind == "multiple":
+            low, high = self._region.at_multiple(float(capacity.value))
+        elif capacity.kind == "count" and capacity.per is None:
+            low, high = self._region.at_fraction(min(int(capacity.value) / self.n_items, 1.0))
+        else:
+            low, high = self._region.at_fraction(float(capacity.as_ratio()))
+        return Interval(float(low), float(high))
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
         return {name: getattr(self, name) for name in _COLUMNS}
 
 
-_COLUMNS = tuple(CapacityCurve.__annotations__)[:-3]
+_COLUMNS = tuple(CapacityCurve.__annotations__)[:-4]
 
 
 def capacity_curve(
@@ -120,13 +187,13 @@ def capacity_curve(
     max_fraction : float, default=None
         Omit cuts that flag more than this share of the items.
     confidence : float, default=0.95
-        Level of the band around the detection, for each single cut.
+        Level of the intervals of the detection, for each single capacity.
 
     Returns
     -------
     CapacityCurve
-        Arrays `fraction`, `multiple`, `detection`, `precision`, `lift`, `thresholds`, the band and
-        the `marginal` detections per extra flag, over every distinct cut.
+        Arrays `fraction`, `multiple`, `detection`, `precision`, `lift`, `thresholds`, intervals
+        and the `marginal` detections per extra flag, over every distinct cut.
 
     See Also
     --------
@@ -158,11 +225,14 @@ def capacity_curve(
     thresholds = np.append(scores[order][n_flagged[:-1]].astype(np.float64), -np.inf)
     marginal = _marginal(n_flagged, n_found)
 
+    region = DetectionRegion.of_path(n_flagged, n_found, error=1 - confidence)
     kept = slice(None, _n_kept(n_flagged, n_items, max_fraction))
     n_flagged, n_found = n_flagged[kept], n_found[kept]
     precision = np.full(n_flagged.size, np.nan)
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
-    tail = (1 - confidence) / 2
+    fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
+    found = np.arange(n_rare + 1)
+    low, high = region.at_fraction(n_flagged / n_items)
     return CapacityCurve(
         thresholds=thresholds[kept],
         n_flagged=n_flagged,
@@ -170,14 +240,17 @@ def capacity_curve(
         fraction=n_flagged / n_items,
         multiple=n_flagged / n_rare,
         detection=n_found / n_rare,
-        detection_low=clopper_pearson_lower(n_found, n_rare, error=tail),
-        detection_high=clopper_pearson_upper(n_found, n_rare, error=tail),
+        detection_low=low,
+        detection_high=high,
+        at_threshold_low=clopper_pearson_lower(found, **fixed)[n_found],
+        at_threshold_high=clopper_pearson_upper(found, **fixed)[n_found],
         precision=precision,
         lift=precision / (n_rare / n_items),
         marginal=marginal[kept],
         n_items=n_items,
         n_rare=n_rare,
         confidence=confidence,
+        _region=region,
     )
 
 

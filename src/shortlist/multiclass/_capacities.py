@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.binomial import clopper_pearson_lower
+from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
 from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
@@ -73,7 +74,7 @@ class JointCapacities:
 
     def prevalence(self, label: Any = None) -> Fraction:
         """Return the exact share of a label in `fit`; without a label, of all rare labels."""
-        return Fraction(self._count(label), sum(self.counts.values()))
+        return EstimatedShare(self._count(label), sum(self.counts.values()))
 
     def ratios(self) -> Ratios:
         """Return all limits as exact fractions, at the shares of `fit`."""
@@ -85,7 +86,9 @@ class JointCapacities:
         n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
         return self._ratios_at(
             {
-                label: Fraction(float(clopper_pearson_lower(self._count(label), n, error=error)))
+                label: EstimatedShare(
+                    float(clopper_pearson_lower(self._count(label), n, error=error))
+                )
                 for label in (None, *self.classes)
             }
         )

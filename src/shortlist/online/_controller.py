@@ -197,7 +197,8 @@ class Controller:
             With `flag`, `threshold` and `reason`.
         """
         with self._lock:
-            if id is not None and (known := self._answers.get(check_id(id))) is not None:
+            id = None if id is None else check_id(id)
+            if id is not None and (known := self._answers.get(id)) is not None:
                 return Decision(known[0], known[1], REASONS[SEEN_BEFORE])
             score, moment = check_score(score), self._moment(at)
             if self._is_refused(moment):

@@ -247,7 +247,8 @@ class CapacityCurveDisplay:
         x : {"fraction", "multiple", "flags"}, default="fraction"
             Unit of the capacity axis.
         band : bool, default=None
-            Draw the confidence band; `None` draws it when there is a single curve.
+            Draw the confidence interval of the detection at each capacity; `None` draws it when
+            there is a single curve.
         marginal : bool, default=False
             Add the detections per extra flag, on an axis of their own: what would one more
             reviewer find?
@@ -293,7 +294,7 @@ class CapacityCurveDisplay:
             color=color,
             alpha=0.15,
             linewidth=0,
-            label=self._unless_there(f"{curve.confidence:.0%} band"),
+            label=self._unless_there(f"{curve.confidence:.0%} interval at each capacity"),
         )
 
     def _draw_chance(self, curve: CapacityCurve, x: str, style: dict[str, Any]) -> None:

@@ -108,6 +108,8 @@ def cut_table(cases: Cases, cuts: Rows) -> dict[str, list[Any]]:
         "detection": curve.detection[cuts].tolist(),
         "detection_low": curve.detection_low[cuts].tolist(),
         "detection_high": curve.detection_high[cuts].tolist(),
+        "at_threshold_low": curve.at_threshold_low[cuts].tolist(),
+        "at_threshold_high": curve.at_threshold_high[cuts].tolist(),
         "precision": [None if cut == 0 else curve.precision[cut].item() for cut in cuts.tolist()],
         "precision_low": [interval.low for interval in precision],
         "precision_high": [interval.high for interval in precision],

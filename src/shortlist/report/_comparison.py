@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask
+from .._core.arrays import Mask, Rows
 from .._core.labels import rare_share
 from .._core.scoring import rare_scores
-from ..tables import TableModel, measure_random, measure_rule
+from ..tables import RuleResult, TableModel, measure_list, measure_random, measure_rule
 from ._cases import Cases
 
 __all__ = ["compare_rules"]
@@ -33,18 +33,24 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     share = rare_share(cases.is_rare)
     room = model.classifier.capacity.max_flags(cases.is_rare.size, share)
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
-    flags = {
-        ("own", "This model, case by case"): cases.flagged,
-        ("list", f"This model, a list of {room:,}"): cases.first(room),
-        ("default", default): _predicted(model.classifier.estimator_, cases),
-    }
-    if model.twin is not None:
-        flags["smote", "SMOTE, default threshold"] = _predicted(model.twin, cases)
-        flags["smote list", f"SMOTE, a list of {room:,}"] = _listed(model, cases, room)
+
+    def by_threshold(name: str, flagged: Mask) -> RuleResult:
+        return measure_rule(name, cases.is_rare, flagged, model.classifier.capacity)
+
+    def by_list(name: str, order: Rows) -> RuleResult:
+        return measure_list(name, cases.is_rare, order, model.classifier.capacity)
+
     measured = [
-        (kind, measure_rule(name, cases.is_rare, flagged, model.classifier.capacity))
-        for (kind, name), flagged in flags.items()
+        ("own", by_threshold("This model, case by case", cases.flagged)),
+        ("list", by_list(f"This model, a list of {room:,}", cases.order)),
+        ("default", by_threshold(default, _predicted(model.classifier.estimator_, cases))),
     ]
+    if model.twin is not None:
+        predicted = _predicted(model.twin, cases)
+        measured += [
+            ("smote", by_threshold("SMOTE, default threshold", predicted)),
+            ("smote list", by_list(f"SMOTE, a list of {room:,}", _order(model, cases))),
+        ]
     chance = measure_random(cases.is_rare, model.classifier.capacity)
     measured.append(("random", replace(chance, rule="Random choice")))
     rules = [
@@ -55,12 +61,10 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     return {"room": room, "rules": rules, "smote": None if model.twin is not None else missing}
 
 
-def _listed(model: TableModel, cases: Cases, room: int) -> Mask:
-    """Return the list by the scores of the SMOTE model."""
+def _order(model: TableModel, cases: Cases) -> Rows:
+    """Return the ranking by the scores of the SMOTE model."""
     scores = np.asarray(rare_scores(model.twin, cases.X, rare_label=True), dtype=np.float64)
-    listed = np.zeros(scores.size, dtype=bool)
-    listed[model.rank(cases.X, cases.ids, scores)[:room]] = True
-    return listed
+    return model.rank(cases.X, cases.ids, scores)
 
 
 def _predicted(estimator: Any, cases: Cases) -> Mask:

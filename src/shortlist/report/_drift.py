@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2_contingency, ks_2samp
+from numpy.typing import NDArray
+from scipy.stats import hypergeom, ks_2samp
 
 from .._core.arrays import Floats
 from .._core.binomial import proportion_interval
@@ -19,6 +20,13 @@ __all__ = ["drift_bars", "measure_drift", "stability_index"]
 _MODERATE, _LARGE = 0.1, 0.25
 _SIGNIFICANT = 0.01
 _PSEUDO_COUNT = 0.5
+# Random divisions of the rows: at least so many, at least so many per column, and in steps of so
+# many until so many of them shift as much as the observed one does.
+_DIVISIONS, _PER_COLUMN, _STEP, _ENOUGH = 9_999, 500, 250, 20
+# Below this level the bound that needs no random divisions decides.
+_CERTAIN = 1e-6
+# Up to this number of scores, the law of the largest distance is computed exactly.
+_MOST_EXACT = 10_000
 _BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 
@@ -62,10 +70,12 @@ def stability_index(before: Any, after: Any) -> float:
 
 
 def _scores(before: Floats, after: Floats) -> dict[str, Any]:
-    before = np.asarray(before, dtype=np.float64)
-    after = np.asarray(lift(after), dtype=np.float64)
+    # On one grid, in the precision of calibration: otherwise ties would be broken one way.
+    after = lift(np.asarray(after, dtype=before.dtype)).astype(np.float64)
+    before = lift(before).astype(np.float64)
     profile = ColumnProfile.from_values("score", "numeric", before)
-    test = ks_2samp(before, after, method="asymp")
+    method = "exact" if max(before.size, after.size) <= _MOST_EXACT else "asymp"
+    test = ks_2samp(before, after, method=method)  # with ties the p-value is too large, if anything
     return {
         **_compared(profile, after),
         "ks": float(test.statistic),
@@ -74,7 +84,12 @@ def _scores(before: Floats, after: Floats) -> dict[str, Any]:
 
 
 def _columns(profiles: tuple[ColumnProfile, ...], X: Any) -> list[dict[str, Any]]:
-    return [_compared(profile, X[profile.name]) for profile in profiles]
+    n_divisions = max(_DIVISIONS, _PER_COLUMN * len(profiles))
+    compared = [_compared(profile, X[profile.name]) for profile in profiles]
+    for place, each in enumerate(compared):
+        rng = np.random.default_rng(place)  # the same page for the same cases
+        each["p_value"] = _homogeneity(each["before"], each["after"], n_divisions, rng)
+    return compared
 
 
 def _compared(profile: ColumnProfile, values: Any) -> dict[str, Any]:
@@ -88,15 +103,67 @@ def _compared(profile: ColumnProfile, values: Any) -> dict[str, Any]:
         "missing_before": before[-1] / sum(before),
         "missing_after": after[-1] / sum(after),
         "psi": stability_index(before, after),
-        "p_value": _homogeneity(before, after),
     }
 
 
-def _homogeneity(before: Any, after: Any) -> float:
-    """Return the p-value of the chi-squared test that both counts have the same distribution."""
+# --- p-values ---
+
+
+def _homogeneity(before: Any, after: Any, n_divisions: int, rng: np.random.Generator) -> float:
+    """Return a p-value for the hypothesis that both counts have the same distribution.
+
+    If they have, and the bins were chosen without these rows, every division of all rows into as
+    many before and after is equally likely. A bound from single bins decides where it is far below
+    any level. Otherwise the chi-squared statistic is compared with that of random divisions; the
+    error of the bound is added. The p-value is valid for any counts: it is at most x with
+    probability at most x.
+    """
     counts = np.array([before, after])
     counts = counts[:, counts.sum(axis=0) > 0]
-    return 1.0 if counts.shape[1] < 2 else float(chi2_contingency(counts).pvalue)
+    if counts.shape[1] < 2 or not counts.sum(axis=1).all():
+        return 1.0
+    bound = _bound_of_bins(counts)
+    if bound < _CERTAIN:
+        return bound
+    return min(1.0, _CERTAIN + _permutation_p_value(counts, n_divisions, rng))
+
+
+def _bound_of_bins(counts: NDArray[np.int64]) -> float:
+    """Return the smallest exact p-value of a single bin, corrected for the number of bins."""
+    totals, n_after = counts.sum(axis=0), int(counts[1].sum())
+    law = (int(totals.sum()), totals, n_after)
+    one_sided = np.minimum(hypergeom.cdf(counts[1], *law), hypergeom.sf(counts[1] - 1, *law))
+    return float(min(1.0, 2 * totals.size * one_sided.min()))
+
+
+def _permutation_p_value(
+    counts: NDArray[np.int64], n_divisions: int, rng: np.random.Generator
+) -> float:
+    """Compare the chi-squared statistic with random divisions until the answer is clear enough.
+
+    Besag and Clifford (1991): the h-th division that shifts as much, found in draw l, gives h / l.
+    If there are fewer in all draws, the observed division counts as one of them.
+    """
+    totals, n_after = counts.sum(axis=0), int(counts[1].sum())
+    expected = totals * (n_after / totals.sum())
+
+    def statistic(after: Any) -> Any:
+        # With these totals, the chi-squared statistic is a multiple of this sum.
+        return np.sum((after - expected) ** 2 / totals, axis=-1)
+
+    least = statistic(counts[1]) * (1 - 1e-9)
+    n_drawn = n_as_far = 0
+    while n_drawn < n_divisions:
+        size = min(max(_STEP, n_drawn), n_divisions - n_drawn)
+        as_far = statistic(rng.multivariate_hypergeometric(totals, n_after, size)) >= least
+        if n_as_far + as_far.sum() >= _ENOUGH:
+            last = int(np.flatnonzero(as_far)[_ENOUGH - n_as_far - 1])
+            return _ENOUGH / (n_drawn + last + 1)
+        n_drawn, n_as_far = n_drawn + size, n_as_far + int(as_far.sum())
+    return (n_as_far + 1) / (n_drawn + 1)
+
+
+# --- verdicts ---
 
 
 def _judge(compared: list[dict[str, Any]]) -> None:

@@ -1,17 +1,14 @@
 """Decisions that are on disk before they are returned, in a file that no crash makes unusable.
 
-Each line of a state file is a checksum and a JSON text. The first line holds a state, the others
-hold what was decided after it. Only complete lines count: a last line that a crash cut off is
-dropped.
+The file holds a state and what was decided after it; see `_state_file` for what a reader of it can
+tell. Opening it repeats these decisions.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -21,18 +18,17 @@ import numpy as np
 
 from .. import __version__
 from .._core.arrays import Floats
-from .._core.atomic import check_writable, write_whole
 from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from ..exceptions import StateFileError
 from ..online import REASONS, Controller, DecisionBatch
+from ._state_file import StateFile, lock_beside, old_version_message
 
 __all__ = ["DurableController"]
 
-_FORMAT, _VERSION = "shortlist stream", 2
+_FORMAT, _VERSION = "shortlist stream", 3
 _COMPACT_AFTER = 4 << 20  # bytes appended
 _LONGEST_DIFFERENCE = 200  # characters of an error message
-_sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class DurableController:
@@ -61,6 +57,9 @@ class DurableController:
     ----------
     n_before : int
         How many items had been decided when the file was opened.
+    n_dropped_bytes : int
+        The length of a record that a crash had cut off, and that was dropped when the file was
+        opened. Its decisions were not returned, unless the file was written without `sync`.
 
     Examples
     --------
@@ -90,7 +89,7 @@ class DurableController:
         adopt: Callable[[Controller, dict[str, Any]], None] | None = None,
         sync: bool = True,
     ) -> None:
-        self._file = _StateFile(path, sync=sync)
+        self._file = StateFile(path, sync=sync)
         self._make, self._adopt = make, adopt
         self._identity = json.loads(json.dumps(identity))
         self._stack = contextlib.ExitStack()
@@ -99,7 +98,8 @@ class DurableController:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_locked(self._file.path))
+            stack.enter_context(lock_beside(self._file.path))
+            stack.callback(self._file.close)
             self._open()
             self._stack = stack.pop_all()
         return self
@@ -111,11 +111,15 @@ class DurableController:
         trace: TracebackType | None,
     ) -> None:
         with self._stack:
-            # A normal exit saves the complete state. After an error, the appended lines count.
+            # A normal exit saves the complete state. After an error, the appended records count.
             if kind is None and self._file.n_appended and not self._failed:
                 with contextlib.suppress(OSError):
                     self.save()
-            self._file.close()
+
+    @property
+    def n_dropped_bytes(self) -> int:
+        """Bytes of a record that a crash had cut off, dropped when the file was opened."""
+        return self._file.n_dropped
 
     @property
     def controller(self) -> Controller:
@@ -186,16 +190,12 @@ class DurableController:
             self._adopt_from(identity)
 
     def _check_head(self, head: Any) -> dict[str, Any]:
-        """Return the identity in the first line of the file."""
+        """Return the identity in the first record of the file."""
         if not isinstance(head, dict) or head.get("format") != _FORMAT:
             raise StateFileError(f"{self._file.path} is not a state file of shortlist stream.")
         if head.get("version") != _VERSION:
-            raise StateFileError(
-                f"{self._file.path} has version {head.get('version')} and was written by shortlist "
-                f"{head.get('shortlist')}. This is shortlist {__version__}, which reads version "
-                f"{_VERSION}. Finish the period with the release that wrote the file, and start "
-                "the next period with another --state file."
-            )
+            old = head.get("version"), head.get("shortlist")
+            raise StateFileError(old_version_message(self._file.path, *old))
         return dict(head["identity"])
 
     def _replay(self, records: list[dict[str, Any]]) -> None:
@@ -292,106 +292,3 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     parts = [f"{name} was {old.get(name)!r:.40} and is {new.get(name)!r:.40}" for name in differing]
     return "; ".join(parts)[:_LONGEST_DIFFERENCE]
-
-
-# --- the file ----------------------------------------------------------------------------------
-
-
-class _StateFile:
-    """The lines of a state file; with `sync`, each write waits until it has reached the disk."""
-
-    def __init__(self, path: Path, *, sync: bool = True) -> None:
-        self.path = path.resolve()
-        self._sync = sync
-        self._descriptor: int | None = None
-        self.n_appended = 0
-
-    def read(self) -> list[Any]:
-        """Return the contents of all complete lines, and cut off an incomplete last one."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        *complete, torn = content.split(b"\n")
-        records = [_unpacked(line) for line in complete]
-        if records and records[-1] is None:
-            # The end of the last line reached the disk before its middle.
-            records.pop()
-            torn = complete[-1] + b"\n" + torn
-        if None in records or (content and not records):
-            raise StateFileError(
-                f"{self.path} is damaged, or not a state file. Nothing was decided. Restore it "
-                "from a copy, or start the next period with another --state file."
-            )
-        if torn:
-            self._cut(len(content) - len(torn))
-        self.n_appended = len(content) - len(torn) - len(complete[0]) - 1 if records else 0
-        return records
-
-    def replace(self, state: Any) -> None:
-        """Replace the file by a state, completely or not at all."""
-        self.close()
-        with write_whole(self.path) as file:
-            file.write(_packed(state))
-        self._sync_folder()
-        self.n_appended = 0
-
-    def append(self, record: Any) -> None:
-        """Append a line, and return once it is safe."""
-        if self._descriptor is None:
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-        data = memoryview(_packed(record))
-        self.n_appended += len(data)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-        if self._sync:
-            _sync_data(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _cut(self, size: int) -> None:
-        with self.path.open("r+b") as file:
-            file.truncate(size)
-            os.fsync(file.fileno())
-
-    def _sync_folder(self) -> None:
-        """Make sure that the renamed file survives a power cut, too."""
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _packed(content: Any) -> bytes:
-    text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def _unpacked(line: bytes) -> Any:
-    """Return the content of a line, or None if its checksum does not match."""
-    checksum, _, text = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(text):
-        return None
-    return json.loads(text)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock next to a file. It is released when the process ends, however that happens."""
-    import fcntl  # does not exist on Windows
-
-    check_writable(path)
-    beside = path.with_name(path.name + ".lock")
-    with beside.open("a+b") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StateFileError(
-                f"{path} is in use by another process. Stop it, or use another --state file."
-            ) from None
-        yield

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask
+from .._core.arrays import Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate_table",
     "labels_of",
     "measure_default",
+    "measure_list",
     "measure_random",
     "measure_rule",
     "points_at",
@@ -41,13 +42,19 @@ _MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What the `flagged` highest scores find; `marginal` is the expected gain of one more flag."""
+    """What the `flagged` highest scores find; `marginal` is the expected gain of one more flag.
+
+    `detection_interval` is for the detection when this share of new rows is followed up, whatever
+    the threshold is then. `at_threshold_interval` is for the threshold that flags these rows, if it
+    is kept.
+    """
 
     flagged: int
     fraction: float
     found: int
     detection: float
     detection_interval: Interval
+    at_threshold_interval: Interval
     precision: float | None
     marginal: float
 
@@ -85,7 +92,8 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     Returns
     -------
     Evaluation
-        M, flag rate and precision with exact intervals, and the capacity curve.
+        M, flag rate and precision of the rule with exact intervals for its threshold, and the
+        capacity curve with intervals for each capacity.
     """
     rows = read_labelled(model, path, target=target)
     is_rare, capacity = labels_of(rows), model.classifier.capacity
@@ -170,6 +178,7 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
     Returns
     -------
     RuleResult
+        The intervals are for the same rule on new rows: its threshold is fixed.
 
     Examples
     --------
@@ -195,6 +204,44 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
         n_found / n_flagged if n_flagged else float("nan"),
         proportion_interval(n_found, n_flagged),
     )
+
+
+def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> RuleResult:
+    """Count what a list of the highest scores finds, which is as long as the capacity allows.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+    is_rare : ndarray of bool
+        Which rows are rare.
+    order : ndarray of int
+        Positions of the rows, the most suspicious first.
+    capacity : Capacity
+        How many rows can be followed up.
+
+    Returns
+    -------
+    RuleResult
+        Its `detection_interval` is for lists of other rows with the same capacity, whatever the
+        threshold is then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.tables import measure_list
+    >>> is_rare = np.arange(100) < 8
+    >>> result = measure_list("a list", is_rare, np.arange(100), Capacity.count(6))
+    >>> result.flagged, result.found, result.detection
+    (6, 6, 0.75)
+    """
+    room = capacity.max_flags(is_rare.size, rare_share(is_rare))
+    listed = np.zeros(is_rare.size, dtype=bool)
+    listed[order[:room]] = True
+    curve = capacity_curve(is_rare[order], -np.arange(is_rare.size), rare_label=True)
+    measured = measure_rule(rule, is_rare, listed, capacity)
+    return replace(measured, detection_interval=curve.interval_at(capacity))
 
 
 def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
@@ -244,6 +291,7 @@ def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoi
             found=int(row["n_found"]),
             detection=row["detection"],
             detection_interval=Interval(row["detection_low"], row["detection_high"]),
+            at_threshold_interval=Interval(row["at_threshold_low"], row["at_threshold_high"]),
             precision=row["precision"] if row["n_flagged"] else None,
             marginal=row["marginal"],
         )

@@ -14,13 +14,13 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from .._core.arrays import Mask, Rows
 from .._core.labels import rare_share
-from ..capacity import Capacity
+from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..metrics import capacity_scorer
 from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
-from ._evaluate import labels_of, measure_default, measure_random, measure_rule
+from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._profile import column_profiles, notes_on
@@ -173,7 +173,7 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
             f"{schema.rare_label!r}; at least {_FEWEST_RARE} are needed to train, calibrate and "
             "test. Collect more, or name another label with --rare."
         )
-    capacity.as_ratio(rare_share(is_rare))  # an impossible capacity raises an error here
+    capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
 
 
 def _parts(is_rare: Mask, random_state: int) -> tuple[Rows, Rows, Rows]:
@@ -190,12 +190,15 @@ def _parts(is_rare: Mask, random_state: int) -> tuple[Rows, Rows, Rows]:
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:
     """Return the share of rare rows in the whole table, to which a multiple refers.
 
-    The confident guarantee estimates it from the calibration rows, and covers the error of that
-    estimate.
+    "confident" and "simultaneous" estimate it from the calibration rows, and cover the error of
+    that estimate.
     """
-    if capacity.kind != "multiple" or guarantee == "confident":
+    if capacity.kind != "multiple" or guarantee in ("confident", "simultaneous"):
         return None
-    return float(rare_share(is_rare))
+    b, share = exact(capacity.value), float(rare_share(is_rare))
+    while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged
+        share = float(np.nextafter(min(share, float(1 / b)), 0.0))
+    return share
 
 
 def _try_all(
@@ -226,14 +229,16 @@ def _try_all(
 
 def _measure(model: TableModel, test: TableRows) -> list[RuleResult]:
     classifier, is_rare = model.classifier, labels_of(test)
-    rules = {
-        "this model, row by row": classifier.flag(test.X, ids=test.ids),
-        "this model, as a list": classifier.select(test.X, ids=test.ids),
-    }
-    if model.twin is not None:
-        rules["SMOTE, default threshold"] = np.asarray(model.twin.predict(test.X), dtype=bool)
     capacity = classifier.capacity
-    measured = [measure_rule(name, is_rare, flags, capacity) for name, flags in rules.items()]
+    flagged = classifier.flag(test.X, ids=test.ids)
+    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    measured = [
+        measure_rule("this model, row by row", is_rare, flagged, capacity),
+        measure_list("this model, as a list", is_rare, order, capacity),
+    ]
+    if model.twin is not None:
+        predicted = np.asarray(model.twin.predict(test.X), dtype=bool)
+        measured.append(measure_rule("SMOTE, default threshold", is_rare, predicted, capacity))
     default = measure_default(model, test.X, is_rare)
     return [*measured, default, measure_random(is_rare, capacity)]
 
@@ -254,5 +259,5 @@ def _card(
         n_test=test.size,
         n_test_rare=int(is_rare[test].sum()),
         rules=tuple(measured),
-        profiles=column_profiles(rows.X.iloc[calibration], schema),
+        profiles=column_profiles(rows.X.iloc[calibration], schema, bins_from=rows.X.iloc[train]),
     )

@@ -51,7 +51,8 @@ class RuleResult:
     precision : float
         The share of rare rows among the flagged; NaN if nothing was flagged.
     detection_interval, precision_interval : Interval or None
-        Confidence intervals at 95 %; None if the value is known and not estimated.
+        Confidence intervals at 95 %; None if the value is known and not estimated. For a rule with
+        a threshold they hold for this threshold, and for a list for other lists of this capacity.
     """
 
     rule: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
@@ -75,7 +76,8 @@ def plan_capacity(
     Returns
     -------
     Plan
-        Points of the capacity curve, and what one more reviewer adds.
+        Points of the capacity curve with an interval for each capacity, and what one more
+        reviewer adds.
     """
     with open_source(path) as source:
         own = model.schema.target if model.schema.target in source.columns else None
@@ -87,7 +89,7 @@ def plan_capacity(
     check_has_both_classes(rows, model.schema, labels)
     scores = model.classifier.score_samples(rows.X)
     curve = capacity_curve(labels_of(rows), scores, rare_label=True)
-    prevalence = Fraction(curve.n_rare, curve.n_items)
+    prevalence = EstimatedShare(curve.n_rare, curve.n_items)
     return Plan(
         n_items=curve.n_items,
         n_rare=curve.n_rare,
@@ -100,9 +102,9 @@ def plan_capacity(
 
 def _without_labels(model: TableModel, rows: TableRows) -> Plan:
     classifier, n_items = model.classifier, len(rows.X)
-    prevalence = classifier.prevalence_
+    prevalence = EstimatedShare(exact(classifier.prevalence_))
     expected = []
-    for capacity in _scaled(classifier.capacity, exact(prevalence)):
+    for capacity in _scaled(classifier.capacity, prevalence):
         flagged = classifier.with_capacity(capacity).flag(rows.X, ids=rows.ids)
         room = capacity.max_flags(n_items, prevalence)
         fraction = capacity.as_fraction(prevalence)
@@ -122,7 +124,7 @@ def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:
 
 def _next_reviewer(curve: CapacityCurve, capacity: Capacity, load: int) -> NextReviewer:
     now = curve.at(capacity)
-    prevalence = Fraction(curve.n_rare, curve.n_items)
+    prevalence = EstimatedShare(curve.n_rare, curve.n_items)
     room = capacity.max_flags(curve.n_items, prevalence)
     then = curve.at(Capacity.count(room + load))
     return NextReviewer(load, int(then["n_found"] - now["n_found"]), load * now["marginal"])

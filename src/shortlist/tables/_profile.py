@@ -53,7 +53,9 @@ class ColumnProfile:
     counts: tuple[int, ...]
 
     @classmethod
-    def from_values(cls, name: str, kind: str, values: Any) -> ColumnProfile:
+    def from_values(
+        cls, name: str, kind: str, values: Any, *, bins_from: Any = None
+    ) -> ColumnProfile:
         """Choose bins for the values of a column and count them.
 
         Parameters
@@ -62,13 +64,18 @@ class ColumnProfile:
             Name and kind of the column.
         values : array-like
             Texts for the kind "categorical", 64-bit floats for all others.
+        bins_from : array-like, default=None
+            Other values of the same column, from which the bins are chosen; `None` takes `values`.
+            Bins that suit `values` make other values look different: of many equally frequent
+            categories, those that are frequent here are less frequent elsewhere.
 
         Returns
         -------
         ColumnProfile
         """
         values = np.asarray(values)
-        bins = _categories(values) if kind == "categorical" else _upper_ends(values)
+        chosen = values if bins_from is None else np.asarray(bins_from)
+        bins = _categories(chosen) if kind == "categorical" else _upper_ends(chosen)
         return cls(name, kind, bins, _count(values, kind, bins))
 
     def count(self, values: Any) -> tuple[int, ...]:
@@ -86,9 +93,15 @@ class ColumnProfile:
         return cls(str(content["name"]), str(content["kind"]), bins, counts)
 
 
-def column_profiles(X: Any, schema: TableSchema) -> tuple[ColumnProfile, ...]:
-    """Describe all columns of the rows that a model takes."""
-    return tuple(ColumnProfile.from_values(f.name, f.kind, X[f.name]) for f in schema.features)
+def column_profiles(
+    X: Any, schema: TableSchema, *, bins_from: Any = None
+) -> tuple[ColumnProfile, ...]:
+    """Describe all columns of the rows that a model takes, in bins chosen from other rows."""
+    bins_from = X if bins_from is None else bins_from
+    return tuple(
+        ColumnProfile.from_values(f.name, f.kind, X[f.name], bins_from=bins_from[f.name])
+        for f in schema.features
+    )
 
 
 def _categories(values: NDArray[Any]) -> tuple[str, ...]:

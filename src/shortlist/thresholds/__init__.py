@@ -1,6 +1,7 @@
 """From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
-from ._calibrate import GUARANTEES, TIES, calibrate_scores, calibrate_threshold, check_guarantee
+from ._bands import simultaneous_k, simultaneous_sample_size
+from ._calibrate import TIES, calibrate_scores, calibrate_threshold
 from ._calibrator import Calibrator, make_rule
 from ._decisions import CalibratedThreshold, Decisions, Items
 from ._guarantees import (
@@ -12,6 +13,7 @@ from ._guarantees import (
     next_batch_sample_size,
     plug_in_k,
 )
+from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
 from ._select import select
@@ -43,4 +45,6 @@ __all__ = [
     "next_batch_sample_size",
     "plug_in_k",
     "select",
+    "simultaneous_k",
+    "simultaneous_sample_size",
 ]

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
 from .._core.arrays import Floats, Mask
-from .._core.binomial import Interval, clopper_pearson_lower
+from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.hashing import keys_by_id
-from .._core.labels import find_rare, rare_share
-from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above, rank
+from .._core.labels import EstimatedShare, find_rare, rare_share
+from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above
 from .._core.validation import (
     check_confidence,
     check_ids,
     check_option,
+    check_positive,
     check_same_length,
     check_sample_weight,
     check_scores,
     check_seed,
-    warn_user,
 )
-from ..capacity import Capacity, check_capacity, exact
-from ..exceptions import CapacityError, InsufficientCalibrationWarning
-from . import _guarantees as guarantees
+from ..capacity import Capacity, check_capacity
+from ._bands import simultaneous_interval
 from ._decisions import CalibratedThreshold
+from ._promise import (
+    COVER_PREVALENCE,
+    Promise,
+    check_guarantee,
+    prevalence_lower_bound,
+    promised_k,
+    walked_k,
+    warn_too_few,
+    weighted_k,
+)
 
-__all__ = ["GUARANTEES", "TIES", "calibrate_scores", "calibrate_threshold", "check_guarantee"]
+__all__ = ["TIES", "calibrate_scores", "calibrate_threshold"]
 
-GUARANTEES = ("plug-in", "expected", "confident", "next-batch")
 TIES = ("exclude", "hash")
 
 
@@ -44,11 +49,13 @@ def calibrate_threshold(
     prevalence: Any = None,
     guarantee: str = "expected",
     confidence: float = 0.95,
+    n_batches: int = 1,
     ties: str = "auto",
     ids: ArrayLike | None = None,
     y: ArrayLike | None = None,
     rare_label: Any = None,
     sample_weight: ArrayLike | None = None,
+    max_weight: float | None = None,
     random_state: Any = None,
 ) -> CalibratedThreshold:
     r"""Find the lowest threshold that keeps a capacity on future items.
@@ -64,8 +71,9 @@ def calibrate_threshold(
         How much can be followed up. A count needs `per`.
     prevalence : number, default=None
         Share of rare items, for a capacity that is a multiple of it. `None` takes the share in
-        `y`; then ``guarantee="confident"`` covers the uncertainty of that share as well.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
+        `y`; then ``guarantee="confident"`` and ``"simultaneous"`` cover the uncertainty of that
+        share as well.
+    guarantee : str, default="expected"
         What is promised, when calibration and future items are exchangeable, about the true flag
         rate R of the threshold and the capacity c:
 
@@ -75,8 +83,14 @@ def calibrate_threshold(
         - ``"confident"``: R exceeds c with probability at most 1 - `confidence`.
         - ``"next-batch"``: with ``Capacity.count(K, per=N)``, more than K flags among the next N
           items have probability at most 1 - `confidence`.
+        - ``"simultaneous"``: as "confident", for every capacity at once. With probability
+          `confidence`, no capacity that you might ask for is exceeded by its threshold. Use it if
+          you choose the capacity after looking at the scores.
     confidence : float, default=0.95
-        For the last two guarantees, and for the interval of the true flag rate.
+        For the last three guarantees, and for the interval of the true flag rate.
+    n_batches : int, default=1
+        For ``guarantee="next-batch"``: the promise is that *none* of the next `n_batches` batches
+        of N items has more than K flags.
     ties : {"auto", "exclude", "hash"}, default="auto"
         Scores tied with the threshold are left out as a block, or flagged in part, chosen by a
         hash of their ids. "auto" hashes if there are `ids`. With coarse scores (nearest
@@ -89,7 +103,11 @@ def calibrate_threshold(
         The label that is looked for; `None` takes the rarest in `y`.
     sample_weight : array-like of shape (n_items,), default=None
         Weights under which the flag rate is measured, for example when common items were
-        sampled less often. Only the plug-in rule is defined with weights.
+        sampled less often. Defined for the guarantees "plug-in" and, with `max_weight`,
+        "expected".
+    max_weight : float, default=None
+        The largest weight that any item can have, in calibration or in future. Known weights have
+        such a bound: 1 over the lowest sampling rate, for example.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
 
@@ -101,7 +119,8 @@ def calibrate_threshold(
     Warns
     -----
     InsufficientCalibrationWarning
-        When there are too few scores for the guarantee. The threshold then flags nothing.
+        When there are too few scores for the guarantee; for "plug-in", when even the highest
+        score has an expected flag rate above the capacity. The threshold then flags nothing.
 
     Notes
     -----
@@ -135,6 +154,8 @@ def calibrate_threshold(
     check_same_length(scores=scores, y=y, sample_weight=weights)
     ids, seed = check_ids(ids, scores.size), check_seed(random_state)
     needs_labels = check_capacity(capacity).kind == "multiple" and prevalence is None
+    if max_weight is not None:
+        max_weight = _check_max_weight(max_weight, weights)
     return calibrate_scores(
         scores,
         capacity,
@@ -144,7 +165,9 @@ def calibrate_threshold(
         tie_keys=keys_by_id(ids, seed=seed) if ties == "hash" else None,
         is_rare=find_rare(y, rare_label)[0] if needs_labels and y is not None else None,
         weights=weights,
+        max_weight=max_weight,
         seed=seed,
+        n_batches=n_batches,
     )
 
 
@@ -158,32 +181,44 @@ def calibrate_scores(
     tie_keys: TieKeys | None = None,
     is_rare: Mask | None = None,
     weights: NDArray[np.float64] | None = None,
+    max_weight: float | None = None,
     seed: int = 0,
+    n_batches: int = 1,
 ) -> CalibratedThreshold:
     """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
-    check_guarantee(guarantee, capacity)
+    check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
-    covers_prevalence = prevalence is None and capacity.kind == "multiple"
+    error, covers = 1 - confidence, False
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
-    promise = _Promise(capacity, capacity.as_ratio(prevalence), guarantee, 1 - confidence)
+        covers = capacity.kind == "multiple" and guarantee in COVER_PREVALENCE
+        if covers and guarantee == "simultaneous":
+            error /= 2  # the other half is spent on a lower bound of the prevalence
+            n_rare = int(np.count_nonzero(is_rare))
+            prevalence = prevalence_lower_bound(n_rare, is_rare.size, error=error)
+    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
 
     if weights is not None:
-        k = _weighted_k(scores, weights, promise, tie_keys)
-    elif is_rare is not None and covers_prevalence and guarantee == "confident":
-        k = _walked_k(scores, is_rare, promise, tie_keys)
+        k = weighted_k(scores, weights, promise, tie_keys, max_weight)
+    elif is_rare is not None and covers and guarantee == "confident":
+        k = walked_k(scores, is_rare, promise, tie_keys, seed)
     else:
-        k = _k(scores.size, promise)
+        k = promised_k(scores.size, promise)
+        if promise.ratio == 0 and capacity.value and isinstance(prevalence, EstimatedShare):
+            warn_too_few(promise, "needs rare items among the labels; got none")
     cut = cut_after(scores, k, tie_keys)
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
+    interval = _UNKNOWN
+    if weights is None:
+        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,
         k=k,
         n_calibration=scores.size,
         flagged_fraction=flagged_fraction,
-        interval=_UNKNOWN if weights is not None else _interval(k, n_flagged, scores.size, promise),
+        interval=interval,
         capacity_fraction=float(promise.ratio),
         guarantee=guarantee,
         confidence=confidence,
@@ -193,125 +228,23 @@ def calibrate_scores(
     )
 
 
-@dataclass(frozen=True)
-class _Promise:
-    """A capacity, its exact value as a fraction, and how surely it is to be kept."""
-
-    capacity: Capacity
-    ratio: Fraction
-    guarantee: str
-    error: float
-
-
-def check_guarantee(guarantee: str, capacity: Capacity) -> None:
-    """Raise an error for an unknown guarantee, or one that does not fit the capacity.
-
-    Examples
-    --------
-    >>> from shortlist import Capacity
-    >>> from shortlist.thresholds import check_guarantee
-    >>> check_guarantee("next-batch", Capacity.count(5, per=100))
-    """
-    check_option("guarantee", guarantee, GUARANTEES)
-    check_capacity(capacity)
-    if guarantee == "next-batch" and (capacity.kind != "count" or capacity.per is None):
-        raise CapacityError(
-            "guarantee='next-batch' promises a number of flags in a batch of known size; got "
-            f"{capacity!r}. Use Capacity.count(K, per=N)."
-        )
-
-
-def _k(n: int, promise: _Promise) -> int:
-    """Apply the rule of the guarantee, and say so when there are too few scores for it."""
-    if promise.ratio == 0:
-        return -1
-    k = _K[promise.guarantee](n, promise)
-    if k < 0:
-        needed = _SAMPLE_SIZE[promise.guarantee](promise)
-        _warn_too_few(promise, f"needs at least {needed} calibration scores; got {n}")
-    return k
-
-
-# For each guarantee, how many of n scores may lie above the threshold ...
-_K: dict[str, Callable[[int, _Promise], int]] = {
-    "plug-in": lambda n, p: guarantees.plug_in_k(n, p.ratio),
-    "expected": lambda n, p: guarantees.expected_k(n, p.ratio),
-    "confident": lambda n, p: guarantees.confident_k(n, p.ratio, error=p.error),
-    "next-batch": lambda n, p: guarantees.next_batch_k(n, *_batch(p), error=p.error),
-}
-# ... and how many scores it takes before anything can be flagged; the plug-in rule always can.
-_SAMPLE_SIZE: dict[str, Callable[[_Promise], int]] = {
-    "expected": lambda p: guarantees.expected_sample_size(p.ratio),
-    "confident": lambda p: guarantees.confident_sample_size(p.ratio, error=p.error),
-    "next-batch": lambda p: guarantees.next_batch_sample_size(*_batch(p), error=p.error),
-}
-
-
-def _batch(promise: _Promise) -> tuple[int, int]:
-    return int(promise.capacity.value), int(promise.capacity.per or 0)
-
-
-def _walked_k(
-    scores: Floats,
-    is_rare: Mask,
-    promise: _Promise,
-    tie_keys: TieKeys | None,
-) -> int:
-    """Cover the unknown prevalence by walking the labelled ranking."""
-    if promise.ratio == 0 and promise.capacity.value == 0:
-        return -1
-    order, steps = rank(scores, tie_keys)
-    b = exact(promise.capacity.value)
-    k = guarantees.confident_k_by_walking(is_rare[order], steps, b, error=promise.error)
-    if k < 0:
-        n_rare, needed = (
-            int(np.count_nonzero(is_rare)),
-            guarantees.rare_items_needed(b, error=promise.error),
-        )
-        _warn_too_few(
-            promise,
-            f"needs {needed or 'more than a million'} rare calibration items "
-            f"to cover the unknown prevalence; got {n_rare}",
-        )
-    return k
-
-
-def _weighted_k(
-    scores: Floats,
-    weights: NDArray[np.float64],
-    promise: _Promise,
-    tie_keys: TieKeys | None,
-) -> int:
-    """Take items from the top while their weight stays within the capacity."""
-    if promise.guarantee != "plug-in":
+def _check_max_weight(max_weight: Any, weights: NDArray[np.float64] | None) -> float:
+    if weights is None:
+        raise ValueError("max_weight belongs to sample_weight, which was not given.")
+    max_weight = check_positive("max_weight", max_weight)
+    if weights.size and weights.max() > max_weight:
         raise ValueError(
-            f"sample_weight is defined for guarantee='plug-in' only; got {promise.guarantee!r}. "
-            "No exact finite-sample rule is known here for weighted calibration scores."
+            f"max_weight={max_weight:g} must be at least the largest sample_weight, "
+            f"{weights.max():g}."
         )
-    if promise.ratio == 0:
-        return -1
-    order, _ = rank(scores, tie_keys)
-    weight = np.cumsum(weights[order])
-    limit = promise.ratio * Fraction(float(weight[-1]))
-    k = int(np.searchsorted(weight, float(limit), side="right"))
-    while k > 0 and Fraction(float(weight[k - 1])) > limit:  # undo the rounding of float(limit)
-        k -= 1
-    return k
+    return max_weight
 
 
-def _warn_too_few(promise: _Promise, shortage: str) -> None:
-    surely = "" if promise.guarantee == "expected" else f" with confidence {1 - promise.error:g}"
-    warn_user(
-        f"guarantee={promise.guarantee!r}{surely} for {promise.capacity!r} {shortage}. "
-        "The threshold flags nothing.",
-        InsufficientCalibrationWarning,
-    )
-
-
-def _share(is_rare: Mask, weights: NDArray[np.float64] | None) -> Fraction:
+def _share(is_rare: Mask, weights: NDArray[np.float64] | None) -> EstimatedShare:
     if weights is None:
         return rare_share(is_rare)
-    return Fraction(float(weights[is_rare].sum())) / Fraction(float(weights.sum()))
+    total = Fraction(float(weights.sum()))
+    return EstimatedShare(Fraction(float(weights[is_rare].sum())) / total)
 
 
 def _count_flagged(
@@ -333,12 +266,28 @@ def _count_flagged(
 _UNKNOWN = Interval(np.nan, np.nan)
 
 
-def _interval(k: int, n_flagged: int, n: int, promise: _Promise) -> Interval:
-    """Bound the true flag rate, which follows Beta(k + 1, n - k), or less where ties were cut."""
-    tail = promise.error / 2
+def _interval(
+    k: int, n_flagged: int, n: int, promise: Promise, tie_keys: TieKeys | None
+) -> Interval:
+    """Bound the true flag rate R of the threshold t, for every distribution of the scores S.
+
+    Above: R is at most the (k + 1)-th smallest of n uniform numbers, the upper-tail probabilities
+    of the scores with ties broken at random, which follows Beta(k + 1, n - k).
+
+    Below: the bound L(j) of Clopper and Pearson at the number j of scores above t, although t
+    itself depends on the scores. Proof: j is at most k, so the bound can fail only where
+    P(S > t) < L(k); let a be the lowest such value. If t = a, the bound fails at a. If t > a, all
+    k + 1 scores from t on lie above a, and the bound fails at a as well. At the fixed value a it
+    fails with at most the allowed probability. (If there is no lowest value, take limits.)
+    """
     if k < 0:
         return Interval(0.0, 0.0)
-    high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
-    if n_flagged < k:
-        return Interval(float(clopper_pearson_lower(n_flagged, n, error=tail)), high)
-    return Interval(float(betaincinv(k + 1, n - k, tail)) if k < n else 1.0, high)
+    if k >= n and tie_keys is not None:
+        return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
+    if promise.guarantee == "simultaneous":
+        return simultaneous_interval(k, n_flagged, n, error=promise.error)
+    tail = promise.error / 2
+    return Interval(
+        float(clopper_pearson_lower(n_flagged, n, error=tail)),
+        float(clopper_pearson_upper(k, n, error=tail)),
+    )

@@ -85,6 +85,7 @@ def make_rule(
     --------
     >>> import numpy as np
     >>> from shortlist import Capacity
+    >>> import numpy as np
     >>> from shortlist.thresholds import CalibrationSample, Terms, make_rule
     >>> sample = CalibrationSample(np.arange(100.0))
     >>> rule = make_rule([sample], Capacity.fraction(0.1), Terms())

@@ -37,8 +37,11 @@ class CalibratedThreshold:
         Share of the calibration scores (of their weight) that the threshold flags.
     interval : Interval
         Confidence interval ``(low, high)`` of the true flag rate, from the calibration scores
-        alone: quantiles of Beta(k + 1, n - k), and the lower bound of Clopper and Pearson
-        where a tied block was left out. NaN with sample weights.
+        alone: the bounds of Clopper and Pearson, the lower one at the number of scores above the
+        threshold, the upper one at k. It covers for every distribution of the scores, tied or
+        not, if k was fixed beforehand, and with ``guarantee="simultaneous"`` for any k. A
+        multiple of an estimated prevalence makes k an estimate, which the interval takes as given.
+        NaN with sample weights.
     capacity_fraction : float
         The capacity as a fraction of all items; an estimate when the prevalence was one.
     guarantee, confidence, ties : str, float, str

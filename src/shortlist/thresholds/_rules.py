@@ -117,6 +117,7 @@ class Rule:
             "capacity": None if self.capacity is None else self.capacity.to_json(),
             "guarantee": terms.guarantee,
             "confidence": terms.confidence,
+            "n_batches": terms.n_batches,
             "reference_prevalence": None if prevalence is None else float(prevalence),
             "n_calibration": [calibration.n_calibration for calibration in self.calibrations],
             "thresholds": [calibration.value for calibration in self.calibrations],

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.binomial import clopper_pearson_lower
+from .._core.labels import EstimatedShare
 from .._core.ranking import TieKeys, lift, tied_positions
 from .._core.validation import check_scores, warn_user
 from ..capacity import Capacity
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold
+from ._promise import COVER_PREVALENCE, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
@@ -109,20 +109,20 @@ class ReferencePrevalence(NamedTuple):
         return cls() if is_rare is None else cls(None, int(np.count_nonzero(is_rare)), is_rare.size)
 
     @property
-    def share(self) -> Fraction | None:
+    def share(self) -> EstimatedShare | None:
         """The share of rare items among the labelled ones, exactly; None without labels."""
         if self.n_rare is None or self.n_labelled is None:
             return None
-        return Fraction(self.n_rare, self.n_labelled)
+        return EstimatedShare(self.n_rare, self.n_labelled)
 
     @property
     def value(self) -> Any:
         """The prevalence, or None where it is not known."""
         return self.share if self.stated is None else self.stated
 
-    def lower_bound(self, *, error: float) -> float:
+    def lower_bound(self, *, error: float) -> EstimatedShare:
         """Return what the share in the population exceeds, except with probability `error`."""
-        return float(clopper_pearson_lower(self.n_rare or 0, self.n_labelled or 1, error=error))
+        return prevalence_lower_bound(self.n_rare or 0, self.n_labelled or 1, error=error)
 
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
@@ -134,7 +134,7 @@ class Terms:
 
     Attributes
     ----------
-    guarantee, confidence : str, float
+    guarantee, confidence, n_batches : str, float, int
         As for :func:`~shortlist.calibrate_threshold`.
     reference : ReferencePrevalence
         What a capacity in multiples of the prevalence refers to.
@@ -146,6 +146,7 @@ class Terms:
     confidence: float = 0.95
     reference: ReferencePrevalence = _UNKNOWN_PREVALENCE
     seed: int = 0
+    n_batches: int = 1
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
@@ -165,11 +166,13 @@ class Terms:
             "confidence": confidence,
             "tie_keys": None if sample.tie_keys is None else sample.keys_of,
             "seed": self.seed,
+            "n_batches": self.n_batches,
         }
         is_estimated = self.reference.stated is None and self.reference.share is not None
-        if not (capacity.kind == "multiple" and is_estimated and self.guarantee == "confident"):
+        is_covered = self.guarantee in COVER_PREVALENCE
+        if not (capacity.kind == "multiple" and is_estimated and is_covered):
             return calibrate_scores(sample.scores, capacity, **options)
-        if sample.is_rare is not None:
+        if sample.is_rare is not None and self.guarantee == "confident":
             options |= {"prevalence": None, "is_rare": sample.is_rare}
             return calibrate_scores(sample.scores, capacity, **options)
         # Without labels, half of the error is spent on a lower bound of the prevalence.

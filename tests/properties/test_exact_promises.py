@@ -1,0 +1,369 @@
+"""Each correction that a promise rests on, against a few lines that compute it another way.
+
+These tests are quick and exact. `tools/mutants.py` breaks the code in one place after the other and
+expects one of them to fail.
+"""
+
+import math
+from collections import OrderedDict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import skops.io
+from numpy.testing import assert_array_equal
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+from shortlist import Capacity, CapacityClassifier
+from shortlist._core.binomial import (
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    proportion_interval,
+)
+from shortlist._core.hashing import hash_ids
+from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
+from shortlist.exceptions import ModelFileError
+from shortlist.multiclass import _capacities, _prices, _rule
+from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
+from shortlist.online._clock import period_of
+from shortlist.online._decisions import AnswerMemory
+from shortlist.persistence import _model_file
+from shortlist.report import _drift
+from shortlist.thresholds import _guarantees, calibrate_threshold
+
+TENTH = Fraction(1, 10)
+
+
+def binomial_cdf(k, n, p):
+    """Return the distribution function of a binomial, exactly."""
+    return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+
+
+# --- rounding ---------------------------------------------------------------------------------
+
+
+def test_capacities_are_rounded_down_exactly():
+    """In the decimal number that was written, not in its binary neighbour."""
+    assert Capacity.fraction(0.29).max_flags(100) == 29
+    assert Capacity.fraction(0.299).max_flags(100) == 29
+    assert Capacity.count(2, per=3).max_flags(5) == 3
+    assert Capacity.count(7).max_flags(5) == 5
+    assert Capacity.multiple(1.5).max_flags(100, Fraction(1, 3)) == 50
+
+
+# --- tails ------------------------------------------------------------------------------------
+
+
+def test_expected_rule():
+    """The largest k with (k + 1) / (n + 1) at most c."""
+    for n in range(40):
+        allowed = [k for k in range(-1, n) if Fraction(k + 1, n + 1) <= TENTH]
+        assert _guarantees.expected_k(n, TENTH) == max(allowed)
+    assert _guarantees.expected_sample_size(TENTH) == 9
+    assert _guarantees.plug_in_k(100, Fraction(29, 100)) == 29
+    assert _guarantees.plug_in_k(100, Fraction(0)) == -1
+
+
+@pytest.mark.parametrize("error", [0.05, 0.5, float(binomial_cdf(2, 30, TENTH)) * (1 + 1e-9)])
+def test_confident_rule(error):
+    """The largest k with P(Binomial(n, c) <= k) at most the error, or -1."""
+    for n in (5, 28, 29, 30, 60):
+        chances = [float(binomial_cdf(k, n, TENTH)) for k in range(n)]
+        allowed = [k for k, chance in enumerate(chances) if chance <= error]
+        assert _guarantees.confident_k(n, TENTH, error=error) == max(allowed, default=-1)
+    assert _guarantees.confident_sample_size(TENTH, error=0.05) == 29
+
+
+def test_next_batch_rule():
+    """The largest k for which too many of the next items lie above with at most the error."""
+    for n, most, batch in [(10, 2, 8), (40, 3, 20), (40, 19, 20), (60, 1, 10)]:
+        overrun = [
+            sum(
+                math.comb(k + j, j) * math.comb(n - k - 1 + batch - j, batch - j)
+                for j in range(most + 1, batch + 1)
+            )
+            / math.comb(n + batch, batch)
+            for k in range(n)
+        ]
+        allowed = [k for k, chance in enumerate(overrun) if chance <= 0.05]
+        found = _guarantees.next_batch_k(n, most, batch, error=0.05)
+        assert found == max(allowed, default=-1)
+
+
+def test_exact_bounds_of_a_proportion():
+    """The tail beyond each bound has exactly the error."""
+    low = clopper_pearson_lower(3, 20, error=0.05)
+    high = clopper_pearson_upper(3, 20, error=0.05)
+    assert stats.binom.sf(2, 20, low) == pytest.approx(0.05)
+    assert stats.binom.cdf(3, 20, high) == pytest.approx(0.05)
+    both = proportion_interval(3, 20, error=0.1)
+    assert both == pytest.approx((low, high))
+    assert proportion_interval(0, 20).low == 0
+    assert proportion_interval(20, 20).high == 1
+
+
+# --- ties -------------------------------------------------------------------------------------
+
+
+def test_ties_at_the_cut():
+    """Without keys a tied block stays out; with keys, those below the key of the cut are in."""
+    scores = np.array([3.0, 2.0, 2.0, 2.0, 1.0])
+    keys = np.array([0.5, 0.9, 0.1, 0.4, 0.2])
+    assert cut_after(scores, 2) == Cut(2.0, 0.0)
+    assert_array_equal(flag_above(scores, Cut(2.0)), [1, 0, 0, 0, 0])
+    cut = cut_after(scores, 2, keys.__getitem__)
+    assert cut == Cut(2.0, 0.4)
+    assert_array_equal(flag_above(scores, cut, keys.__getitem__), [1, 0, 1, 0, 0])
+    assert_array_equal(flag_exactly(scores, 2, keys.__getitem__), [1, 0, 1, 0, 0])
+    assert cut_after(scores, -1).value == np.inf
+    assert cut_after(scores, 5).value == -np.inf
+
+
+def test_a_threshold_in_double_precision_flags_no_single_score_that_equals_it():
+    """It is rounded up for scores in single precision."""
+    value = 0.1
+    scores = np.array([value], dtype=np.float32)  # slightly more than 0.1
+    assert not flag_above(scores, Cut(value)).any()
+
+
+def test_lifted_scores_are_on_the_same_side_of_grid_points():
+    """No score is lifted below itself, and neighbours within the noise are equal."""
+    scores = np.array([0.3, 0.3 * (1 + 1e-14), -0.3, 0.0, np.inf, -np.inf])
+    lifted = lift(scores)
+    assert (lifted >= scores).all()
+    assert lifted[0] == lifted[1]
+    assert_array_equal(lift(lifted), lifted)
+
+
+def test_keys_of_texts_and_gaps():
+    """Texts depend on the seed and are apart; everything missing shares one key."""
+    assert hash_ids(["a"], seed=1)[0] != hash_ids(["a"], seed=2)[0]
+    assert hash_ids(["a", "b"])[0] != hash_ids(["a", "b"])[1]
+    assert len(set(hash_ids([None, float("nan"), np.datetime64("NaT")]))) == 1
+    assert hash_ids(np.array(["NaT"], dtype="M8[s]"))[0] == hash_ids([None])[0]
+    assert hash_ids(np.array([np.nan]))[0] == hash_ids([None])[0]
+
+
+# --- corrections for several limits -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overall", [Capacity.fraction(0.2), None])
+def test_segments_share_the_error(overall):
+    """Each threshold of a confident rule gets an equal part of the allowed error."""
+    rng = np.random.default_rng(0)
+    X, segments = rng.normal(size=(3_000, 2)), np.repeat(["a", "b", "c"], 1_000)
+    y = rng.random(3_000) < 1 / (1 + np.exp(2 - X[:, 0]))
+    model = CapacityClassifier(
+        LogisticRegression(),
+        capacity=overall,
+        segment_capacities={name: Capacity.fraction(0.2) for name in "abc"},
+        guarantee="confident",
+        confidence=0.9,
+        cv=0.5,
+        random_state=0,
+    ).fit(X, y, segments=segments)
+    n_limits = 3 + (overall is not None)
+    for found in model.rule_.segment_calibrations.values():
+        exact = _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        assert found.k == exact
+        assert found.k < _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1)
+    if overall is not None:
+        (found,) = model.rule_.calibrations
+        exact = _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        assert found.k == exact
+
+
+def test_several_classes_share_the_error():
+    """Each of four limits gets a quarter."""
+    rule = _prices.OrderStatistic.confident(4, error=0.2)
+    assert rule.k(400, TENTH) == _guarantees.confident_k(400, TENTH, error=0.05)
+    assert rule.sample_size(TENTH) == _guarantees.confident_sample_size(TENTH, error=0.05)
+
+
+def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
+    """The other half is left for the thresholds; the bounds share theirs."""
+    asked = {}
+
+    class Asked(Exception):
+        pass
+
+    def confident(n_limits, *, error):
+        asked["limits"] = error
+        raise Asked
+
+    monkeypatch.setattr(_rule.OrderStatistic, "confident", confident)
+    bounds = _capacities.JointCapacities.lowest_ratios
+    monkeypatch.setattr(
+        _capacities.JointCapacities,
+        "lowest_ratios",
+        lambda self, *, error: asked.setdefault("bounds", error) and bounds(self, error=error),
+    )
+    used = []
+    lower = _capacities.clopper_pearson_lower
+    monkeypatch.setattr(
+        _capacities,
+        "clopper_pearson_lower",
+        lambda x, n, *, error: used.append(error) or lower(x, n, error=error),
+    )
+    capacities = _capacities.JointCapacities(
+        {"a": Capacity.multiple(1), "b": Capacity.multiple(2)},
+        counts={"fine": 900, "a": 50, "b": 50},
+    )
+    with pytest.raises(Asked):
+        _rule._guaranteed_prices(None, capacities, 0.06, 0)
+    assert asked == {"limits": pytest.approx(0.03), "bounds": pytest.approx(0.03)}
+    assert used == [pytest.approx(0.01)] * 3
+
+
+def test_holm():
+    """The smallest p-value counts as often as there are tests, the next one time less, ..."""
+    compared = [{"p_value": p, "psi": 1.0} for p in (0.04, 0.001, 0.02, 0.6)]
+    _drift._judge(compared)
+    adjusted = [each["adjusted_p_value"] for each in compared]
+    assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
+
+
+def passes_by_hand(found, alarms, n_rare, b, error):
+    """Test that the rate is at most b times the prevalence, after bounding the sensitivity."""
+    spent = 0.1 * error
+    most = 1.0 if found >= n_rare else stats.beta.ppf(1 - spent, found + 1, n_rare - found)
+    room = max(b - most, 0.0)
+    return stats.binom.cdf(alarms, n_rare + alarms, room / (1 + room)) <= error - spent
+
+
+def test_the_nuisance_is_paid_for():
+    """The bound of the sensitivity costs a tenth of the error, and the test gets the rest."""
+    found, alarms = np.meshgrid(np.arange(0, 41, 4), np.arange(0, 120, 1))
+    ours = _guarantees._berger_boos_test(found.ravel(), alarms.ravel(), 40, 2.0, 0.05)
+    by_hand = [
+        passes_by_hand(f, a, 40, 2.0, 0.05)
+        for f, a in zip(found.ravel(), alarms.ravel(), strict=True)
+    ]
+    assert_array_equal(ours, by_hand)
+    assert 0 < ours.sum() < ours.size
+
+
+def test_weights_are_summed_exactly():
+    """Items are taken from the top while their weight is at most the capacity, not a bit more."""
+    weights = [1.0, 1.0, 2.0, 4.0, 2.0]
+    options = {"guarantee": "plug-in", "sample_weight": weights}
+    scores = [5.0, 4.0, 3.0, 2.0, 1.0]
+    for capacity, k in [(0.1, 1), (0.2, 2), (0.39, 2), (0.4, 3), (1, 5)]:
+        assert calibrate_threshold(scores, Capacity.fraction(capacity), **options).k == k
+
+
+# --- controllers --------------------------------------------------------------------------------
+
+
+def test_a_tracker_moves_by_its_step():
+    """Up by step times (1 - rate) after a flag, down by step times rate otherwise; ties are out."""
+    tracker = QuantileTracker(
+        Capacity.fraction(0.1), calibration_scores=np.arange(1_000.0), step=0.5
+    )
+    start = tracker.state_floats[0]
+    first = tracker.decide(1e9)
+    assert first.flag
+    assert tracker.state_floats[0] == pytest.approx(start + 0.5 * 0.9)
+    assert not tracker.decide(-1.0).flag
+    assert tracker.state_floats[0] == pytest.approx(start + 0.5 * 0.9 - 0.5 * 0.1)
+    threshold = QuantileTracker.from_state(tracker.state()).decide(-1.0).threshold
+    assert not tracker.decide(threshold).flag
+
+
+def test_a_bucket_never_gives_what_it_has_not():
+    """Burst first, then one flag per three items, with parts of tokens rounded down."""
+    bucket = TokenBucketController(
+        Capacity.count(1, per=3), calibration_scores=np.arange(100.0), burst=2
+    )
+    flags = [bucket.decide(1e9 + i).flag for i in range(11)]
+    # Three times the rounded-down third is a little less than a whole token.
+    assert flags == [1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]
+    assert bucket.state_ints[2] == (1 << 40) // 3
+
+
+def test_a_bucket_in_time_is_refilled_by_time_alone():
+    """A flag takes a token, half a period brings half of the flags, and never above the burst."""
+    bucket = TokenBucketController(
+        Capacity.count(2),
+        calibration_scores=np.arange(100.0),
+        burst=2,
+        period=10.0,
+        expected_arrivals=10,
+    )
+    moments = [0.0, 0.0, 0.0, 5.01, 5.01, 100.0, 100.0, 100.0]
+    flags = [bucket.decide(1e9 + i, at=at).flag for i, at in enumerate(moments)]
+    assert flags == [1, 1, 0, 1, 0, 1, 1, 0]
+
+
+def test_a_budget_counts_its_flags_and_its_periods():
+    """Two flags in a period, however high the scores; the next period has two again."""
+    budget = BudgetController(
+        Capacity.count(2), calibration_scores=np.arange(100.0), period=10.0, expected_arrivals=10
+    )
+    moments = [0.0, 1.0, 2.0, 9.99, 10.0, 9.0, 19.0, 19.5]
+    flags = [budget.decide(1e9 * (i + 1), at=at).flag for i, at in enumerate(moments)]
+    assert sum(flags[:4]) == 2
+    assert sum(flags[4:]) == 2
+    assert budget.remaining == 0
+
+
+@pytest.mark.parametrize(("at", "period"), [(0.0, 0), (9.999, 0), (10.0, 1), (-0.001, -1)])
+def test_periods_contain_their_start_and_not_their_end(at, period):
+    """Whatever the quotient rounds to."""
+    assert period_of(at, 0.0, 10.0) == period
+    for number in range(200):
+        start = 0.3 + number * 0.1
+        assert period_of(start, 0.3, 0.1) == number
+        assert period_of(np.nextafter(start, -1), 0.3, 0.1) == number - 1
+
+
+def test_time_never_goes_back():
+    """A late item counts as of the latest moment."""
+    budget = BudgetController(
+        Capacity.count(1), calibration_scores=np.arange(9.0), period=10.0, expected_arrivals=5
+    )
+    assert budget.decide(1e9, at=25.0).flag
+    assert not budget.decide(1e10, at=15.0).flag
+    assert budget.now == 25.0
+
+
+def test_the_oldest_answer_is_forgotten_first():
+    """And a repeated id is not decided again."""
+    memory = AnswerMemory(2)
+    for id in "abc":
+        memory.keep(id, True, 1.0)
+    assert list(OrderedDict(memory._known)) == ["b", "c"]
+    assert memory.find_sources(["c", "a", "a", "b"]) == [-1, 1, 1, 3]
+
+
+def test_the_evidence_of_an_alarm_is_a_fair_bet():
+    """Whatever the bet, the expected wealth after the next item is the wealth before it."""
+    alarm = RateAlarm(Capacity.fraction(0.2), error=0.05)
+    for flag in (True, False, True, True):
+        before = alarm.evidence
+        win, lose = (RateAlarm.from_state(alarm.state()).update(each) for each in (True, False))
+        assert 0.2 * win.evidence + 0.8 * lose.evidence == pytest.approx(before)
+        assert win.evidence > before
+        alarm.update(flag)
+    raised_at = next(n for n in range(1, 99) if not alarm.raised and alarm.update(True).raised)
+    assert raised_at > 1
+    assert alarm.evidence >= 1 / 0.05
+    assert alarm.evidence < 1 / 0.05 * 5
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+class Stranger:
+    """A type that a model of shortlist does not need."""
+
+
+def test_foreign_types_are_named_and_not_loaded(monkeypatch):
+    """The check comes before anything is constructed."""
+    payload = skops.io.dumps(Stranger())
+    constructed = []
+    monkeypatch.setattr(Stranger, "__new__", lambda cls: constructed.append(cls))
+    with pytest.raises(ModelFileError, match=r"contains types .*Stranger"):
+        _model_file._load(payload, "file")
+    assert not constructed

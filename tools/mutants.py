@@ -1,0 +1,205 @@
+"""Break each promise in the code, one line at a time, and see whether a test notices.
+
+    python tools/mutants.py            # all of them, a table at the end
+    python tools/mutants.py sync       # those whose name contains "sync"
+
+Every mutant is one replacement in a temporary copy of the package; the tests named beside it run
+against that copy. A mutant that no test fails for has survived, which is an error, and so is one
+whose text is no longer found exactly once: write it anew for the code as it is now.
+"""
+
+# ruff: noqa: E501 - a table with one mutant per line
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+EXACT = ("tests/properties/test_exact_promises.py",)
+IDS = ("tests/properties/test_id_laws.py",)
+STATE = ("tests/streaming/test_state_file.py",)
+DURABLE = ("tests/streaming/test_durable.py",)
+_PATIENCE = 600  # seconds
+_NEEDED = (
+    "pytest",
+    "hypothesis",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy.stats",
+    "skops.io",
+)
+_NEEDED += ("narwhals.stable.v2", "sklearn.linear_model", "sklearn.ensemble", "sklearn.pipeline")
+
+
+class Mutant(NamedTuple):
+    """A name, a file of the package, what stands in it and what takes its place, and tests."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = EXACT
+
+
+MUTANTS = [
+    # Rounding
+    Mutant("capacity rounded up", "capacity.py", "math.floor(self.as_ratio", "math.ceil(self.as_ratio"),
+    Mutant("capacity in binary", "capacity.py", "else Fraction(str(number))", "else Fraction(number)"),
+    Mutant("count above the batch", "capacity.py", "return min(int(self.value), n)", "return int(self.value)"),
+    Mutant("plug-in rounded up", "thresholds/_guarantees.py", "return math.floor(c * n) if", "return math.ceil(c * n + 1) if"),
+    Mutant("plug-in at zero", "thresholds/_guarantees.py", "if c > 0 else -1", "if c > 0 else 0"),
+    Mutant("expected one more", "thresholds/_guarantees.py", "return math.floor((n + 1) * c) - 1", "return math.floor((n + 1) * c)"),
+    Mutant("expected without + 1", "thresholds/_guarantees.py", "return math.floor((n + 1) * c) - 1", "return math.floor(n * c)"),
+    # Tails
+    Mutant("confident one more", "thresholds/_guarantees.py", "<= error else k - 1", "<= error else k"),
+    Mutant("confident at twice the error", "thresholds/_guarantees.py", "stats.binom.ppf(error, n, float(c))", "stats.binom.ppf(2 * error, n, float(c)) + 1"),
+    Mutant("next batch one more", "thresholds/_guarantees.py", "hypergeom.cdf(k, n + batch, n, k + 1 + max_flags)", "hypergeom.cdf(k, n + batch, n, k + 2 + max_flags)"),
+    Mutant("upper bound two-sided", "_core/binomial.py", "betaincinv(x + 1, np.maximum(n - x, 1), 1 - error)", "betaincinv(x + 1, np.maximum(n - x, 1), 1 - 2 * error)"),
+    Mutant("lower bound too high", "_core/binomial.py", "betaincinv(np.maximum(x, 1), n - x + 1, error)", "betaincinv(np.maximum(x, 1), n - x + 1, 2 * error)"),
+    Mutant("interval at twice the error", "_core/binomial.py", "clopper_pearson_upper(successes, trials, error=error / 2)", "clopper_pearson_upper(successes, trials, error=error)"),
+    # Ties
+    Mutant("ties at the cut are flagged", "_core/ranking.py", "flagged = scores > _rounded_up(cut.value, scores.dtype)", "flagged = scores >= _rounded_up(cut.value, scores.dtype)"),
+    Mutant("the key of the cut is flagged", "_core/ranking.py", "tie_keys(tied) < cut.key", "tie_keys(tied) <= cut.key"),
+    Mutant("the cut one place later", "_core/ranking.py", "keys[k - count_above(scores, value)]", "keys[min(k + 1 - count_above(scores, value), keys.size - 1)]"),
+    Mutant("single precision not rounded up", "_core/ranking.py", "below = float(rounded) < value", "below = False"),
+    Mutant("scores lifted down", "_core/ranking.py", "bits += (1 << n_bits) - 1 - remainder", "bits -= remainder"),
+    Mutant("one flag more of a batch", "_core/ranking.py", "missing = k - int(np.count_nonzero(flagged))", "missing = k + 1 - int(np.count_nonzero(flagged))"),
+    # Hash keys
+    Mutant("texts without the seed", "_core/hashing.py", "digest_size=8, key=key)", "digest_size=8)"),
+    Mutant("all texts alike", "_core/hashing.py", "hashlib.blake2b(text, ", "hashlib.blake2b(text[:0], "),
+    Mutant("gaps among moments", "_core/hashing.py", "return np.where(missing, _MISSING, (counts * factor)", "return np.where(missing & False, _MISSING, (counts * factor)"),
+    Mutant("numbers without the seed", "_core/hashing.py", "_mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))", "_mix(_mix(words))", IDS),
+    Mutant("moments in other units", "_core/hashing.py", "(counts * factor).astype(np.uint64)", "counts.astype(np.uint64)", IDS),
+    Mutant("gaps make floats", "_core/ids.py", "return bool(series.null_count())", "return False", IDS),
+    Mutant("masks ignored", "_core/ids.py", "if not mask.any():", "if True:", IDS),
+    Mutant("time zones ignored", "_core/ids.py", "offset = value.utcoffset() or", "offset = None or", IDS),
+    Mutant("rounded ids accepted", "_core/validation.py", "if rounded.size:", "if False:", IDS),
+    Mutant("ids in NumPy's types", "_core/validation.py", "return id.item()", "return id", IDS),
+    # Corrections for several limits
+    Mutant("segments do not share", "thresholds/_segments.py", "(1 - self.terms.confidence) / max(n_limits, 1)", "(1 - self.terms.confidence)"),
+    Mutant("the total is forgotten", "thresholds/_segments.py", "limits = [self.capacity, *self.segments.limits]", "limits = [*self.segments.limits]"),
+    Mutant("classes do not share", "multiclass/_prices.py", "share = error / max(n_limits, 1)", "share = error"),
+    Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
+    Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
+    Mutant("Holm without a correction", "report/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
+    Mutant("Holm not monotone", "report/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    # The nuisance error
+    Mutant("nuisance not subtracted", "thresholds/_guarantees.py", "return p_value <= error - nuisance_error", "return p_value <= error"),
+    Mutant("nuisance not bounded", "thresholds/_guarantees.py", "sensitivity = clopper_pearson_upper(found, n_rare, error=nuisance_error)", "sensitivity = found / n_rare"),
+    Mutant("weights beyond the limit", "thresholds/_calibrate.py", "while k > 0 and Fraction(float(weight[k - 1])) > limit", "k += 1\n    while k > weight.size and Fraction(float(weight[k - 1])) > limit"),
+    # Write, sync, answer
+    Mutant("no sync of a record", "streaming/_state_file.py", "        if self._sync:\n            _sync_data(descriptor)", "        if self._sync:\n            pass", STATE),
+    Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", STATE),
+    Mutant("no sync of the folder", "streaming/_state_file.py", "        sync_folder(self.path.parent)\n", "", STATE),
+    Mutant("no sync of a cut", "streaming/_state_file.py", "        os.fsync(self._descriptor)\n", "", STATE),
+    Mutant("answer without a record", "streaming/_durable.py", "        self._file.append(_record(items, decided))", "        _record(items, decided)", STATE),
+    Mutant("goes on after a failed write", "streaming/_durable.py", "self._failed = True  # until everything is on disk", "self._failed = False", STATE),
+    Mutant("checksum of a record unread", "streaming/_state_file.py", 'if content[end - 1 : end] != b"\\n" or content[start + 9 : start + 17] != (', 'if content[end - 1 : end] != b"\\n" or content[start + 9 : start + 9] == (', STATE),
+    Mutant("checksum of a header unread", "streaming/_state_file.py", 'if header[18:] == b"%08x " % zlib.crc32(numbers) else None', "if len(header) else None", STATE),
+    Mutant("records do not follow", "streaming/_state_file.py", "checksum = zlib.crc32(text, checksum)", "checksum = zlib.crc32(text)", STATE),
+    Mutant("hard links accepted", "streaming/_state_file.py", "if n_names != 1:", "if n_names < 1:", STATE),
+    Mutant("the file is not locked", "streaming/_state_file.py", "            _lock(descriptor, self.path)\n", "", STATE),
+    Mutant("an empty file is new", "streaming/_state_file.py", "        if not content:\n            raise", "        if not content:\n            return []\n            raise", STATE),
+    Mutant("replay not compared", "streaming/_durable.py", "if _flags(again) != ", 'if _flags(again) == "" != ', DURABLE),
+    # Caps and clocks
+    Mutant("flags of a budget not counted", "online/_budget_pacing.py", "        ints[USED] += 1", "        ints[USED] += 0"),
+    Mutant("bucket takes no token", "online/_bucket.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
+    Mutant("bucket gives parts", "online/_bucket.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
+    Mutant("bucket overflows", "online/_bucket.py", "ints[TOKENS] += room if refill >= room else int(refill)", "ints[TOKENS] += int(refill)"),
+    Mutant("tokens rounded up", "online/_bucket.py", 'return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)', 'return math.ceil(capacity.as_ratio(self.options["prevalence"]) * _PARTS)'),
+    Mutant("tracker flags ties", "online/_tracker.py", "    if score > threshold:", "    if score >= threshold:"),
+    Mutant("tracker forgets the rate", "online/_tracker.py", "floats[OFFSET] += floats[STEP] * (1.0 - rate)", "floats[OFFSET] += floats[STEP] * (1.0 - 2 * rate)"),
+    Mutant("period begins early", "online/_clock.py", "if origin + quotient * length > at:", "if origin + quotient * length > at + length:"),
+    Mutant("period begins late", "online/_clock.py", "if origin + (quotient + 1) * length <= at:", "if origin + (quotient + 1) * length < at:"),
+    Mutant("time goes back", "online/_controller.py", "        if moment > self.now:", "        if moment != self.now:"),
+    Mutant("the newest answer is forgotten", "online/_decisions.py", "            self._known.popitem(last=False)", "            self._known.popitem(last=True)"),
+    Mutant("alarm bets unfairly", "online/_alarm.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
+    Mutant("alarm too early", "online/_alarm.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
+    # Model files
+    Mutant("foreign types not refused", "persistence/_model_file.py", "        if foreign:", "        if False:"),
+    Mutant("every type is trusted", "persistence/_model_file.py", "trusted = trusted_types()", "trusted = skops.get_untrusted_types(data=payload)"),
+]  # fmt: skip
+
+
+def outcome(mutant: Mutant) -> str:
+    """Return "killed", "survived", or what is wrong with the mutant or its tests."""
+    text = (ROOT / "src" / "shortlist" / mutant.file).read_text()
+    if text.count(mutant.old) != 1:
+        return f"error: text found {text.count(mutant.old)} times"
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "shortlist"
+        shutil.copytree(ROOT / "src" / "shortlist", copy, ignore=shutil.ignore_patterns("*.nb[ic]"))
+        (copy / mutant.file).write_text(text.replace(mutant.old, mutant.new))
+        code = run_tests(mutant.tests, Path(place))
+    return {0: "survived", 1: "killed"}.get(code, f"error: pytest ended with {code}")
+
+
+def run_tests(tests: tuple[str, ...], source: Path) -> int:
+    """Run tests against a copy of the package, in a fork; the exit code of pytest."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(_PATIENCE)  # a mutant may run for ever
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            sys.path.insert(0, str(source))
+            os.environ["PYTHONPATH"] = str(source)  # for tests that start processes
+            os.chdir(ROOT)
+            import pytest
+
+            options = ["-x", "-q", "-p", "no:cacheprovider"]
+            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before
+            os._exit(int(pytest.main([*options, *tests])))
+        finally:
+            os._exit(9)
+    _, status = os.waitpid(child, 0)
+    return 1 if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def warm_up() -> None:
+    """Import what the tests need besides the package, which takes longer than most tests."""
+    # Without compiling: a compiled copy would take longer to make than its tests take to run.
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
+    sys.dont_write_bytecode = True
+    for name in _NEEDED:
+        importlib.import_module(name)
+
+
+def main() -> None:
+    """Print a line for each mutant; exit with an error unless all were killed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of names; all mutants without any")
+    options = parser.parse_args()
+    warm_up()
+    chosen = [
+        each for each in MUTANTS if not options.names or any(n in each.name for n in options.names)
+    ]
+    tests = sorted({each.tests for each in chosen})
+    unbroken = [each for each in tests if run_tests(each, ROOT / "src")]
+    if unbroken:
+        sys.exit(f"These tests fail without any mutant: {unbroken}")
+    start, outcomes = time.monotonic(), []
+    sys.stdout.write("| mutant | file | outcome |\n|---|---|---|\n")
+    for mutant in chosen:
+        outcomes.append(outcome(mutant))
+        sys.stdout.write(f"| {mutant.name} | {mutant.file} | {outcomes[-1]} |\n")
+        sys.stdout.flush()
+    killed = outcomes.count("killed")
+    seconds = time.monotonic() - start
+    sys.stdout.write(f"\n{killed} of {len(outcomes)} killed in {seconds:,.0f} seconds\n")
+    sys.exit(killed != len(outcomes))
+
+
+if __name__ == "__main__":
+    main()
