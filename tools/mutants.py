@@ -75,7 +75,7 @@ MUTANTS = [
     Mutant("scores lifted down", "_core/ranking.py", "bits += (1 << n_bits) - 1 - remainder", "bits -= remainder"),
     Mutant("one flag more of a batch", "_core/ranking.py", "missing = k - int(np.count_nonzero(flagged))", "missing = k + 1 - int(np.count_nonzero(flagged))"),
     # Hash keys
-    Mutant("texts without the seed", "_core/hashing.py", "digest_size=8, key=key)", "digest_size=8)"),
+    Mutant("texts without the seed", "_core/hashing.py", "digest_size=8, key=key)", "digest_size=8)", IDS),
     Mutant("all texts alike", "_core/hashing.py", "hashlib.blake2b(text, ", "hashlib.blake2b(text[:0], "),
     Mutant("gaps among moments", "_core/hashing.py", "return np.where(missing, _MISSING, (counts * factor)", "return np.where(missing & False, _MISSING, (counts * factor)"),
     Mutant("numbers without the seed", "_core/hashing.py", "_mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))", "_mix(_mix(words))", IDS),

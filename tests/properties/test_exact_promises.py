@@ -123,9 +123,12 @@ def test_ties_at_the_cut():
 
 def test_a_threshold_in_double_precision_flags_no_single_score_that_equals_it():
     """It is rounded up for scores in single precision."""
-    value = 0.1
-    scores = np.array([value], dtype=np.float32)  # slightly more than 0.1
-    assert not flag_above(scores, Cut(value)).any()
+    for value in (0.1, 0.7):  # rounded to the nearest, the one is above and the other below
+        above = np.float32(value)
+        if float(above) < value:
+            above = np.nextafter(above, np.float32(1))
+        assert not flag_above(np.array([above]), Cut(value)).any()
+        assert flag_above(np.nextafter(np.array([above]), np.float32(1)), Cut(value)).all()
 
 
 def test_lifted_scores_are_on_the_same_side_of_grid_points():
