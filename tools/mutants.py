@@ -93,10 +93,10 @@ MUTANTS = [
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
     Mutant("Holm without a correction", "report/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
     Mutant("Holm not monotone", "report/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
-    # The nuisance error
-    Mutant("nuisance not subtracted", "thresholds/_guarantees.py", "return p_value <= error - nuisance_error", "return p_value <= error"),
-    Mutant("nuisance not bounded", "thresholds/_guarantees.py", "sensitivity = clopper_pearson_upper(found, n_rare, error=nuisance_error)", "sensitivity = found / n_rare"),
-    Mutant("weights beyond the limit", "thresholds/_calibrate.py", "while k > 0 and Fraction(float(weight[k - 1])) > limit", "k += 1\n    while k > weight.size and Fraction(float(weight[k - 1])) > limit"),
+    # An unknown prevalence, and weights
+    Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
+    Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),
+    Mutant("the future item has no weight", "thresholds/_promise.py", "+ future) - future", "+ future)", ("tests/thresholds/test_weights.py",)),
     # Write, sync, answer
     Mutant("no sync of a record", "streaming/_state_file.py", "        if self._sync:\n            _sync_data(descriptor)", "        if self._sync:\n            pass", STATE),
     Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", STATE),

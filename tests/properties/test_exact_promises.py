@@ -30,7 +30,7 @@ from shortlist.online._clock import period_of
 from shortlist.online._decisions import AnswerMemory
 from shortlist.persistence import _model_file
 from shortlist.report import _drift
-from shortlist.thresholds import _guarantees, calibrate_threshold
+from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
 TENTH = Fraction(1, 10)
 
@@ -227,32 +227,26 @@ def test_holm():
     assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
 
 
-def passes_by_hand(found, alarms, n_rare, b, error):
-    """Test that the rate is at most b times the prevalence, after bounding the sensitivity."""
-    spent = 0.1 * error
-    most = 1.0 if found >= n_rare else stats.beta.ppf(1 - spent, found + 1, n_rare - found)
-    room = max(b - most, 0.0)
-    return stats.binom.cdf(alarms, n_rare + alarms, room / (1 + room)) <= error - spent
-
-
-def test_the_nuisance_is_paid_for():
-    """The bound of the sensitivity costs a tenth of the error, and the test gets the rest."""
-    found, alarms = np.meshgrid(np.arange(0, 41, 4), np.arange(0, 120, 1))
-    ours = _guarantees._berger_boos_test(found.ravel(), alarms.ravel(), 40, 2.0, 0.05)
-    by_hand = [
-        passes_by_hand(f, a, 40, 2.0, 0.05)
-        for f, a in zip(found.ravel(), alarms.ravel(), strict=True)
-    ]
-    assert_array_equal(ours, by_hand)
-    assert 0 < ours.sum() < ours.size
+@pytest.mark.parametrize("b", [Fraction(1, 2), Fraction(1), Fraction(3)])
+def test_an_unknown_prevalence_is_tested_at_the_error(b):
+    """False alarms beside misses, after hits were turned by lot into the one or the other."""
+    n_rare, lots = 40, np.random.default_rng(0).uniform(size=40)
+    for found in range(0, 41, 5):
+        turned = sum(lot < max(1 - b, 1 - 1 / b) for lot in lots[:found])
+        for alarms in range(0, 90, 3):
+            ours = _unknown_prevalence.keeps_multiple(
+                np.array([found]), np.array([alarms]), n_rare, b, error=0.05, lots=lots
+            )
+            both = (alarms, n_rare - found + turned) if b > 1 else (alarms + turned, n_rare - found)
+            assert ours[0] == (stats.binom.cdf(both[0], sum(both), float(b / (1 + b))) <= 0.05)
 
 
 def test_weights_are_summed_exactly():
     """Items are taken from the top while their weight is at most the capacity, not a bit more."""
-    weights = [1.0, 1.0, 2.0, 4.0, 2.0]
+    weights = [1.0, 1.0, 2.0, 4.0, 2.0] * 2
     options = {"guarantee": "plug-in", "sample_weight": weights}
-    scores = [5.0, 4.0, 3.0, 2.0, 1.0]
-    for capacity, k in [(0.1, 1), (0.2, 2), (0.39, 2), (0.4, 3), (1, 5)]:
+    scores = np.arange(10.0)[::-1]
+    for capacity, k in [(0.1, 2), (0.2, 3), (0.39, 3), (0.4, 4), (1, 10)]:
         assert calibrate_threshold(scores, Capacity.fraction(capacity), **options).k == k
 
 
