@@ -1,5 +1,6 @@
-"""The alarm, and controllers from a classifier."""
+"""The alarms, and controllers from a classifier."""
 
+import itertools
 import json
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist.online import BudgetController, QuantileTracker, RateAlarm
+from shortlist.online import BudgetController, DriftAlarm, QuantileTracker, RateAlarm
 
 RATE = Capacity.fraction(0.01)
 
@@ -59,6 +60,112 @@ def test_flags_are_true_or_false(flags):
     """Anything but booleans raises an error, because scores would raise a false alarm."""
     with pytest.raises(ValueError, match="flags"):
         RateAlarm(RATE).update(flags)
+
+
+# --- drift from calibration --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_gamblers_expect_to_win_nothing(n):
+    """Over all orders of seven scores, the evidence after each new score is one on average."""
+    evidence = np.zeros((7 - n,))
+    orders = list(itertools.permutations([0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0]))
+    for order in orders:
+        alarm = DriftAlarm(order[:n])
+        evidence += [alarm.update(score).evidence for score in order[n:]]
+    assert evidence / len(orders) == pytest.approx(np.ones(7 - n), abs=1e-9)
+
+
+def test_tied_scores_are_in_random_order():
+    """With two values only, over many seeds and orders, the average is one within its error."""
+    rng, values = np.random.default_rng(0), np.repeat([0.0, 1.0], [8, 2])
+    evidence = [
+        DriftAlarm(order[:5], random_state=seed).update(order[5:]).evidence
+        for seed, order in enumerate(rng.permuted(np.tile(values, (4_000, 1)), axis=1))
+    ]
+    assert np.mean(evidence) == pytest.approx(1, abs=4 * np.std(evidence) / np.sqrt(4_000))
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        lambda scores, rng: scores + 0.5,
+        lambda scores, rng: scores - 0.5,
+        lambda scores, rng: 1.5 * scores,
+        lambda scores, rng: 0.6 * scores,
+        lambda scores, rng: np.where(rng.random(scores.size) < 0.05, 4.0, scores),
+    ],
+    ids=["higher", "lower", "wider", "narrower", "heavier tail"],
+)
+@pytest.mark.parametrize("quiet", [0, 10_000])
+def test_a_drift_is_noticed(rng, drift, quiet):
+    """It is noticed within two thousand scores, at once or after many without drift."""
+    alarm = DriftAlarm(rng.normal(size=2_000)).update(rng.normal(size=quiet))
+    assert not alarm.raised
+    assert alarm.update(drift(rng.normal(size=2_000), rng)).raised
+
+
+def test_a_drift_alarm_is_the_same_one_by_one(rng):
+    """Batches change nothing, and an alarm stays raised."""
+    calibration, scores = rng.normal(size=300), rng.normal(size=500).round(1) + 1
+    one, many = DriftAlarm(calibration), DriftAlarm(calibration)
+    evidence = [one.update(float(score)).evidence for score in scores]
+    tracked = many.track(scores)
+    assert one.state() == many.state()
+    assert tracked == pytest.approx(np.maximum.accumulate(np.maximum(np.log(evidence), 0)))
+    assert many.update(rng.normal(size=20_000)).raised
+
+
+def test_the_state_of_a_drift_alarm_goes_through_json(rng):
+    """A loaded alarm continues with the same evidence, also on tied scores."""
+    scores = rng.normal(size=3_000).round(1)
+    kept = DriftAlarm(scores[:500], error=0.05, random_state=7).update(scores[500:2_000])
+    loaded = DriftAlarm.from_state(json.loads(json.dumps(kept.state(), allow_nan=False)))
+    kept.update(scores[2_000:])
+    assert loaded.update(scores[2_000:]).state() == kept.state()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sizes": [500, 99]},
+        {"sizes": [400, 100]},
+        {"sizes": [10**400, 100]},
+        {"options": [2.0, 0]},
+        {"options": [0.01, -1]},
+        {"cuts": [[0.0], [0.0]]},
+        {"ranks": [1, 2]},
+        {"floats": [0.0]},
+        {"controller": "RateAlarm"},
+        {"version": 1},
+    ],
+)
+def test_an_edited_drift_alarm_is_refused(rng, changed):
+    """Numbers that contradict each other raise an error."""
+    state = DriftAlarm(rng.normal(size=500)).update(rng.normal(size=100)).state()
+    with pytest.raises(ValueError, match="state"):
+        DriftAlarm.from_state(state | changed)
+
+
+@pytest.mark.parametrize("scores", [np.nan, [np.inf], ["x"], [[1.0]]])
+def test_a_drift_alarm_wants_finite_scores(scores):
+    """Anything else raises an error and changes nothing."""
+    alarm = DriftAlarm(np.arange(50.0)).update(3.0)
+    before = alarm.state()
+    with pytest.raises((TypeError, ValueError)):
+        alarm.update(scores)
+    with pytest.raises((TypeError, ValueError)):
+        DriftAlarm(scores)
+    assert alarm.state() == before
+
+
+def test_an_error_is_a_probability():
+    """Neither alarm accepts another number."""
+    for error in (0, 1, -0.5, np.nan):
+        with pytest.raises(ValueError, match="error"):
+            RateAlarm(RATE, error=error)
+        with pytest.raises(ValueError, match="error"):
+            DriftAlarm([1.0], error=error)
 
 
 @pytest.fixture(scope="module")

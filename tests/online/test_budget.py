@@ -138,6 +138,58 @@ def test_the_first_day_may_be_joined_late(rng):
     assert budget.state()["floats"][2] == expected
 
 
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+@pytest.mark.parametrize("hour", [1, 12, 22, 23.9])
+def test_a_stream_that_starts_late_in_the_day_starts_at_the_usual_threshold(pace, hour):
+    """Unseen hours are no silence: the share of the flags that is left meets its share of items."""
+    calibration = np.linspace(0, 1, 1_440)
+    late, early = (make(calibration, 50, expected_arrivals=1_440, pace=pace) for _ in range(2))
+    usual = early.decide(0.0, at=0.0).threshold
+    assert usual == pytest.approx(1 - 50 / 1_440, abs=0.01)
+    assert late.decide(0.026, at=hour * 3_600).threshold == pytest.approx(usual, abs=0.01)
+    assert not late.decide(0.026, at=hour * 3_600).flag
+
+
+def test_a_stream_that_starts_late_uses_its_share_of_the_number(rng):
+    """From 18:00 on, a quarter of the flags are used; from the next day on, all of them."""
+    scores, times = arrivals(rng, 3)
+    seen = times > 0.75 * DAY
+    flagged = make(rng.normal(size=5_000)).decide_many(scores[seen], at=times[seen]).flagged
+    days = np.bincount((times[seen][flagged] // DAY).astype(int))
+    assert 3 <= days[0] <= 5  # of twenty
+    assert days[1:].min() >= 18
+
+
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_a_part_of_a_flag_is_not_spent_on_any_item(rng, pace):
+    """From 22:00 on, 4.2 of 50 flags are left: the last goes to a high score, or to none."""
+    calibration = rng.normal(size=5_000)
+    usual = np.quantile(calibration, 1 - 50 / 1_440)
+    times = DAY * (22 + np.linspace(0, 1.999, 120)) / 24
+    for _ in range(20):
+        budget = make(calibration, 50, expected_arrivals=1_440, pace=pace)
+        scores = rng.normal(size=120)
+        scores[:4] = 9.0
+        flagged = budget.decide_many(scores, at=times).flagged
+        assert flagged[:4].all()
+        assert flagged.sum() <= 5
+        assert scores[flagged].min() > usual - 0.2
+
+
+@pytest.mark.parametrize(("seconds", "unseen"), [(0.0, 0.0), (200.0, 0.0), (21_600.0, 0.25)])
+def test_the_gap_before_the_first_item_is_no_late_start(seconds, unseen):
+    """Of a thousand items a day, the first may come some minutes after midnight; none is unseen."""
+    budget = make(np.arange(50.0)).observe(1.0, at=seconds)
+    assert budget.state()["floats"][5] == pytest.approx(unseen)
+
+
+def test_a_stream_may_start_at_the_last_instant_of_a_day():
+    """Nothing but rounding is left of the day, and the state can be loaded."""
+    budget = make(np.zeros(5))
+    budget.decide(1.0, at=float(np.nextafter(0.0, -1.0)))
+    assert BudgetController.from_state(budget.state()).state() == budget.state()
+
+
 def test_a_saved_budget_stays_small(rng):
     """Even for thousands of flags a day, the state fits into two megabytes."""
     budget = make(rng.normal(size=5_000), capacity=5_000, expected_arrivals=100_000)

@@ -24,9 +24,10 @@ def budget(capacity=2, **options):
 @pytest.mark.parametrize("day", [1, 20_000, 10_000_000, -20_000])
 def test_the_last_instant_of_a_day_belongs_to_it(day):
     """This holds even where the quotient of moment and period rounds up to the next day."""
-    controller = budget()
+    controller = budget().observe(0.0, at=(day - 1) * DAY)  # the stream sees the whole day
     last = np.nextafter(day * DAY, -np.inf)
-    flags = [controller.decide(1.0, at=at).flag for at in (last - 9, last, last, last, day * DAY)]
+    times = (last - 9, last, last, last, day * DAY)
+    flags = [controller.decide(1.0 + i, at=at).flag for i, at in enumerate(times)]
     assert flags == [True, True, False, False, True]
 
 
@@ -146,3 +147,59 @@ def test_a_new_capacity_holds_from_the_clocks_moment():
     assert bucket.decide_many(np.arange(20.0, 40.0)).flagged.sum() == 0
     now["time"] += 3_600.5
     assert bucket.decide_many(np.arange(100.0, 140.0)).flagged.sum() <= 1
+
+
+def test_one_moment_in_milliseconds_changes_nothing():
+    """It is refused, its id is not remembered, and the items after it are decided as without it."""
+    with_it, without = budget(), budget()
+    for controller in (with_it, without):
+        controller.decide(1.0, at=20_000 * DAY, id="a")
+    refused = with_it.decide(9.0, at=20_000 * DAY * 1_000, id="b")
+    assert refused == (False, np.inf, "moment refused")
+    assert with_it.now == 20_000 * DAY
+    for controller in (with_it, without):
+        assert controller.decide(2.0, at=20_000 * DAY + 5, id="b").flag
+        assert not controller.decide(3.0, at=20_000 * DAY + 9).flag
+        assert controller.decide(4.0, at=20_001 * DAY).flag
+    assert with_it.state() == without.state()
+
+
+@pytest.mark.parametrize(
+    ("period", "farthest"), [(60.0, 7 * DAY), (DAY, 31 * DAY), (7 * DAY, 217 * DAY)]
+)
+def test_how_far_a_clock_may_jump(period, farthest):
+    """Up to 31 periods, and at least a week, are a pause; beyond, a moment is refused."""
+    for beyond, reason in ((0.0, "above threshold"), (1.0, "moment refused")):
+        controller = budget(period=period)
+        assert controller.farthest_jump == farthest
+        controller.decide(1.0, at=0.0)
+        assert controller.decide(2.0, at=farthest + beyond).reason == reason
+
+
+def test_five_moments_in_a_row_move_the_clock():
+    """An item from before starts the count again, and so does a moment that does not agree."""
+    controller = budget()
+    controller.decide(1.0, at=0.0)
+    year = 365 * DAY
+    times = [year] * 4 + [5.0] + [year] * 3 + [9 * year] + [year + 60 * i for i in range(5)]
+    batch = controller.decide_many(np.arange(2.0, 16.0), at=np.array(times))
+    refused = (batch.reasons == "moment refused").tolist()
+    assert refused == [True] * 4 + [False] + [True] * 8 + [False]
+    assert controller.now == year + 240
+    assert not batch.flagged[refused].any()
+
+
+def test_a_refused_moment_is_not_observed():
+    """Neither the clock nor what was learned moves."""
+    controller = budget().observe(1.0, at=0.0)
+    before = controller.state()
+    controller.observe([2.0, 3.0], at=np.array([1e12, 1e9]))
+    assert {**controller.state(), "suspect": []} == before
+
+
+def test_a_rate_has_no_jumps():
+    """Without a period, moments only date announcements."""
+    tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=np.arange(9.0))
+    assert tracker.farthest_jump == np.inf
+    tracker.decide(1.0, at=0.0)
+    assert tracker.decide(9.0, at=1e12).reason == "above threshold"

@@ -116,6 +116,70 @@ def test_the_bound_at_a_capacity_of_zero():
             tracker.interval_bound(smallest, largest)
 
 
+def test_pauses_at_zero_forgive_nothing():
+    """Weeks at two capacities with a pause after each day keep one bound, however many there are.
+
+    When each pause clipped the offset to the scale, the surplus grew by 74 flags a week.
+    """
+    high, low, pause = (Capacity.fraction(each) for each in (0.05, 0.005, 0))
+    tracker = QuantileTracker(high, calibration_scores=np.arange(1_000.0))
+    errors = [0.0]
+    for day in range(12 * 7):
+        rate = high if day % 7 < 5 else low
+        tracker.set_capacity(rate)
+        flagged = tracker.decide_many(np.full(1_000, 1e9)).flagged
+        errors.extend(errors[-1] + np.cumsum(flagged - rate.as_fraction()))
+        tracker.set_capacity(pause)
+    bound = tracker.interval_bound()
+    assert bound == QuantileTracker(high, calibration_scores=np.arange(1_000.0)).interval_bound(
+        low, high
+    )
+    assert max(errors) - min(errors) <= bound
+
+
+def test_a_swap_to_a_shorter_scale_keeps_the_bound():
+    """What was flagged too much on a long scale is paid back; the bound covers both scales."""
+    tracker = QuantileTracker(Capacity.fraction(0.1), calibration_scores=np.arange(100_000.0))
+    before = tracker.interval_bound()
+    errors = np.cumsum(tracker.decide_many(np.full(5_000, 1e9)).flagged - 0.1)
+    tracker.swap_model(np.arange(20.0))
+    later = np.cumsum(tracker.decide_many(np.full(20_000, 1e9)).flagged - 0.1)
+    assert -later.min() > 250  # the debt, more than the short scale allows for
+    assert -later.min() <= tracker.interval_bound()
+    assert np.ptp([0, *errors, *(errors[-1] + later)]) <= tracker.interval_bound()
+    assert tracker.interval_bound() == pytest.approx(before, rel=0.01)
+
+
+def test_late_announcements_forgive_nothing_either():
+    """Announcements that are late by no item correct nothing and clip nothing."""
+    tracker = QuantileTracker(Capacity.fraction(0.05), calibration_scores=np.arange(1_000.0))
+    errors = [0.0]
+    for day in range(60):
+        rate = (0.05, 0.005)[day % 2]
+        tracker.set_capacity(Capacity.fraction(rate), at=max(tracker.now, 0.0))
+        times = day + np.linspace(0, 0.9, 1_001)
+        flagged = tracker.decide_many(np.full(1_001, 1e9), at=times).flagged
+        errors.extend(errors[-1] + np.cumsum(flagged - rate))
+    assert max(errors) - min(errors) <= tracker.interval_bound()
+
+
+def test_the_bound_remembers_every_capacity():
+    """A smaller capacity in the past, or announced, widens the bound; zero does not."""
+    tracker = QuantileTracker(Capacity.fraction(0.1), calibration_scores=np.arange(99), step=1)
+    alone = tracker.interval_bound()
+    tracker.set_capacity(Capacity.fraction(0))
+    assert tracker.interval_bound() == alone
+    tracker.set_capacity(Capacity.fraction(0.01), at=5.0)
+    both = alone + np.log(10) + 0.09
+    assert tracker.interval_bound() == pytest.approx(both)
+    tracker.decide(0.0, at=6.0)
+    tracker.set_capacity(Capacity.fraction(0.1))
+    loaded = QuantileTracker.from_state(tracker.state())
+    assert tracker.interval_bound() == loaded.interval_bound() == pytest.approx(both)
+    wider = tracker.interval_bound(largest=Capacity.fraction(0.2))
+    assert wider == pytest.approx(both + np.log(2) + 0.1)
+
+
 @pytest.mark.parametrize("prevalence", ["0.1", True, 5, -1, np.nan])
 @pytest.mark.parametrize("kind", CONTROLLERS)
 def test_an_invalid_prevalence_is_refused(kind, prevalence):

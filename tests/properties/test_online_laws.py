@@ -45,8 +45,9 @@ KINDS = {
         Capacity.count(2, per=9), calibration_scores=scores, remember=3
     ),
 }
+far = st.sampled_from([604_700.0, 604_801.0, 1e6, 1.2e6, 1e9, 1e12])
 visits = st.lists(
-    st.tuples(finite, st.floats(-100, 400), st.integers(0, 12)), min_size=1, max_size=60
+    st.tuples(finite, st.floats(-100, 400) | far, st.integers(0, 12)), min_size=1, max_size=60
 )
 
 
@@ -83,23 +84,50 @@ def against(threshold, move):
     return float(np.nextafter(level, np.inf)) if move == "above" else level
 
 
-@given(calibrations, moves, st.lists(rates, min_size=1, max_size=4), st.sampled_from([0.5, 2.0, 9]))
-@settings(max_examples=150)
-def test_the_tracker_keeps_its_bound_on_every_interval(calibration, moves, rates, step):
-    """The bound holds against an adversary who sees the threshold, for any changes of capacity."""
+pushes = st.sampled_from(["above"] * 5 + ["below"] * 5) | finite
+shares = st.sampled_from([0.0, 0.001, 0.01, 0.05, 0.2, 0.5, 0.95])
+tracked = st.one_of(
+    st.tuples(st.just("items"), st.tuples(pushes, st.integers(1, 60))),
+    st.tuples(st.just("capacity"), shares),
+    st.tuples(st.just("pause"), shares),
+    st.tuples(st.just("swap"), st.sampled_from([1, 3, 40, 3_000])),
+    st.tuples(st.just("restart"), st.none()),
+)
+
+
+@given(
+    st.sampled_from([1, 20, 5_000]),
+    st.lists(tracked, min_size=1, max_size=40),
+    shares,
+    st.sampled_from([0.03, 0.5, 2.0, 80.0]),
+)
+@settings(max_examples=200)
+def test_the_tracker_keeps_its_bound_on_every_interval(n, history, first, step):
+    """Against an adversary who sees the threshold, through pauses at zero, swaps and restarts."""
     tracker = QuantileTracker(
-        Capacity.fraction(rates[0]), calibration_scores=calibration, step=step
+        Capacity.fraction(first), calibration_scores=np.arange(float(n)), step=step
     )
-    errors, threshold = [0.0], 0.0
-    for i, move in enumerate(moves):
-        rate = rates[i % len(rates)]
-        tracker.set_capacity(Capacity.fraction(rate))
-        decision = tracker.decide(against(threshold, move))
-        errors.append(errors[-1] + decision.flag - rate)
-        threshold = decision.threshold
-    bound = tracker.interval_bound(Capacity.fraction(min(rates)), Capacity.fraction(max(rates)))
+    errors, rate, threshold = [0.0], first, 0.0
+    for kind, value in history * 3:
+        if kind == "items":
+            for _ in range(value[1]):
+                decision = tracker.decide(against(threshold, value[0]))
+                errors.append(errors[-1] + decision.flag - rate)
+                threshold = decision.threshold
+        elif kind == "capacity":
+            rate = value
+            tracker.set_capacity(Capacity.fraction(rate))
+        elif kind == "pause":
+            tracker.set_capacity(Capacity.fraction(0))
+            assert not tracker.decide(1e300).flag
+            rate = value
+            tracker.set_capacity(Capacity.fraction(rate))
+        elif kind == "swap":
+            tracker.swap_model(np.arange(float(value)))
+        else:
+            tracker = restarted(tracker)
     # The error of an interval is a difference of two prefix sums.
-    assert max(errors) - min(errors) <= bound + 1e-9
+    assert max(errors) - min(errors) <= tracker.interval_bound() + 1e-6
 
 
 @given(calibrations, streams, rates, st.sampled_from([0.03, 1.0]))
@@ -149,19 +177,23 @@ def test_the_rule_of_the_paper_is_as_printed(calibration, scores, rate, alpha):
 
 # --- budgets -----------------------------------------------------------------------------------
 
-item = st.tuples(st.just("item"), finite, st.floats(-30, 60), st.none() | st.integers(0, 15))
+gaps = st.floats(-30, 60)
+item = st.tuples(st.just("item"), finite, gaps, st.none() | st.integers(0, 15))
+jump = st.tuples(
+    st.just("jump"), finite, st.sampled_from([7e5, 1e6, 1e9]), st.none() | st.integers(0, 15)
+)
 change = st.tuples(
     st.just("capacity"), st.integers(0, 6), st.none() | st.floats(-50, 500), st.just(None)
 )
 restart = st.tuples(st.just("restart"), st.just(0), st.just(0), st.just(None))
-watch = st.tuples(st.just("watch"), finite, st.floats(-30, 60), st.just(None))
-histories = st.lists(st.one_of(item, item, item, change, restart, watch), max_size=120)
+watch = st.tuples(st.just("watch"), finite, gaps, st.just(None))
+histories = st.lists(st.one_of(item, item, item, change, restart, watch, jump), max_size=120)
 
 
 @given(histories, calibrations, st.integers(0, 5), st.sampled_from(["auto", "recent", "pattern"]))
 @settings(max_examples=200)
 def test_a_budget_is_never_exceeded(history, calibration, k, pace):
-    """It holds through restarts, new capacities, clocks that run backwards and repeated ids."""
+    """It holds through restarts, new capacities, clocks that run back or jump, and repeated ids."""
     period = 40.0
     budget: Controller = BudgetController(
         Capacity.count(k),
@@ -180,13 +212,18 @@ def test_a_budget_is_never_exceeded(history, calibration, k, pace):
             budget.set_capacity(Capacity.count(value), at=at)
         elif kind == "watch":
             clock += at
-            now = max(now, clock)
             budget.observe(value, at=clock)
+            now = budget.now
         else:
-            clock += at  # may step back
-            decision = budget.decide(value, at=clock, id=key)
-            if decision.reason != "seen before":
-                now = max(now, clock)
+            moment = clock + at  # may step back
+            clock = clock if kind == "jump" else moment
+            decision = budget.decide(value, at=moment, id=key)
+            if decision.reason == "moment refused":
+                assert moment - now > budget.farthest_jump
+                assert not decision.flag
+            elif decision.reason != "seen before":
+                now = max(now, moment)
+            assert budget.now >= now
             if decision.flag and decision.reason != "seen before":
                 day = np.floor(now / period)
                 used[day] = used.get(day, 0) + 1

@@ -12,6 +12,7 @@ from shortlist import Capacity
 from shortlist.online import (
     BudgetController,
     Controller,
+    DriftAlarm,
     EmaController,
     QuantileTracker,
     RateAlarm,
@@ -125,3 +126,17 @@ def test_an_edited_alarm_is_refused_or_harmless(place, value):
         return
     evidence = alarm.track(SCORES > 0)
     assert not np.isnan(evidence).any()
+
+
+DRIFT = json.loads(json.dumps(DriftAlarm(SCORES).update(SCORES + 0.1).state()))
+
+
+@given(st.sampled_from(list(places(DRIFT))), values)
+def test_an_edited_drift_alarm_is_refused_or_harmless(path, value):
+    """An edited alarm raises an error or returns no NaN."""
+    try:
+        alarm = DriftAlarm.from_state(tampered(DRIFT, path, value))
+    except (TypeError, ValueError):
+        return
+    assert not np.isnan(alarm.track(SCORES)).any()
+    json.dumps(alarm.state(), allow_nan=False)

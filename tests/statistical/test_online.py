@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from shortlist import Capacity
-from shortlist.online import BudgetController, QuantileTracker, RateAlarm, replay, simulate_stream
+from shortlist.online import (
+    BudgetController,
+    DriftAlarm,
+    QuantileTracker,
+    RateAlarm,
+    replay,
+    simulate_stream,
+)
+from shortlist.thresholds import calibrate_threshold
 
 
 @pytest.mark.parametrize("side", ["above", "below", "either"])
@@ -19,6 +27,49 @@ def test_false_alarms_are_as_rare_as_promised(side):
     )
     # Binomial(400, 0.05): 20 expected at most, standard deviation 4.4; three of them above.
     assert raised <= 20 + 3 * 4.4
+
+
+@pytest.mark.parametrize(("n", "decimals"), [(10, 9), (200, 9), (200, 0), (2_000, 9)], ids=str)
+def test_drift_alarms_without_drift_are_as_rare_as_promised(n, decimals):
+    """The promise holds for few calibration scores and for many ties, after each of 3,000 scores.
+
+    Fixed odds from ten calibration scores, or ties that all count as below, would nearly always
+    raise the alarm.
+    """
+    error, trials, raised = 0.05, 400, 0
+    for seed in range(trials):
+        rng = np.random.default_rng([seed, n])
+        scores = rng.normal(size=n + 3_000).round(decimals)
+        raised += DriftAlarm(scores[:n], error=error, random_state=seed).update(scores[n:]).raised
+    # Binomial(400, 0.05): 20 expected at most, standard deviation 4.4; three of them above.
+    assert raised <= 20 + 3 * 4.4
+
+
+def test_a_rate_alarm_asks_another_question_than_a_drift_alarm():
+    """Without any drift, many thresholds from calibration have a rate above the capacity."""
+    capacity, raised = Capacity.fraction(0.05), np.zeros(2)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        calibration, scores = rng.normal(size=400), rng.normal(size=20_000)
+        threshold = calibrate_threshold(calibration, capacity, guarantee="expected").value
+        raised[0] += RateAlarm(capacity, error=0.01).update(scores > threshold).raised
+        raised[1] += DriftAlarm(calibration, error=0.01).update(scores).raised
+    # R ~ Beta(20, 381) has standard deviation 0.22 c: a third of all thresholds exceed the capacity
+    # by more than a tenth, which 20,000 items reveal. Drift alarms: Binomial(60, 0.01).
+    assert raised[0] > 15
+    assert raised[1] <= 3
+
+
+def test_a_drift_alarm_comes_in_time():
+    """A shift by a quarter of a standard deviation is noticed within 600 scores, half the time."""
+    delays = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        evidence = DriftAlarm(rng.normal(size=5_000)).track(rng.normal(loc=0.25, size=3_000))
+        late = evidence >= -np.log(0.01)
+        delays.append(np.argmax(late) if late[-1] else 3_000)
+    # The median is about 270 in 200 streams, with a standard error of about 40 in 60.
+    assert np.median(delays) < 600
 
 
 def test_an_alarm_comes_in_time():

@@ -8,11 +8,13 @@ from ._decisions import (
     ABOVE_THRESHOLD,
     BELOW_THRESHOLD,
     CAPACITY_USED_UP,
+    MOMENT_REFUSED,
     REASONS,
     SEEN_BEFORE,
     Decision,
     DecisionBatch,
 )
+from ._drift import DriftAlarm
 from ._ema import EmaController
 from ._replay import Replay, replay
 from ._scale import TailScale
@@ -24,6 +26,7 @@ __all__ = [
     "ABOVE_THRESHOLD",
     "BELOW_THRESHOLD",
     "CAPACITY_USED_UP",
+    "MOMENT_REFUSED",
     "PACES",
     "REASONS",
     "SCENARIOS",
@@ -33,6 +36,7 @@ __all__ = [
     "Controller",
     "Decision",
     "DecisionBatch",
+    "DriftAlarm",
     "EmaController",
     "QuantileTracker",
     "RateAlarm",

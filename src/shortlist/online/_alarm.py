@@ -14,7 +14,7 @@ from .._core.validation import check_number, check_option
 from ..capacity import Capacity, check_capacity
 from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
 
-__all__ = ["SIDES", "RateAlarm"]
+__all__ = ["SIDES", "RateAlarm", "check_error"]
 
 #: The directions in which a rate may leave its capacity.
 SIDES = ("above", "below", "either")
@@ -52,6 +52,13 @@ def _bet_many(flags: Any, side: int, evidence: Any, floats: Any) -> None:
     for i in range(flags.size):
         _bet(flags[i], side, floats)
         evidence[i] = floats[LARGEST]
+
+
+def check_error(error: Any) -> float:
+    """Return the probability of a false alarm as a float, strictly between 0 and 1."""
+    if not 0 < float(check_number("error", error)) < 1:
+        raise ValueError(f"error must lie strictly between 0 and 1; got {error!r}.")
+    return float(error)
 
 
 class RateAlarm:
@@ -100,10 +107,8 @@ class RateAlarm:
         error: float = 0.01,
         prevalence: Any = None,
     ) -> None:
-        if not 0 < float(check_number("error", error)) < 1:
-            raise ValueError(f"error must lie strictly between 0 and 1; got {error!r}.")
+        self._error = check_error(error)
         self._side = check_option("side", side, SIDES)
-        self._error = float(error)
         self._prevalence = None if prevalence is None else float(prevalence)
         self._floats = np.zeros(5)
         self.set_capacity(capacity)

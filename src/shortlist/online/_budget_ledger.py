@@ -37,10 +37,11 @@ SHADOW_USED = 12
 SHADOW_NOTED = SHADOW_USED + N_RULES
 _N_INTS = SHADOW_NOTED + N_RULES
 # The first floats: length and start of periods, expected arrivals, the phase at which the
-# thresholds were computed, the threshold in force; then, for each rule in the shadow, its threshold
-# and the average share of the highest scores that it caught.
-LENGTH, ORIGIN, EXPECTED, PHASE, THRESHOLD = range(5)
-SHADOW_THRESHOLD = 5
+# thresholds were computed, the threshold in force, the share of the period that had passed unseen
+# when the stream began; then, for each rule in the shadow, its threshold and the average share of
+# the highest scores that it caught.
+LENGTH, ORIGIN, EXPECTED, PHASE, THRESHOLD, UNSEEN = range(6)
+SHADOW_THRESHOLD = 6
 SHADOW_CATCH = SHADOW_THRESHOLD + N_RULES
 _N_HEAD_FLOATS = SHADOW_CATCH + N_RULES
 
@@ -239,6 +240,7 @@ def is_valid_ledger(floats: Floats, ints: NDArray[np.int64]) -> bool:
         and all(_are_shares(each) for each in (ledger.sizes, ledger.profile))
         and 0 < floats[EXPECTED] < np.inf
         and 0 <= floats[PHASE] <= 1
+        and 0 <= floats[UNSEEN] <= 1
     )
 
 

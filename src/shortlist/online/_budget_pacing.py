@@ -36,6 +36,7 @@ from ._budget_ledger import (
     SIZE,
     STRIDE,
     THRESHOLD,
+    UNSEEN,
     USED,
     insert,
     open_ledger,
@@ -52,6 +53,7 @@ RECENT, PATTERN = range(N_RULES)
 _FADE = 0.75  # how much of the average catch is kept from period to period
 _LEARN = 0.3  # how fast the profile and the expected arrivals are learned, per period
 _TRUST = 0.1  # weight of the expected arrivals, as if this share of a period had been seen
+_LARGEST_GAP = 3.0  # arrivals: one gap in twenty is larger
 _REFRESHES = 256  # per period, at least; besides one after every flag
 _REFRESHES_PER_REST = 32  # per rest of a period
 
@@ -65,24 +67,45 @@ def _expected_share(phase: float, profile: Any) -> float:
     share = 0.0
     for i in range(block):
         share += profile[0, i]
-    return share + (place - block) * profile[0, block]
+    return min(share + (place - block) * profile[0, block], 1.0)
+
+
+@njit(cache=True)
+def _unseen_share(phase: float, ledger: Any) -> float:
+    """Return the share of a period's arrivals before the first one; 0 if that is just a gap."""
+    share = _expected_share(phase, ledger.profile)
+    return share if share * ledger.floats[EXPECTED] > _LARGEST_GAP else 0.0
 
 
 @njit(cache=True)
 def _threshold(rule: int, left: int, phase: float, ledger: Any) -> float:
-    """Return the threshold of a rule that has `left` flags left."""
-    if left <= 0:
+    """Return the threshold of a rule that has `left` flags left.
+
+    In a period that began before the stream, its unseen part is taken to have been as usual: its
+    share of the arrivals came, and its share of the flags was used. Silence that nobody observed is
+    no sign of a quiet day. If that part is large, few scores are known for the rest of the hours;
+    all calibration scores then count, whatever their hour.
+    """
+    unseen = ledger.floats[UNSEEN]
+    to_use = left - unseen * ledger.ints[CAPACITY]
+    if to_use <= 0:
         return np.inf
     seen = ledger.ints[SEEN]
     share = _expected_share(phase, ledger.profile)
-    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + share)
+    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
     still_to_come = volume * (1.0 - share)
-    if left >= still_to_come:
+    if to_use < 1.0:
+        # A part of a flag is left, and towards the end of the period it must not go to any item.
+        usual_rate = ledger.ints[CAPACITY] / ledger.floats[EXPECTED]
+        still_to_come = max(still_to_come, to_use / usual_rate)
+    if to_use >= still_to_come:
         return -np.inf
+    if ledger.ints[JOINED]:
+        phase, share, volume = -1.0, 0.0, still_to_come
     if rule == RECENT:
         window = seen + ledger.sizes[2, 0] * (1.0 - share)
-        return recent_threshold(left * window / still_to_come, phase, ledger)
-    return pattern_threshold(left / volume, phase, ledger)
+        return recent_threshold(to_use * window / still_to_come, phase, ledger)
+    return pattern_threshold(to_use / volume, phase, ledger)
 
 
 @njit(cache=True)
@@ -166,6 +189,7 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
         _judge(ledger)
         _remember(ledger)
     ints[JOINED] = (not ints[BEGUN]) and phase > 0.1
+    ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _unseen_share(phase, ledger)
     ints[BEGUN], ints[PERIOD] = 1, period
     ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
     ints[SHADOW_USED:] = 0

@@ -13,7 +13,7 @@ from numba import njit
 from .._core.timestamps import to_seconds
 from ..capacity import Capacity
 
-__all__ = ["ArrivalLog", "Clock", "Schedule", "period_of", "periods_of"]
+__all__ = ["ArrivalLog", "Clock", "JumpGuard", "Schedule", "period_of", "periods_of"]
 
 #: Returns the present moment, as seconds or a datetime.
 Clock = Callable[[], Any]
@@ -80,6 +80,67 @@ class Schedule:
         ]
         if self.changes != sorted(self.changes, key=lambda change: change[0]):
             raise ValueError("the scheduled changes are out of order.")
+
+
+class JumpGuard:
+    """Refuses moments many periods ahead, until several in a row agree.
+
+    One moment in milliseconds would otherwise move the clock for good: every later item would come
+    from the past and share the budget of one period.
+
+    Parameters
+    ----------
+    period : float or None
+        Length of a period in seconds; None refuses nothing.
+    """
+
+    __slots__ = ("farthest", "suspect")
+
+    AGREEING = 5  # moments in a row that move the clock
+    _PERIODS = 31
+    _LEAST_SECONDS = 7 * 86_400.0
+    _LONGEST_SCAN = 1 << 16
+
+    def __init__(self, period: float | None) -> None:
+        self.farthest = (
+            math.inf if period is None else max(self._PERIODS * period, self._LEAST_SECONDS)
+        )
+        #: The latest refused moment, and how many in a row agree with it.
+        self.suspect: tuple[float, int] | None = None
+
+    def refuses(self, moment: float, now: float) -> bool:
+        """Whether to refuse a moment, given the latest one that was accepted."""
+        if now == -math.inf or moment - now <= self.farthest:
+            self.suspect = None
+            return False
+        last, agreeing = self.suspect or (moment, 0)
+        agreeing = agreeing + 1 if abs(moment - last) <= self.farthest else 1
+        self.suspect = None if agreeing >= self.AGREEING else (moment, agreeing)
+        return self.suspect is not None
+
+    def count_safe(self, moments: Any, now: float) -> int:
+        """Return how many of the first moments are surely accepted, whichever of them count."""
+        if self.suspect is not None or not len(moments):
+            return 0
+        if self.farthest == math.inf:
+            return len(moments)
+        scanned = moments[: self._LONGEST_SCAN]
+        start = scanned[0] if now == -math.inf else now
+        beyond = scanned - start > self.farthest
+        return int(np.argmax(beyond)) if beyond.any() else len(scanned)
+
+    def to_list(self) -> list[Any]:
+        """Return what is suspected as a list."""
+        return list(self.suspect or ())
+
+    def load(self, saved: list[Any]) -> None:
+        """Read what :meth:`to_list` returned."""
+        self.suspect = None
+        if saved:
+            moment, agreeing = saved
+            if type(agreeing) is not int or not 0 < agreeing < self.AGREEING:
+                raise ValueError("the refused moments cannot be counted.")
+            self.suspect = to_seconds(moment), agreeing
 
 
 class ArrivalLog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from .._core.arrays import Floats
 from .._core.timestamps import check_moments, to_seconds
 from .._core.validation import check_count, check_id, check_ids
 from ..capacity import Capacity, check_capacity
-from ._clock import ArrivalLog, Clock, Schedule
+from ._clock import ArrivalLog, Clock, JumpGuard, Schedule
 from ._decisions import (
     ABOVE_THRESHOLD,
+    MOMENT_REFUSED,
     REASONS,
     SEEN_BEFORE,
     AnswerMemory,
@@ -111,6 +113,7 @@ class Controller:
         self._capacity = check_capacity(capacity)
         self.now, self.n_items = -math.inf, 0
         self._schedule = Schedule()
+        self._guard = JumpGuard(options.get("period"))
         self._answers = AnswerMemory(self.options["remember"])
         self._arrivals = ArrivalLog() if self.corrects_late_changes else None
         scores = check_calibration_scores(calibration_scores)
@@ -123,6 +126,14 @@ class Controller:
     def capacity(self) -> Capacity:
         """The capacity in force; :meth:`set_capacity` changes it."""
         return self._capacity
+
+    @property
+    def farthest_jump(self) -> float:
+        """How many seconds the next moment may lie ahead: 31 periods, and at least a week.
+
+        Moments beyond are refused until five in a row agree. Infinite without a period.
+        """
+        return self._guard.farthest
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity!r})"
@@ -172,7 +183,10 @@ class Controller:
         at : float or datetime, default=None
             When the item arrived, in seconds or as a datetime (UTC if it has no time zone). `None`
             asks the clock, if there is one. An item from the past counts as of the latest moment
-            seen. Therefore a clock that runs backwards never opens a budget twice.
+            seen. Therefore a clock that runs backwards never opens a budget twice. An item more
+            than :attr:`farthest_jump` ahead is not decided (``"moment refused"``) and changes
+            nothing, because one moment in milliseconds would move the clock for good. The fifth
+            such item in a row moves it.
         id : str or int, default=None
             An id that was seen before gets its first answer again, whatever its score is now, and
             changes nothing. The last `remember` ids are known.
@@ -186,9 +200,11 @@ class Controller:
             id = None if id is None else check_id(id)
             if id is not None and (known := self._answers.get(id)) is not None:
                 return Decision(known[0], known[1], REASONS[SEEN_BEFORE])
-            score = check_score(score)
+            score, moment = check_score(score), self._moment(at)
+            if self._is_refused(moment):
+                return Decision(False, math.inf, REASONS[MOMENT_REFUSED])
             code, threshold = self.compiled_step(
-                score, self._advance(at), True, self.state_floats, self.state_ints
+                score, self._advance(moment), True, self.state_floats, self.state_ints
             )
             flag = code == ABOVE_THRESHOLD
             if id is not None:
@@ -220,10 +236,9 @@ class Controller:
         keys = None if ids is None else _check_each_id(ids, values.size)
         with self._lock:
             moments = self._moments(at, values.size)
-            if keys is not None:
-                return self._decide_with_ids(values, moments, keys)
-            codes, thresholds = self._run(values, moments, deciding=True)
-            return DecisionBatch(codes == ABOVE_THRESHOLD, thresholds, codes)
+            if self._guard.count_safe(moments, self.now) == values.size:
+                return self._decide_safe(values, moments, keys)
+            return self._decide_guarded(values, moments, keys)
 
     def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
         """Learn from items without deciding about them. No flag is used up.
@@ -237,7 +252,10 @@ class Controller:
         """
         values = check_score_array(np.atleast_1d(np.asarray(scores)))
         with self._lock:
-            self._run(values, self._moments(at, values.size), deciding=False)
+            moments = self._moments(at, values.size)
+            for part, safe in self._parts(moments):
+                if safe or not self._is_refused(moments[part.start]):
+                    self._run(values[part], moments[part], deciding=False)
         return self
 
     # --- changes -------------------------------------------------------------------------------
@@ -341,9 +359,15 @@ class Controller:
     def _moments(self, at: Any, n: int) -> Floats:
         return check_moments(at, n) if at is not None else np.full(n, self._moment(None))
 
-    def _advance(self, at: Any) -> float:
+    def _is_refused(self, moment: float) -> bool:
+        """Whether a moment is a jump to be refused; most are not, and cost one comparison."""
+        guard = self._guard
+        return (moment > self.now + guard.farthest or guard.suspect is not None) and guard.refuses(
+            moment, self.now
+        )
+
+    def _advance(self, moment: float) -> float:
         """Move on to the next item, make the changes that are due, and return the item's time."""
-        moment = self._moment(at)
         if moment > self.now:
             if self._schedule.changes:
                 self._make_due_changes(until=moment)
@@ -367,6 +391,40 @@ class Controller:
             self._arrivals.last_change = self.now
 
     # --- many items ----------------------------------------------------------------------------
+
+    def _decide_safe(self, scores: Floats, moments: Floats, ids: list[Any] | None) -> DecisionBatch:
+        """Decide about items of which no moment is refused."""
+        if ids is not None:
+            return self._decide_with_ids(scores, moments, ids)
+        codes, thresholds = self._run(scores, moments, deciding=True)
+        return DecisionBatch(codes == ABOVE_THRESHOLD, thresholds, codes)
+
+    def _decide_guarded(
+        self, scores: Floats, moments: Floats, ids: list[Any] | None
+    ) -> DecisionBatch:
+        """Decide in parts between jumps, and about each item at a jump alone."""
+        codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
+        flagged = np.zeros(scores.size, dtype=bool)
+        for part, safe in self._parts(moments):
+            keys = None if ids is None else ids[part]
+            if safe:
+                decided = self._decide_safe(scores[part], moments[part], keys)
+                flagged[part], thresholds[part], codes[part] = decided
+            else:
+                score, at = float(scores[part][0]), float(moments[part][0])
+                one = self.decide(score, at=at, id=None if keys is None else keys[0])
+                flagged[part], thresholds[part] = one.flag, one.threshold
+                codes[part] = REASONS.index(one.reason)
+        return DecisionBatch(flagged, thresholds, codes)
+
+    def _parts(self, moments: Floats) -> Iterator[tuple[slice, bool]]:
+        """Yield parts without a jump, and single items that may be one."""
+        start = 0
+        while start < moments.size:
+            safe = self._guard.count_safe(moments[start:], self.now)
+            part = slice(start, start + max(safe, 1))
+            yield part, safe > 0
+            start = part.stop
 
     def _run(
         self, scores: Floats, moments: Floats, *, deciding: bool

@@ -15,6 +15,7 @@ __all__ = [
     "ABOVE_THRESHOLD",
     "BELOW_THRESHOLD",
     "CAPACITY_USED_UP",
+    "MOMENT_REFUSED",
     "REASONS",
     "SEEN_BEFORE",
     "AnswerMemory",
@@ -23,9 +24,15 @@ __all__ = [
 ]
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
-REASONS = ("below threshold", "above threshold", "capacity used up", "seen before")
+REASONS = (
+    "below threshold",
+    "above threshold",
+    "capacity used up",
+    "seen before",
+    "moment refused",
+)
 #: The codes of the reasons. Only ABOVE_THRESHOLD flags an item.
-BELOW_THRESHOLD, ABOVE_THRESHOLD, CAPACITY_USED_UP, SEEN_BEFORE = range(4)
+BELOW_THRESHOLD, ABOVE_THRESHOLD, CAPACITY_USED_UP, SEEN_BEFORE, MOMENT_REFUSED = range(5)
 
 
 class Decision(NamedTuple):
@@ -38,8 +45,9 @@ class Decision(NamedTuple):
     threshold : float
         The score that the item had to exceed.
     reason : str
-        One of ``"above threshold"``, ``"below threshold"``, ``"capacity used up"`` and, for an id
-        that already has an answer, ``"seen before"``.
+        One of ``"above threshold"``, ``"below threshold"``, ``"capacity used up"``, for an id that
+        already has an answer ``"seen before"``, and for an item whose moment lies many periods
+        ahead ``"moment refused"``. Such an item was not decided; send it again with its moment.
     """
 
     flag: bool

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 FORMAT = "shortlist.online"
-VERSION = 3
+VERSION = 4
 _KEYS = {
     "capacity",
     "options",
@@ -38,6 +38,7 @@ _KEYS = {
     "scheduled",
     "answers",
     "arrivals",
+    "suspect",
     "scale",
     "floats",
     "ints",
@@ -112,6 +113,7 @@ def save_controller(controller: Controller) -> dict[str, Any]:
         "scheduled": controller._schedule.to_list(),
         "answers": to_plain(controller._answers.to_list()),
         "arrivals": None if arrivals is None else to_plain(arrivals.to_list()),
+        "suspect": controller._guard.to_list(),
         "scale": controller.scale.knots.tolist(),
         "floats": to_plain(controller.state_floats.tolist()),
         "ints": controller.state_ints.tolist(),
@@ -157,6 +159,7 @@ def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None)
     made._answers.load(from_plain(state["answers"]))
     if made._arrivals is not None:
         made._arrivals.load(from_plain(state["arrivals"]))
+    made._guard.load(state["suspect"])
     made.state_floats = read_numbers(state["floats"], float)
     made.state_ints = read_numbers(state["ints"], int)
     return made

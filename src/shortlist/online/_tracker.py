@@ -29,11 +29,13 @@ __all__ = [
     "track_step",
 ]
 
-#: The first floats: the offset on the tail scale, the rate, its logarithm, and the step. The knots
-#: of the scale are the last.
+#: The first floats: the offset on the tail scale, the rate, its logarithm, and the step.
 OFFSET, RATE, LOG_RATE, STEP = range(4)
-_KNOTS = 4
-_FARTHEST_LOG_RATE = 50.0
+# The next ones: the lowest and the highest level of all scales so far, and the smallest and the
+# largest rate above zero so far; zero before the first. The knots of the scale are the last.
+LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
+_KNOTS = 8
+_HIGHEST_LEVEL = 100.0  # of more scores than any computer holds
 
 
 @njit(cache=True)
@@ -78,6 +80,7 @@ class QuantileTracker(Controller):
     it was not. The steps are taken on a scale that is the same for all models. A change of capacity
     moves the threshold at once. On *every* stretch of the stream, whatever the scores do, the
     number of flags differs from what the rate allows by at most :meth:`interval_bound`, a constant.
+    Pauses at a capacity of zero, swaps of the model and restarts do not change that.
 
     Parameters
     ----------
@@ -99,7 +102,8 @@ class QuantileTracker(Controller):
     Let w be the level of a score: minus the logarithm of the share of calibration scores that reach
     it. The rule is :math:`w_t > o_t - \log c_t` and
     :math:`o_{t+1} = o_t + \eta (\text{flag}_t - c_t)`. Because w is bounded, so is o. The sum of
-    the errors over a stretch is the difference of two values of o, divided by the step. Cf.
+    the errors over a stretch is the difference of two values of o, divided by the step. Therefore
+    nothing else may move o: neither a pause nor a swap of the model forgives a surplus. Cf.
     Angelopoulos, Candès and Tibshirani, arXiv 2307.16895.
 
     Examples
@@ -146,17 +150,21 @@ class QuantileTracker(Controller):
     ) -> float:
         """Return by how much flags and allowed flags can differ, on any stretch of any stream.
 
+        Items that are only observed count as if they had been decided. A late announcement adds
+        what it corrects.
+
         Parameters
         ----------
         smallest, largest : Capacity, default=None
-            The range within which the capacity changes; `None` is the present capacity. At a
-            capacity of zero nothing is flagged and nothing is lost. Therefore `smallest` is the
-            smallest capacity above zero.
+            The range within which the capacity will change. Every capacity so far, and every one
+            that is announced, is included. At a capacity of zero nothing is flagged and nothing
+            is lost. Therefore `smallest` is the smallest capacity above zero.
 
         Returns
         -------
         float
-            The bound: for every stretch, \\|flags - sum of rates\\| is at most this.
+            The bound: for every stretch, \\|flags - sum of rates\\| is at most this. It covers the
+            scales of all models so far; a model with more calibration scores can widen it.
 
         Examples
         --------
@@ -168,20 +176,23 @@ class QuantileTracker(Controller):
         >>> round(tracker.interval_bound(), 1)
         90.1
         """
-        low, high = (
-            self._rate(self.capacity if each is None else each) for each in (smallest, largest)
-        )
-        if high == 0:
-            return 0.0
-        if not 0 < low <= high:
+        given = [self._rate(each) for each in (smallest, largest) if each is not None]
+        if 0 in given or (len(given) == 2 and given[0] > given[1]):
             raise CapacityError(
-                f"smallest must be greater than 0 and at most largest; got rates of {low:g} and "
-                f"{high:g}. Stretches at a capacity of zero need no bound: pass the smallest "
-                "capacity above zero."
+                "smallest must be greater than 0 and at most largest; got rates of "
+                f"{' and '.join(f'{rate:g}' for rate in given)}. Stretches at a capacity of zero "
+                "need no bound: pass the smallest capacity above zero."
             )
-        bottom, top = self.scale.range
-        step = self.options["step"]
-        return (top - bottom + math.log(high / low) + step * (1 - low + high)) / step
+        floats, step = self.state_floats, self.options["step"]
+        announced = [self._rate(capacity) for _, capacity in self._schedule.changes]
+        rates = [
+            rate for rate in (*given, *announced, floats[SMALLEST], floats[LARGEST]) if rate > 0
+        ]
+        if not rates:
+            return 0.0
+        low, high = min(rates), max(rates)
+        levels = float(floats[HIGHEST] - floats[LOWEST])
+        return float((levels + math.log(high / low) + step * (1 - low + high)) / step)
 
     def _rate(self, capacity: Capacity) -> float:
         return capacity.as_fraction(self.options["prevalence"])
@@ -192,37 +203,70 @@ class QuantileTracker(Controller):
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with no error, on the scale of the calibration scores."""
-        head = [0.0, 0.0, 0.0, self.options["step"]]
+        head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
         return np.concatenate([head, self.scale.knots.ravel()]), np.zeros(0, dtype=np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the rate; for a late announcement, also correct the errors since then."""
         floats, rate = self.state_floats, self._rate(capacity)
-        if since is not None:
-            # The offset is the sum of the errors: count them again with the true rate.
-            floats[OFFSET] += floats[STEP] * (floats[RATE] - rate) * self.items_since(since)
-        started = floats[RATE] > 0
+        before = floats[RATE]
         floats[RATE] = rate
         if rate > 0:
             floats[LOG_RATE] = math.log(rate)
-            # A rate that is too small for the scale starts at its end, and a correction goes no
-            # further than the scale.
-            if since is not None or not started:
+            if floats[LARGEST] == 0:
+                # The first rate: if it is too small for the scale, start at the end of the scale.
                 floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
+                floats[SMALLEST] = rate
+            floats[SMALLEST] = min(floats[SMALLEST], rate)
+            floats[LARGEST] = max(floats[LARGEST], rate)
+        if since is not None:
+            # The offset is the sum of the errors: count them again with the true rate.
+            self._correct(floats[STEP] * (before - rate) * self.items_since(since))
+
+    def _correct(self, correction: float) -> None:
+        """Move the offset by a correction, but not beyond the end of the scale on that side.
+
+        An offset that lies beyond the scale already stays there: to move it back would forgive
+        errors.
+        """
+        floats = self.state_floats
+        offset, (bottom, top) = floats[OFFSET], self.scale.range
+        if correction > 0:
+            floats[OFFSET] = min(offset + correction, max(offset, top + floats[LOG_RATE]))
+        else:
+            floats[OFFSET] = max(offset + correction, min(offset, bottom + floats[LOG_RATE]))
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Keep the offset, and exchange the scale."""
-        self.state_floats = np.concatenate([self.state_floats[:_KNOTS], new.knots.ravel()])
+        head, (lowest, highest) = self.state_floats[:_KNOTS].copy(), new.range
+        head[LOWEST], head[HIGHEST] = min(head[LOWEST], lowest), max(head[HIGHEST], highest)
+        self.state_floats = np.concatenate([head, new.knots.ravel()])
 
     def is_consistent(self) -> bool:
-        """Check the sizes, the rate, the step and the scale."""
+        """Check the sizes, the rate, the step, the scale, and that the bound holds from here."""
         floats, rate = self.state_floats, self._rate(self.capacity)
         return (
             floats.shape == (_KNOTS + self.scale.knots.size,)
             and self.state_ints.shape == (0,)
             and np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
             and bool(np.isfinite(floats).all())
-            and abs(floats[OFFSET]) <= self.scale.range[1] + _FARTHEST_LOG_RATE
+            and floats[LOWEST] <= self.scale.range[0]
+            and self.scale.range[1] <= floats[HIGHEST] <= _HIGHEST_LEVEL
             and (floats[RATE], floats[STEP]) == (rate, self.options["step"])
             and (rate == 0 or floats[LOG_RATE] == math.log(rate))
+            and (rate == 0 or floats[SMALLEST] <= rate <= floats[LARGEST])
+            and self._is_offset_possible()
         )
+
+    def _is_offset_possible(self) -> bool:
+        """Whether rates and levels so far could have led to the offset."""
+        floats = self.state_floats
+        low, high = floats[SMALLEST], floats[LARGEST]
+        if high == 0:
+            return bool(low == floats[OFFSET] == floats[LOG_RATE] == 0)
+        if not 0 < low <= high <= 1 or not math.log(low) <= floats[LOG_RATE] <= math.log(high):
+            return False
+        lowest = floats[LOWEST] + math.log(low) - floats[STEP] * high
+        highest = floats[HIGHEST] + math.log(high) + floats[STEP] * (1 - low)
+        slack = 1e-9 * (1 + floats[STEP])
+        return bool(lowest - slack <= floats[OFFSET] <= highest + slack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,15 @@ import numpy as np
 
 from .._core.arrays import Floats
 from .._core.ranking import lift
-from ..online import REASONS, SEEN_BEFORE, DecisionBatch
+from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
 from ..tables import TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
 
 __all__ = ["StreamSummary", "run_stream"]
+
+_DAY = 86_400.0
+_UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divided by 1,000."
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ def run_stream(
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
+
+    With a period, a line is also invalid if its moment lies far ahead (``farthest_jump`` of the
+    controller): of both the clock and the lines before, or of the lines before only, until five
+    lines in a row agree. A moment in milliseconds therefore never moves the clock.
 
     Parameters
     ----------
@@ -103,39 +111,57 @@ def _answer(
     items: list[Item],
     clock: Callable[[], float],
 ) -> tuple[list[bytes], StreamSummary]:
+    now = clock()
+    items = _without_future(items, durable.controller, now)
     items, scores = _score_all(model, reader, items)
     valid = [item for item in items if item.error is None]
-    decisions = iter(_decide(durable, scores, valid, clock) if valid else [])
+    decisions = iter(_decide(durable, scores, valid, now) if valid else [])
     answers = [
-        next(decisions)
-        if item.error is None
-        else {"line": item.line, "id": item.shown, "error": item.error}
-        for item in items
+        next(decisions) if item.error is None else _invalid(item, item.error) for item in items
     ]
     counts = StreamSummary(
         len(items),
         sum(answer.get("flag", False) for answer in answers),
         sum(answer.get("reason") == REASONS[SEEN_BEFORE] for answer in answers),
-        len(items) - len(valid),
+        sum("error" in answer for answer in answers),
     )
     return [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
+def _invalid(item: Item, error: str) -> dict[str, Any]:
+    return {"line": item.line, "id": item.shown, "error": error}
+
+
+def _without_future(items: list[Item], controller: Controller, now: float) -> list[Item]:
+    """Mark items as invalid that lie far ahead of both the clock and the lines before."""
+    if not controller.is_timed:
+        return items
+    latest, farthest, checked = controller.now, controller.farthest_jump, []
+    for item in items:
+        at = now if item.error is not None or item.at is None else item.at
+        if at - max(latest, now) > farthest:
+            ahead = (at - now) / _DAY
+            error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
+            item = replace(item, error=error)
+        elif latest == -math.inf or at - latest <= farthest:
+            latest = max(latest, at)
+        checked.append(item)
+    return checked
+
+
 def _decide(
-    durable: DurableController,
-    scores: Floats,
-    valid: list[Item],
-    clock: Callable[[], float],
+    durable: DurableController, scores: Floats, valid: list[Item], now: float
 ) -> list[dict[str, Any]]:
     at, before = None, durable.controller.now
     if durable.controller.is_timed:
-        now = clock()
         at = np.array([now if item.at is None else item.at for item in valid])
     decided = durable.decide(scores, at=at, ids=[item.id for item in valid])
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
     return [
-        {
+        _invalid(item, _describe_jump(at[place], durable.controller))
+        if at is not None and decided.codes[place] == MOMENT_REFUSED
+        else {
             "line": item.line,
             "id": item.shown,
             "score": float(scores[place]),
@@ -148,11 +174,18 @@ def _decide(
     ]
 
 
+def _describe_jump(at: float, controller: Controller) -> str:
+    return (
+        f"The moment {at:.0f} lies more than {controller.farthest_jump / _DAY:,.0f} days after "
+        f"the lines before. {_UNITS} The clock follows once several lines in a row agree."
+    )
+
+
 def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> list[float | None]:
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:
-        new = np.flatnonzero(decided.codes != SEEN_BEFORE)
+        new = np.flatnonzero(~np.isin(decided.codes, (SEEN_BEFORE, MOMENT_REFUSED)))
         latest = np.maximum.accumulate(np.maximum(at[new], before))
         for place, moment in zip(new.tolist(), latest.tolist(), strict=True):
             counted[place] = moment

@@ -1,0 +1,326 @@
+"""An alarm for scores that are no longer like the calibration scores; it needs no labels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from .._core.arrays import Floats
+from .._core.validation import check_count
+from ._alarm import check_error
+from ._inputs import check_calibration_scores, check_score_array
+from ._scale import FARTHEST_SCORE
+from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
+
+__all__ = ["DriftAlarm"]
+
+# The floats: the logarithm of the evidence and of the largest so far. Then, for each bin, its
+# weight before the first score; the scores seen in it; the scores seen lately, once for each of two
+# memories. Then the share of the wealth that each bettor manages.
+LOG_EVIDENCE, LARGEST = range(2)
+_HEAD = 2
+_ROWS = 4
+# Shares of the calibration scores above each cut. Bins are finer where the flags are.
+_CUTS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
+_MEMORIES = np.array([300.0, 3_000.0])  # scores
+_PRIOR_SCORES = 30.0  # a bettor with a memory starts as if so many scores had come as expected
+_SHIFTS = (-1.0, -0.4, -0.15, 0.15, 0.4, 1.0)
+_SPREADS = (-0.2, 0.2)
+_TAILS = ((0.05, 1.6), (0.01, 2.0), (0.01, 4.0))
+_N_FIXED = 1 + len(_SHIFTS) + len(_SPREADS) + len(_TAILS)
+_N_BETTORS = _N_FIXED + _MEMORIES.size
+_IDLE = 0.5  # share of the wealth that is not bet at first, and of what is shared out again
+_LARGEST_SEED = (1 << 31) - 1
+_MOST_SCORES = 1 << 53
+_SHARED_OVER = 500.0  # scores: the later, the less is shared out again
+
+
+@njit(cache=True)
+def _tie_key(seed: int, number: int) -> float:
+    """Return a number in [0, 1) that depends on the seed and the number of a score alone."""
+    word = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
+    for _ in range(2):  # splitmix64
+        word += np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word = word ^ (word >> np.uint64(31))
+    return float(word >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True)
+def _tie_keys(seed: int, n: int) -> Any:
+    keys = np.empty(n)
+    for i in range(n):
+        keys[i] = _tie_key(seed, i)
+    return keys
+
+
+@njit(cache=True)
+def _bin_of(score: float, key: float, cuts: Any) -> int:
+    """Return the bin of a score; the cuts fall, and ties are in the order of their keys."""
+    low, high = 0, cuts.shape[1]
+    while low < high:
+        middle = (low + high) // 2
+        cut = cuts[0, middle]
+        if score > cut or (score == cut and key > cuts[1, middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True)
+def _bet(place: int, n_seen: int, table: Any, shares: Any, factors: Any, floats: Any) -> None:
+    """Bet on the bin of the next score at the odds of exchangeability, and collect."""
+    n_bins = table.shape[1]
+    total = 0.0
+    for b in range(n_bins):
+        total += table[0, b] + table[1, b]
+    chance = (table[0, place] + table[1, place]) / total
+    gain = 0.0
+    for bettor in range(_N_BETTORS):
+        if bettor < _N_FIXED:
+            expected = 0.0
+            for b in range(n_bins):
+                expected += (table[0, b] + table[1, b]) * factors[bettor, b]
+            shares[bettor] *= factors[bettor, place] * total / expected
+        else:
+            row = 2 + bettor - _N_FIXED
+            fade, lately = 1.0 - 1.0 / _MEMORIES[bettor - _N_FIXED], 0.0
+            for b in range(n_bins):
+                lately += table[row, b]
+            forecast = _PRIOR_SCORES * chance + table[row, place]
+            shares[bettor] *= forecast / (_PRIOR_SCORES + lately) / chance
+            for b in range(n_bins):
+                table[row, b] *= fade
+            table[row, place] += 1.0
+        gain += shares[bettor]
+    shared = 1.0 / (n_seen + _SHARED_OVER)
+    for bettor in range(_N_BETTORS):
+        prior = _IDLE if bettor == 0 else (1.0 - _IDLE) / (_N_BETTORS - 1)
+        shares[bettor] = (1.0 - shared) * shares[bettor] / gain + shared * prior
+    table[1, place] += 1.0
+    floats[LOG_EVIDENCE] += np.log(gain)
+    floats[LARGEST] = max(floats[LARGEST], floats[LOG_EVIDENCE])
+
+
+@njit(cache=True)
+def _bet_many(
+    scores: Any,
+    first: int,
+    n_before: int,
+    seed: int,
+    cuts: Any,
+    factors: Any,
+    floats: Any,
+    evidence: Any,
+) -> None:
+    n_bins = cuts.shape[1] + 1
+    table = floats[_HEAD : _HEAD + _ROWS * n_bins].reshape(_ROWS, n_bins)
+    shares = floats[_HEAD + _ROWS * n_bins :]
+    for i in range(scores.size):
+        key = _tie_key(seed, n_before + first + i)
+        place = _bin_of(scores[i], key, cuts)
+        _bet(place, first + i, table, shares, factors, floats)
+        evidence[i] = floats[LARGEST]
+
+
+class DriftAlarm:
+    r"""Raise an alarm when scores are no longer like the calibration scores.
+
+    You may check it after every item, for as long as you like. While new scores and calibration
+    scores are exchangeable, the probability of *ever* raising a false alarm is at most `error`, for
+    any number of calibration scores and with any ties. No labels are needed, and the capacity plays
+    no part. :class:`RateAlarm` asks another question, whether a rate is above its capacity; about
+    half of all thresholds with the guarantee "expected" are, by a little and from the start.
+
+    Parameters
+    ----------
+    calibration_scores : array-like of shape (n_items,)
+        The scores that the threshold was calibrated with. The more there are, the smaller the
+        drift that can be noticed.
+    error : float, default=0.01
+        Probability of ever raising a false alarm.
+    random_state : int, default=0
+        Seed of the keys that order tied scores.
+
+    Notes
+    -----
+    A conformal test martingale (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
+    World*, chapter 8). Order statistics of the n calibration scores cut the scores into bins; ties
+    are ordered at random. If all scores are exchangeable, the next one falls into each of the
+    n + t + 1 gaps between those before it with the same probability. The bin b, with :math:`g_b`
+    gaps between calibration scores and :math:`s_b` of the t scores so far, therefore comes next
+    with probability :math:`(g_b + s_b) / (n + 1 + t)`, exactly. The evidence is the wealth of
+    gamblers who bet on bins at these odds: on shifts, on more or less spread, on a heavier tail,
+    and on what came lately. They cannot expect to win. By Ville's inequality, the wealth ever
+    reaches 1 / error with probability at most `error`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist.online import DriftAlarm
+    >>> rng = np.random.default_rng(0)
+    >>> alarm = DriftAlarm(rng.normal(size=2_000))
+    >>> alarm.update(rng.normal(size=10_000)).raised
+    False
+    >>> alarm.update(rng.normal(loc=0.3, size=2_000)).raised
+    True
+    """
+
+    def __init__(
+        self, calibration_scores: ArrayLike, *, error: float = 0.01, random_state: int = 0
+    ) -> None:
+        scores = check_calibration_scores(calibration_scores)
+        self._error = check_error(error)
+        self._seed = check_count("random_state", random_state, at_least=0, at_most=_LARGEST_SEED)
+        keys = _tie_keys(self._seed, scores.size)
+        falling = np.lexsort((keys, scores))[::-1]
+        ranks = _ranks(scores.size)
+        chosen = falling[ranks - 1]
+        self._begin(np.vstack([scores[chosen], keys[chosen]]), ranks, scores.size)
+
+    def _begin(self, cuts: Floats, ranks: NDArray[np.int64], n: int) -> None:
+        """Start without evidence, with bins between the given order statistics of n scores."""
+        self._cuts, self._ranks, self._n_calibration, self._n_seen = cuts, ranks, n, 0
+        gaps = np.diff(np.concatenate([[0], ranks, [n + 1]])).astype(np.float64)
+        self._factors = _bets_on_bins(gaps)
+        shares = np.full(_N_BETTORS, (1 - _IDLE) / (_N_BETTORS - 1))
+        shares[0] = _IDLE
+        table = np.vstack([gaps, np.zeros((_ROWS - 1, gaps.size))])
+        self._floats = np.concatenate([np.zeros(_HEAD), table.ravel(), shares])
+
+    @property
+    def raised(self) -> bool:
+        """Whether the evidence has ever reached 1 / error."""
+        return bool(self._floats[LARGEST] >= -math.log(self._error))
+
+    @property
+    def evidence(self) -> float:
+        """The wealth of the gamblers: 1 means no evidence, and 1 / error raises the alarm."""
+        return math.exp(min(float(self._floats[LOG_EVIDENCE]), 700.0))
+
+    def update(self, scores: ArrayLike) -> Self:
+        """Add one score or many.
+
+        Parameters
+        ----------
+        scores : float or array-like of shape (n_items,)
+            Scores of new items, in order, from the model of the calibration scores. Leave out none
+            because of its score, and add none twice.
+        """
+        self.track(scores)
+        return self
+
+    def track(self, scores: ArrayLike) -> Floats:
+        """Add scores, and return the logarithm of the largest evidence so far after each.
+
+        Parameters
+        ----------
+        scores : float or array-like of shape (n_items,)
+            As for :meth:`update`.
+
+        Returns
+        -------
+        ndarray of float, shape (n_items,)
+            At least ``-log(error)`` from the alarm on.
+        """
+        values = check_score_array(np.atleast_1d(np.asarray(scores)))
+        values = np.clip(values, -FARTHEST_SCORE, FARTHEST_SCORE)  # as for calibration scores
+        evidence = np.empty(values.size)
+        place = self._n_seen, self._n_calibration, self._seed
+        _bet_many(values, *place, self._cuts, self._factors, self._floats, evidence)
+        self._n_seen += values.size
+        return evidence
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that later evidence depends on, as plain JSON.
+
+        Returns
+        -------
+        dict
+            For :meth:`from_state`. Its size does not grow with the number of scores.
+        """
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "controller": "DriftAlarm",
+            "options": [self._error, self._seed],
+            "sizes": [self._n_calibration, self._n_seen],
+            "cuts": self._cuts.tolist(),
+            "ranks": self._ranks.tolist(),
+            "floats": to_plain(self._floats.tolist()),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return the alarm that :meth:`state` was called on.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` returned.
+
+        Returns
+        -------
+        DriftAlarm
+        """
+        check_state(state, ["DriftAlarm"], {"options", "sizes", "cuts", "ranks", "floats"})
+        try:
+            error, seed = state["options"]
+            n_calibration, n_seen = state["sizes"]
+            made = cls([0.0], error=error, random_state=seed)
+            n = check_count("sizes", n_calibration, at_most=_MOST_SCORES)
+            cuts, ranks = read_numbers(state["cuts"], float), read_numbers(state["ranks"], int)
+            if not np.array_equal(ranks, _ranks(n)) or cuts.shape != (2, ranks.size):
+                raise ValueError("its cuts do not match the number of scores.")
+            made._begin(cuts, ranks, n)
+            made._n_seen = check_count("sizes", n_seen, at_least=0, at_most=_MOST_SCORES)
+            fresh, made._floats = made._floats, read_numbers(state["floats"], float)
+        except (TypeError, ValueError, KeyError, OverflowError) as problem:
+            raise ValueError(f"state cannot be read: {problem}") from problem
+        if made._floats.shape != fresh.shape or not made._is_consistent(fresh):
+            raise ValueError("state contradicts itself: load it exactly as state() returned it.")
+        return made
+
+    def _is_consistent(self, fresh: Floats) -> bool:
+        """Whether loaded numbers fit together; `fresh` are those of a new alarm."""
+        floats, n_bins = self._floats, self._ranks.size + 1
+        gaps, seen, *lately = floats[_HEAD:-_N_BETTORS].reshape(_ROWS, n_bins)
+        shares = floats[-_N_BETTORS:]
+        falling = np.lexsort((self._cuts[1], self._cuts[0]))[::-1]
+        return (
+            bool(np.isfinite(floats).all() and np.isfinite(self._cuts).all())
+            and np.array_equal(falling, np.arange(self._ranks.size))
+            and np.array_equal(gaps, fresh[_HEAD : _HEAD + n_bins])
+            and bool((floats[_HEAD:] >= 0).all())
+            and np.array_equal(seen, np.round(seen))
+            and seen.sum() == self._n_seen
+            and all(each.sum() <= self._n_seen + 1e-6 for each in lately)
+            and math.isclose(shares.sum(), 1, abs_tol=1e-6)
+            and floats[LARGEST] >= max(floats[LOG_EVIDENCE], 0.0)
+        )
+
+
+def _ranks(n: int) -> NDArray[np.int64]:
+    """Return which of n scores in falling order are cuts: at least one, none twice."""
+    ranks = np.unique(np.round(np.array(_CUTS) * (n + 1)).astype(np.int64))
+    inside = ranks[(ranks >= 1) & (ranks <= n)]
+    return inside if inside.size else np.array([1], dtype=np.int64)
+
+
+def _bets_on_bins(gaps: Floats) -> Floats:
+    """Return by which factor each bettor with a fixed opinion expects more scores in each bin."""
+    above = np.concatenate([[0.0], np.cumsum(gaps)]) / gaps.sum()
+    # The normal score of the middle of a bin, and the share of the scores that lie above it.
+    level = -ndtri((above[1:] + above[:-1]) / 2)
+    factors = [np.ones(gaps.size)]
+    factors += [np.exp(shift * level) for shift in _SHIFTS]
+    factors += [np.exp(spread * np.minimum(level**2, 9.0)) for spread in _SPREADS]
+    factors += [np.where(above[1:] <= share + 1e-3, more, 1.0) for share, more in _TAILS]
+    return np.vstack(factors)

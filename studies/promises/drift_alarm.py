@@ -1,0 +1,96 @@
+"""How often two alarms are raised, with and without drift from the calibration scores.
+
+    python -m studies.promises.drift_alarm
+
+A threshold is calibrated with the guarantee "expected" on n normal scores and stays fixed.
+`RateAlarm` watches its flags and tests whether their rate is above the capacity. `DriftAlarm`
+watches the scores and tests whether they are like the calibration scores. `drift_alarm.csv` has
+the share of streams with an alarm and the median delay, by the kind of drift.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from shortlist import Capacity
+from shortlist.online import DriftAlarm, RateAlarm
+from shortlist.reproduce.tables import Table, markdown_table, write_table
+from shortlist.thresholds import calibrate_threshold
+
+HERE = Path(__file__).parent
+RATE, ERROR, N_ITEMS = 0.02, 0.01, 10_000
+
+Drift = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def _with_outliers(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(scores.size) < 0.02, rng.normal(3, 0.5, scores.size), scores)
+
+
+DRIFTS: dict[str, Drift] = {
+    "none": lambda scores, rng: scores,
+    "none, scores rounded": lambda scores, rng: scores,
+    "higher by 0.1": lambda scores, rng: scores + 0.1,
+    "higher by 0.25": lambda scores, rng: scores + 0.25,
+    "higher by 0.5": lambda scores, rng: scores + 0.5,
+    "lower by 0.25": lambda scores, rng: scores - 0.25,
+    "1.2 times as wide": lambda scores, rng: 1.2 * scores,
+    "2 % new high scores": _with_outliers,
+}
+
+
+def _delays(n: int, kind: str, seed: int) -> tuple[int, int]:
+    """Return after how many items each alarm is raised; one more than there are if never."""
+    rng = np.random.default_rng([seed, n])
+    calibration, scores = rng.normal(size=n), DRIFTS[kind](rng.normal(size=N_ITEMS), rng)
+    if "rounded" in kind:
+        calibration, scores = calibration.round(), scores.round()
+    capacity = Capacity.fraction(RATE)
+    threshold = calibrate_threshold(calibration, capacity, guarantee="expected").value
+    evidence = (
+        RateAlarm(capacity, error=ERROR).track(scores > threshold),
+        DriftAlarm(calibration, error=ERROR, random_state=seed).track(scores),
+    )
+    first, second = (int(np.searchsorted(each, -np.log(ERROR))) + 1 for each in evidence)
+    return first, second
+
+
+def alarm_table(trials: int) -> Table:
+    """Return a row for each number of calibration scores, drift and alarm."""
+    rows = []
+    for n in (500, 5_000):
+        for kind in DRIFTS:
+            delays = np.array([_delays(n, kind, seed) for seed in range(trials)])
+            for alarm, column in zip(("RateAlarm", "DriftAlarm"), delays.T, strict=True):
+                raised = float(np.mean(column <= N_ITEMS))
+                rows.append(
+                    {
+                        "calibration_scores": n,
+                        "drift": kind,
+                        "alarm": alarm,
+                        "alarms": raised,
+                        "error": float(np.sqrt(raised * (1 - raised) / trials)),
+                        "median_delay": float(np.median(column)) if raised > 0.5 else "",
+                        "streams": trials,
+                    }
+                )
+    return rows
+
+
+def main() -> None:
+    """Run, save and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the streams")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the summary")
+    options = parser.parse_args()
+    rows = alarm_table(100 if options.quick else 1_000)
+    write_table(rows, options.out / "drift_alarm.csv")
+    print("\n".join(markdown_table(rows)))
+
+
+if __name__ == "__main__":
+    main()
