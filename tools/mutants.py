@@ -93,8 +93,10 @@ MUTANTS = [
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
     Mutant("Holm without a correction", "report/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
     Mutant("Holm not monotone", "report/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
-    # A multiple of an unknown prevalence, and weights
-    Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "if b > 1:", "if b < 1:"),
+    # An unknown prevalence, and weights
+    Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
+    Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),
+    Mutant("the future item has no weight", "thresholds/_promise.py", "+ future) - future", "+ future)", ("tests/thresholds/test_weights.py",)),
     Mutant("odds of one for every multiple", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))", "0.5"),
     Mutant("weights beyond the limit", "thresholds/_promise.py", "while k > 0 and Fraction(float(weight[k - 1])) > limit", "k += 1\n    while k > weight.size and Fraction(float(weight[k - 1])) > limit"),
     # Write, sync, answer

@@ -30,8 +30,7 @@ from shortlist.online._clock import period_of
 from shortlist.online._decisions import AnswerMemory
 from shortlist.persistence import _model_file
 from shortlist.report import _drift
-from shortlist.thresholds import _guarantees, calibrate_threshold
-from shortlist.thresholds._unknown_prevalence import keeps_multiple
+from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
 TENTH = Fraction(1, 10)
 
@@ -228,35 +227,26 @@ def test_holm():
     assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
 
 
-def passes_by_hand(found, alarms, n_rare, b, lots):
-    """Test that false alarms are at most b times as likely as misses, with hits turned by lot."""
-    if b > 1:
-        misses = n_rare - found + sum(lot < 1 - 1 / b for lot in lots[:found])
-    else:
-        misses, alarms = n_rare - found, alarms + sum(lot < 1 - b for lot in lots[:found])
-    return stats.binom.cdf(alarms, alarms + misses, b / (1 + b)) <= 0.05
-
-
-@pytest.mark.parametrize("b", ["1/2", "1", "2"])
-def test_hits_are_turned_by_lot(b):
-    """With a chance of 1 - 1/b into misses, or of 1 - b into false alarms."""
-    found, alarms = (grid.ravel() for grid in np.meshgrid(range(0, 41, 4), range(120)))
-    lots = np.random.default_rng(0).uniform(size=40)
-    ours = keeps_multiple(found, alarms, 40, Fraction(b), error=0.05, lots=lots)
-    by_hand = [
-        passes_by_hand(f, a, 40, float(Fraction(b)), lots)
-        for f, a in zip(found, alarms, strict=True)
-    ]
-    assert_array_equal(ours, by_hand)
-    assert 0 < ours.sum() < ours.size
+@pytest.mark.parametrize("b", [Fraction(1, 2), Fraction(1), Fraction(3)])
+def test_an_unknown_prevalence_is_tested_at_the_error(b):
+    """False alarms beside misses, after hits were turned by lot into the one or the other."""
+    n_rare, lots = 40, np.random.default_rng(0).uniform(size=40)
+    for found in range(0, 41, 5):
+        turned = sum(lot < max(1 - b, 1 - 1 / b) for lot in lots[:found])
+        for alarms in range(0, 90, 3):
+            ours = _unknown_prevalence.keeps_multiple(
+                np.array([found]), np.array([alarms]), n_rare, b, error=0.05, lots=lots
+            )
+            both = (alarms, n_rare - found + turned) if b > 1 else (alarms + turned, n_rare - found)
+            assert ours[0] == (stats.binom.cdf(both[0], sum(both), float(b / (1 + b))) <= 0.05)
 
 
 def test_weights_are_summed_exactly():
     """Items are taken from the top while their weight is at most the capacity, not a bit more."""
-    weights = [1.0, 1.0, 2.0, 4.0, 2.0]
+    weights = [1.0, 1.0, 2.0, 4.0, 2.0] * 2
     options = {"guarantee": "plug-in", "sample_weight": weights}
-    scores = [5.0, 4.0, 3.0, 2.0, 1.0]
-    for capacity, k in [(0.2, 2), (0.39, 2), (0.4, 3), (1, 5)]:
+    scores = np.arange(10.0)[::-1]
+    for capacity, k in [(0.1, 2), (0.2, 3), (0.39, 3), (0.4, 4), (1, 10)]:
         assert calibrate_threshold(scores, Capacity.fraction(capacity), **options).k == k
 
 
