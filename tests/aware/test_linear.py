@@ -105,7 +105,7 @@ def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
     y = rng.random(2000) < 0.02 + 0.1 * (X["a"] == 2)
     ids = np.arange(2000) if with_ids else None
     model = CapacityAwareLinearClassifier(
-        Capacity.fraction(0.1), C=1e-9, ties="hash", random_state=0
+        Capacity.fraction(0.1), C=1e-9, guarantee="plug-in", ties="hash", random_state=0
     ).fit(X, y, ids=ids)
     unseen = hold_out(np.asarray(y), 0.5, np.random.default_rng(0))[1]
     flagged = model.flag(X, ids=ids)[unseen]
