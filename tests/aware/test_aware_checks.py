@@ -15,7 +15,12 @@ from shortlist.aware import (
 CLASSIFIERS = [
     CapacityAwareSVC(Capacity.multiple(1)),
     CapacityAwareSVC(
-        Capacity.fraction(0.3), selection="paper", variant="stop", tie_break="first", ties="hash"
+        Capacity.fraction(0.3),
+        selection="paper",
+        variant="stop",
+        tie_break="first",
+        guarantee="plug-in",
+        ties="hash",
     ),
     CapacityAwareLinearClassifier(Capacity.multiple(1)),
     CapacityAwareLinearClassifier(Capacity.fraction(0.3), loss="pat-mat", guarantee="expected"),

@@ -88,9 +88,9 @@ def test_labels_of_any_type_are_learned(make, few_rare, label):
 
 
 def test_a_guarantee_takes_items_that_were_held_out(make, few_rare, others):
-    """Scores of parts of the model are not scores of the model."""
-    with pytest.raises(ValueError, match=r"guarantee='expected'.*cv=0\.25"):
-        make(guarantee="expected").fit(*few_rare)
+    """Scores of parts of the model are not scores of the model, and promise nothing exactly."""
+    with pytest.raises(ValueError, match=r"guarantee='confident'.*cv=0\.25"):
+        make(guarantee="confident").fit(*few_rare)
     model = make(guarantee="expected", cv=0.25).fit(*few_rare)
     assert model.calibration_.n_calibration == 500
     # Four standard errors of 45 calibration flags.
