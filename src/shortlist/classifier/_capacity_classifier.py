@@ -109,9 +109,9 @@ class CapacityClassifier(
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
-    guarantee : {"plug-in", "expected", "confident", "next-batch", "simultaneous"}, \
-            default="expected"
-        What is promised about future flags; see :func:`~shortlist.calibrate_threshold`. With
+    guarantee : str, default="expected"
+        What is promised about future flags: "plug-in", "expected", "confident", "next-batch" or
+        "simultaneous"; see :func:`~shortlist.calibrate_threshold`. With
         "confident" or "simultaneous" and a multiple as capacity, the promise covers the unknown
         prevalence as well, unless `prevalence` is stated. "simultaneous" holds for every capacity
         at once: choose one freely, with :meth:`with_capacity`, after looking at the results.

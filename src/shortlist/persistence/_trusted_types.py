@@ -35,8 +35,8 @@ _FOREIGN = (
 def trusted_types() -> list[str]:
     """Return the names of all types that an estimator of shortlist may contain.
 
-    skops refuses to load types that it does not know. Pass this list to :func:`skops.io.load` as
-    `trusted`, or to :func:`mlflow.sklearn.save_model` as `skops_trusted_types`. None of these types
+    skops refuses to load types that it does not know. Pass this list to ``skops.io.load`` as
+    `trusted`, or to ``mlflow.sklearn.save_model`` as `skops_trusted_types`. None of these types
     executes code when it is loaded.
 
     Returns
