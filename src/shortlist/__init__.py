@@ -64,6 +64,7 @@ _MODULES = (
     "classifier",
     "datasets",
     "exceptions",
+    "feedback",
     "learners",
     "metrics",
     "multiclass",

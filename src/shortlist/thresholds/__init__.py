@@ -17,6 +17,7 @@ from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
 from ._select import select
+from ._selection import Selection, make_selection
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "ReferencePrevalence",
     "Rule",
     "SegmentRule",
+    "Selection",
     "Terms",
     "ThresholdRule",
     "calibrate_scores",
@@ -41,6 +43,7 @@ __all__ = [
     "expected_k",
     "expected_sample_size",
     "make_rule",
+    "make_selection",
     "next_batch_k",
     "next_batch_sample_size",
     "plug_in_k",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.hashing import keys_by_id
+from .._core.probing import check_probe, probe_seed
 from .._core.ranking import flag_exactly
 from .._core.validation import check_ids, check_scores, check_seed
 from ..capacity import Capacity, check_capacity
+from ._selection import make_selection
 
 __all__ = ["select"]
 
@@ -22,7 +23,10 @@ def select(
     prevalence: Any = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
-) -> NDArray[np.bool_]:
+    probe: Any = 0,
+    strata: int = 1,
+    details: bool = False,
+) -> Any:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
     A keyed hash of their ids puts items with equal scores in order. The answer does not depend on
@@ -41,10 +45,21 @@ def select(
     random_state : int, RandomState instance or None, default=None
         Key of the hash: another key draws other items from a tied block. `None` is a fixed key.
 
+    probe : number, default=0
+        Share of the slots for items below the cut, drawn at random, each with the same
+        probability; rounded down to whole items. The number of flags stays the same. See
+        :func:`~shortlist.feedback.estimate_missed`.
+    strata : int, default=1
+        Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
+        each.
+    details : bool, default=False
+        Whether to return the reason and the probability of every answer as well.
+
     Returns
     -------
-    ndarray of bool, shape (n_items,)
-        True for ``capacity.max_flags(n_items, prevalence)`` items.
+    ndarray of bool, shape (n_items,), or Selection
+        True for ``capacity.max_flags(n_items, prevalence)`` items; with `details`, a
+        :class:`~shortlist.thresholds.Selection` that has this mask as `flagged`.
 
     Examples
     --------
@@ -58,8 +73,22 @@ def select(
     [False, False, True, False]
     >>> select([1, 1, 1, 1], Capacity.count(1), ids=["joe", "eve", "bob", "ann"]).tolist()
     [False, True, False, False]
+
+    One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
+
+    >>> picked = select(range(10), Capacity.count(4), probe=0.25, details=True)
+    >>> picked.reasons[picked.flagged].tolist()
+    ['probe', 'score', 'score', 'score']
+    >>> picked.probabilities[0] == 1 / 7
+    np.True_
     """
     scores = check_scores(scores)
     max_flags = check_capacity(capacity).max_flags(scores.size, prevalence)
-    keys = keys_by_id(check_ids(ids, scores.size), seed=check_seed(random_state))
-    return flag_exactly(scores, max_flags, keys)
+    ids, seed = check_ids(ids, scores.size), check_seed(random_state)
+    keys = keys_by_id(ids, seed=seed)
+    flagged = flag_exactly(scores, max_flags, keys)
+    if not details and not check_probe(probe):
+        return flagged
+    draw_keys = keys_by_id(ids, seed=probe_seed(seed))
+    selection = make_selection(flagged, scores, keys, draw_keys, probe, strata=strata)
+    return selection if details else selection.flagged
