@@ -1,8 +1,8 @@
 """Coverage and width of intervals for the detection, from probes below the cut.
 
 A stream of days is simulated: cases, slots, a share of probes, and a model that is good, poor or
-inverted. Each run draws its probes by `select` itself, learns the outcomes of the reviewed cases
-(and in some designs a part of them only), and estimates the detection. Beside our interval stand a
+inverted. Each run draws its probes, learns their outcomes (with `--late`, of a part of them only),
+and estimates the detection. Beside our interval stand a
 normal interval of the inverse-probability estimate, one of the ratio estimate (Hájek), and the
 prediction-powered interval of `ppi_py`, all on the same draws.
 
@@ -17,6 +17,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from shortlist.feedback import estimate_missed
@@ -27,58 +28,63 @@ CASES_PER_SLOT = 50
 Z = norm.ppf(0.975)
 
 
-def below_the_cut(rng, n_cases, slots, shift, probe):
-    """Simulate one day: rare cases found by score, and counts below the cut."""
-    n_rare = rng.binomial(n_cases, PREVALENCE)
-    scores = rng.normal(size=n_cases)
-    scores[:n_rare] += shift
-    n_probes = int(probe * slots)
-    cut = np.partition(scores, n_cases - (slots - n_probes))[n_cases - (slots - n_probes)]
-    is_listed = scores >= cut
-    found = int(np.count_nonzero(is_listed[:n_rare]))
-    below = np.flatnonzero(~is_listed)
-    drawn = rng.choice(below, n_probes, replace=False)
-    return found, n_rare - found, below.size, drawn, scores, n_rare
+class Day:
+    """A day of a stream: the cut lies where the slots left for scores are spent on average."""
+
+    def __init__(self, slots, probe, shift):
+        self.n_cases, self.n_probes = CASES_PER_SLOT * slots, int(probe * slots)
+        self.shift = shift
+        target = (slots - self.n_probes) / self.n_cases
+
+        def excess(cut):
+            rare, common = norm.sf(cut - shift), norm.sf(cut)
+            return PREVALENCE * rare + (1 - PREVALENCE) * common - target
+
+        self.cut = brentq(excess, -20, 20)
+        self.rare_above, self.common_above = norm.sf(self.cut - shift), norm.sf(self.cut)
+        # What the model predicts on average below the cut, if it knows its own distribution.
+        share_below = 1 - target
+        self.mean_prediction = PREVALENCE * (1 - self.rare_above) / share_below
+
+    def draw(self, rng):
+        """Return rare cases found and missed, cases below the cut, and what the probes show."""
+        n_rare = rng.binomial(self.n_cases, PREVALENCE)
+        found = rng.binomial(n_rare, self.rare_above)
+        common = rng.binomial(self.n_cases - n_rare, 1 - self.common_above)
+        below = n_rare - found + common
+        hits = rng.hypergeometric(n_rare - found, common, self.n_probes)
+        is_hit = np.arange(self.n_probes) < hits
+        ends = np.where(is_hit, norm.cdf(self.cut - self.shift), norm.cdf(self.cut))
+        scores = norm.ppf(rng.random(self.n_probes) * ends) + np.where(is_hit, self.shift, 0.0)
+        odds = PREVALENCE / (1 - PREVALENCE) * np.exp(self.shift * (scores - self.shift / 2))
+        return found, n_rare - found, below, is_hit, odds / (1 + odds)
 
 
-def run(rng, setting, *, late=0.0):
+def run(rng, day, n_days, *, late=0.0):
     """Simulate one horizon, and return the truth with the intervals of all methods."""
-    slots, probe, n_days, shift = setting
     outcomes, reasons, probabilities = [], [], []
-    rare, found, hits, n_below, n_drawn = 0, 0, 0, 0, 0
-    squared, predicted, labels, unlabelled = 0.0, [], [], []
+    rare, found, hits, n_below, squared = 0, 0, 0, 0, 0.0
+    predicted, labels = [], []
     for _ in range(n_days):
-        got, missed, below, drawn, scores, n_rare = below_the_cut(
-            rng, CASES_PER_SLOT * slots, slots, shift, probe
-        )
-        is_hit = drawn < n_rare
-        rare += got + missed
-        found += got
+        got, missed, below, is_hit, prediction = day.draw(rng)
+        rare, found, n_below = rare + got + missed, found + got, n_below + below
         hits += int(is_hit.sum())
-        n_below += below
-        n_drawn += drawn.size
-        weight = below / drawn.size
-        squared += weight**2 * drawn.size * is_hit.var()
-        chance = PREVALENCE * norm.pdf(scores - shift)
-        chance = chance / (chance + (1 - PREVALENCE) * norm.pdf(scores))
-        predicted.append(chance[drawn])
+        squared += (below / is_hit.size) ** 2 * is_hit.size * is_hit.var()
+        predicted.append(prediction)
         labels.append(is_hit)
-        unlabelled.append(chance.sum() - chance[np.argsort(scores)[-(slots - drawn.size) :]].sum())
-        answered = np.where(rng.random(drawn.size) < late, None, is_hit)
+        answered = np.where(rng.random(is_hit.size) < late, None, is_hit)
         outcomes += [True] * got + answered.tolist()
-        reasons += ["score"] * got + ["probe"] * drawn.size
-        probabilities += [1.0] * got + [drawn.size / below] * drawn.size
+        reasons += ["score"] * got + ["probe"] * is_hit.size
+        probabilities += [1.0] * got + [is_hit.size / below] * is_hit.size
     ours = estimate_missed(outcomes, reasons, probabilities)
-    truth = (found + hits) / rare
-    share = n_drawn / n_below
-    total, spread = hits / share, np.sqrt(squared)
+    total, spread = hits * n_below / (day.n_probes * n_days), np.sqrt(squared)
     intervals = {
         "shortlist": (ours.detection_low, ours.detection_high),
         "normal": _detection(found, hits, total - Z * spread, total + Z * spread),
         "hajek": _detection(found, hits, *_hajek(found, hits, total, spread)),
-        "ppi": _detection(found, hits, *_ppi(predicted, labels, unlabelled, n_below)),
+        "ppi": _detection(found, hits, *_ppi(predicted, labels, day.mean_prediction, n_below)),
     }
-    return truth, intervals, hits
+    return (found + hits) / rare, intervals
 
 
 def _detection(found, hits, low, high):
@@ -99,13 +105,12 @@ def _hajek(found, hits, total, spread):
     return [(found + hits) / max(end, 1e-9) - found for end in ends[::-1]]
 
 
-def _ppi(predicted, labels, unlabelled, n_below):
+def _ppi(predicted, labels, mean, n_below):
     from ppi_py import ppi_mean_ci
 
     predicted, labels = np.concatenate(predicted), np.concatenate(labels).astype(float)
-    mean = np.full(1, sum(unlabelled) / n_below)
-    # The unlabelled part is so large that its own error vanishes; its mean stands for it.
-    low, high = ppi_mean_ci(labels, predicted, np.repeat(mean, 10_000), alpha=0.05, lam=1.0)
+    # There are so many unlabelled cases that their own error vanishes; their mean stands for them.
+    low, high = ppi_mean_ci(labels, predicted, np.full(10_000, mean), alpha=0.05, lam=1.0)
     return float(np.squeeze(low)) * n_below, float(np.squeeze(high)) * n_below
 
 
@@ -119,12 +124,12 @@ def main() -> None:
     settings = list(itertools.product((40, 400), (0.05, 0.1), (1, 7, 30), SHIFTS))
     rows = []
     for place, (slots, probe, n_days, model) in enumerate(settings):
-        # Long horizons of many slots cost most, and need no more runs to tell.
+        day = Day(slots, probe, SHIFTS[model])
         rng = np.random.default_rng([7, place])
         covered: dict[str, list[bool]] = {}
         widths: dict[str, list[float]] = {}
         for _ in range(options.runs):
-            truth, intervals, _ = run(rng, (slots, probe, n_days, SHIFTS[model]), late=options.late)
+            truth, intervals = run(rng, day, n_days, late=options.late)
             for method, (low, high) in intervals.items():
                 covered.setdefault(method, []).append(low - 1e-12 <= truth <= high + 1e-12)
                 widths.setdefault(method, []).append(high - low)

@@ -238,9 +238,10 @@ def _estimate(
     found = reviews.count(selected & ~probed & reviews.is_rare)
     doubtful = reviews.count(selected & ~probed & reviews.is_unknown)
     estimate = _known_estimate(reviews)
-    detection = _detection(found, n_hits, estimate)
-    low = _detection(found, n_hits, rare_below.high)
-    high = _detection(found + doubtful, n_hits + n_unknown, max(rare_below.low, n_hits + n_unknown))
+    detection = _detection(found, n_hits, estimate, otherwise=math.nan)
+    low = _detection(found, n_hits, rare_below.high, otherwise=0.0)
+    most = n_hits + n_unknown
+    high = _detection(found + doubtful, most, max(rare_below.low, most), otherwise=1.0)
     flags = int(np.count_nonzero(selected))
     shares = _prevalence(n_cases, found, doubtful, estimate, rare_below)
     return MissedEstimate(
@@ -288,11 +289,12 @@ def _known_estimate(reviews: Reviews) -> float:
     return estimated_count(hits, shares * known / drawn)
 
 
-def _detection(found: int, hits: int, rare_below: float) -> float:
+def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) -> float:
+    """Return the share found; `otherwise` if there may be no rare case at all."""
     if math.isinf(rare_below):
         return 0.0
     rare = found + rare_below
-    return (found + hits) / rare if rare > 0 else math.nan
+    return (found + hits) / rare if rare > 0 else otherwise
 
 
 def _prevalence(
