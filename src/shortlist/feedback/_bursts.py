@@ -129,13 +129,13 @@ class FollowUpBurst:
             ``"burst"``, and its probability 1.
         """
         table, scores = _check_table(X), check_scores(scores)
-        ids = check_ids(ids, scores.size)
+        names: Any = check_ids(ids, scores.size)
         if len(table) != scores.size:
             raise ValueError(f"X has {len(table)} rows, and there are {scores.size} scores.")
         picked = select(
             scores,
             check_capacity(capacity),
-            ids=ids,
+            ids=names,
             random_state=self._seed,
             probe=self.probe,
             details=True,
@@ -152,12 +152,12 @@ class FollowUpBurst:
         for row, (burst, ranker) in chosen.items():
             flagged[row], reasons[row], probabilities[row] = True, BURST, 1.0
             opened_by[row] = self._bursts[burst].opened_by
-            self._expect(ids[row], BURST, opened_by[row], ranker, table[row])
+            self._expect(names[row], BURST, opened_by[row], ranker, table[row])
         for row in np.flatnonzero(reasons == PROBE):
-            self._expect(ids[row], PROBE, None, -1, table[row])
+            self._expect(names[row], PROBE, None, -1, table[row])
         kept = last[len(chosen) :]
         for row in kept[: max(len(chosen), round(_TRIAL * flagged.sum()), 1)]:
-            self._expect(ids[row], "score", None, -1, table[row])
+            self._expect(names[row], "score", None, -1, table[row])
         self._last_size = len(chosen)
         return BurstSelection(flagged, reasons.astype(str), probabilities, opened_by)
 
