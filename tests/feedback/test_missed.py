@@ -84,7 +84,9 @@ def test_all_cases_of_a_batch_give_the_prevalence():
     """With the cases that were not selected, the whole batch is known."""
     rng = np.random.default_rng(1)
     is_rare = rng.random(5_000) < 0.05
-    picked = select(rng.normal(size=5_000) + is_rare, Capacity.count(500), probe=0.5, details=True)
+    picked = select(
+        rng.normal(size=5_000) + is_rare, Capacity.count(500), probe=0.5, return_details=True
+    )
     outcomes = np.where(picked.flagged, is_rare, None)
     answer = estimate_missed(
         outcomes, picked.reasons, picked.probabilities, capacity=Capacity.fraction(0.05)

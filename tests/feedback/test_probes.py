@@ -25,7 +25,7 @@ def test_the_list_keeps_its_length_and_its_head(batch):
     scores, count, probe, strata = batch
     scores, capacity = np.array(scores, dtype=float), Capacity.count(count)
     plain = select(scores, capacity)
-    picked = select(scores, capacity, probe=probe, strata=strata, details=True)
+    picked = select(scores, capacity, probe=probe, strata=strata, return_details=True)
     assert picked.flagged.sum() == plain.sum()
     n_probes = int(probe * int(plain.sum()))
     assert picked.is_probe.sum() == n_probes
@@ -62,7 +62,12 @@ def test_every_case_is_drawn_with_its_probability(strata):
     scores, drawn = np.arange(30.0), np.zeros(30)
     for seed in range(4_000):
         picked = select(
-            scores, Capacity.count(10), probe=0.5, strata=strata, random_state=seed, details=True
+            scores,
+            Capacity.count(10),
+            probe=0.5,
+            strata=strata,
+            random_state=seed,
+            return_details=True,
         )
         drawn += picked.is_probe
     below = picked.probabilities < 1
@@ -98,7 +103,7 @@ def test_a_classifier_keeps_the_capacity_of_every_segment():
         random_state=0,
     ).fit(X, y, segments=teams)
     plain = model.select(X, segments=teams)
-    picked = model.select(X, segments=teams, probe=0.2, details=True)
+    picked = model.select(X, segments=teams, probe=0.2, return_details=True)
     for team in ("north", "south"):
         own = teams == team
         assert picked.flagged[own].sum() == plain[own].sum()

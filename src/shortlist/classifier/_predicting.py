@@ -35,7 +35,9 @@ from ..thresholds import (
     Rule,
     Terms,
     check_guarantee,
-    make_selection,
+    describe_list,
+    expected_gains,
+    with_probes,
 )
 
 __all__ = ["CapacityDecisionMixin"]
@@ -214,7 +216,7 @@ class CapacityDecisionMixin:
         segments: ArrayLike | None = None,
         probe: Any = 0,
         strata: int = 1,
-        details: bool = False,
+        return_details: bool = False,
     ) -> Any:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
@@ -231,27 +233,31 @@ class CapacityDecisionMixin:
             Identifiers that break ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
-        probe, strata, details
+        probe, strata, return_details
             As for :func:`~shortlist.select`: a share of the slots for items below the cut, drawn
             at random. Each segment with a capacity of its own gives a share of its own slots.
 
         Returns
         -------
         ndarray of bool, shape (n_items,), or Selection
-            True for the items to follow up; with `details`, also the reasons and probabilities.
+            True for the items to follow up; with `return_details`, also the reason and the
+            probability of each answer.
         """
         self._check_fitted()
         codes, seed = self.rule_.segment_codes(segments, X), self.rule_.terms.seed
         keys, scores = tie_keys_of(X, ids, seed=seed), self.score_samples(X)
         limit = None if capacity is None else check_capacity(capacity)
         flagged = self.rule_.select(scores, keys, limit, codes)
-        if not details and not check_probe(probe):
+        share = check_probe(probe)
+        if not return_details and not share:
             return flagged
-        draw_keys = tie_keys_of(X, ids, seed=probe_seed(seed))
-        selection = make_selection(
-            flagged, lift(scores), keys, draw_keys, probe, strata=strata, groups=codes
-        )
-        return selection if details else selection.flagged
+        gains = expected_gains(scores, None)
+        found = describe_list(flagged, gains, float(flagged.sum()))
+        if share:
+            draw_keys, ranked_by = tie_keys_of(X, ids, seed=probe_seed(seed)), lift(scores)
+            options: dict[str, Any] = {"strata": strata, "groups": codes}
+            found = with_probes(found, gains, ranked_by, keys, draw_keys, share, **options)
+        return found if return_details else found.flagged
 
     def with_capacity(
         self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED

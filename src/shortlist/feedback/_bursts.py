@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ids import values_of
 from .._core.probing import PROBE
 from .._core.validation import check_count, check_ids, check_number, check_scores, check_seed
 from ..capacity import Capacity, check_capacity
-from ..thresholds import Selection, select
+from ..thresholds import select
 from ._rankers import RANKERS, Reference
 
 __all__ = ["BURST", "BurstSelection", "FollowUpBurst"]
@@ -30,10 +30,21 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class BurstSelection(Selection):
-    """A list with reasons; `opened_by` has the id of the hit that each burst case goes back to."""
+class BurstSelection:
+    """A list with reasons.
 
-    opened_by: Any = None
+    Attributes
+    ----------
+    flagged, reasons, probabilities : ndarrays
+        As of :class:`~shortlist.thresholds.Selection`; the reason may also be ``"burst"``.
+    opened_by : ndarray of object
+        The id of the hit that opened the burst, for cases of bursts; otherwise None.
+    """
+
+    flagged: Mask
+    reasons: NDArray[np.str_]
+    probabilities: Floats
+    opened_by: NDArray[Any]
 
 
 @dataclass
@@ -125,7 +136,7 @@ class FollowUpBurst:
         Returns
         -------
         BurstSelection
-            As of :func:`~shortlist.select` with `details`; the reason of a burst's case is
+            As of :func:`~shortlist.select` with `return_details`; the reason of a burst's case is
             ``"burst"``, and its probability 1.
         """
         table, scores = _check_table(X), check_scores(scores)
@@ -138,7 +149,7 @@ class FollowUpBurst:
             ids=names,
             random_state=self._seed,
             probe=self.probe,
-            details=True,
+            return_details=True,
         )
         flagged, reasons = picked.flagged.copy(), picked.reasons.astype(object)
         probabilities, opened_by = picked.probabilities.copy(), np.full(scores.size, None, object)
@@ -153,10 +164,10 @@ class FollowUpBurst:
             flagged[row], reasons[row], probabilities[row] = True, BURST, 1.0
             opened_by[row] = self._bursts[burst].opened_by
             self._expect(names[row], BURST, opened_by[row], ranker, table[row])
-        for row in np.flatnonzero(reasons == PROBE):
+        for row in np.flatnonzero(reasons == PROBE).tolist():
             self._expect(names[row], PROBE, None, -1, table[row])
         kept = last[len(chosen) :]
-        for row in kept[: max(len(chosen), round(_TRIAL * flagged.sum()), 1)]:
+        for row in kept[: max(len(chosen), round(_TRIAL * flagged.sum()), 1)].tolist():
             self._expect(names[row], "score", None, -1, table[row])
         self._last_size = len(chosen)
         return BurstSelection(flagged, reasons.astype(str), probabilities, opened_by)

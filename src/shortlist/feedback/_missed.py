@@ -195,7 +195,7 @@ def estimate_missed(
     >>> rng = np.random.default_rng(0)
     >>> is_rare = rng.random(20_000) < 0.02
     >>> scores = rng.normal(size=20_000) + is_rare
-    >>> picked = select(scores, Capacity.count(800), probe=0.5, details=True)
+    >>> picked = select(scores, Capacity.count(800), probe=0.5, return_details=True)
     >>> outcomes = np.where(picked.flagged, is_rare, None)  # nobody knows the others
     >>> answer = estimate_missed(outcomes, picked.reasons, picked.probabilities)
     >>> bool(answer.missed_low <= is_rare[~picked.flagged].sum() <= answer.missed_high)

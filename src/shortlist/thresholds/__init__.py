@@ -16,8 +16,7 @@ from ._guarantees import (
 from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
-from ._select import select
-from ._selection import Selection, make_selection
+from ._select import Selection, describe_list, expected_gains, select, with_probes
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
@@ -40,14 +39,16 @@ __all__ = [
     "check_guarantee",
     "confident_k",
     "confident_sample_size",
+    "describe_list",
+    "expected_gains",
     "expected_k",
     "expected_sample_size",
     "make_rule",
-    "make_selection",
     "next_batch_k",
     "next_batch_sample_size",
     "plug_in_k",
     "select",
     "simultaneous_k",
     "simultaneous_sample_size",
+    "with_probes",
 ]
