@@ -66,8 +66,8 @@ class FollowUpBurst:
     of the list then compete. For each, the rate of hits of every ranker and of the last slots of
     the model is drawn from what is known about it (Thompson sampling), and the highest gets the
     slot. Bursts therefore grow while they find more than the last slots of the model, and shrink
-    otherwise. A new one starts with a fiftieth of the slots, a successful one at most doubles in a
-    period, and all of them have at most the share `most`.
+    otherwise. Together they start with a fiftieth of the slots, at most double from period to
+    period while they pay, and have at most the share `most`.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ class FollowUpBurst:
         self._n_periods = 0
         self._bursts: list[_Burst] = []
         self._marginal = [1.0, 1.0]  # hits and misses of the last slots of the model
-        self._last_size = 0
+        self._room = 0  # slots that bursts may have in the next period, beyond a trial
+        self._results = [0, 0]  # hits and misses of bursts since the last list
         self._pending: dict[Any, tuple[str, Any, int, list[float]]] = {}
 
     @property
@@ -169,7 +170,6 @@ class FollowUpBurst:
         kept = last[len(chosen) :]
         for row in kept[: max(len(chosen), round(_TRIAL * flagged.sum()), 1)].tolist():
             self._expect(names[row], "score", None, -1, table[row])
-        self._last_size = len(chosen)
         return BurstSelection(flagged, reasons.astype(str), probabilities, opened_by)
 
     def _expect(self, id: Any, reason: str, opened_by: Any, ranker: int, row: Floats) -> None:
@@ -179,8 +179,8 @@ class FollowUpBurst:
 
     def _compete(self, n_slots: int, n_by_score: int) -> list[tuple[int, int]]:
         """Return the burst and ranker that each slot goes to; slots of the model are left out."""
-        trial = max(1, round(_TRIAL * n_slots)) * len(self._bursts)
-        room = min(int(self.most * n_slots), n_by_score, max(2 * self._last_size, trial))
+        trial = max(1, round(_TRIAL * n_slots))
+        room = min(int(self.most * n_slots), n_by_score, max(self._room, trial))
         if not self._bursts or room <= 0:
             return []
         rng = np.random.default_rng([self._seed, self._n_periods])
@@ -192,7 +192,8 @@ class FollowUpBurst:
             own = self._bursts[burst]
             wins, losses = own.wins[ranker], own.losses[ranker]
             # Before its first trial a ranker is taken to be as good as the last slots.
-            rates.append(rng.beta(wins + 1, losses + 1 / max(rate, 1e-3), size=room))
+            prior = np.clip([rate, 1 - rate], 0.05, 0.95)
+            rates.append(rng.beta(wins + prior[0], losses + prior[1], size=room))
         winners = np.argmax(rates, axis=0)
         return [arms[winner - 1] for winner in winners if winner > 0]
 
@@ -250,6 +251,7 @@ class FollowUpBurst:
         elif reason == BURST:
             for own in self._bursts:
                 if own.opened_by == opened_by:  # unless it has been closed
+                    self._results[0 if is_rare else 1] += 1
                     (own.wins if is_rare else own.losses)[ranker] += 1
                     (own.hits if is_rare else own.misses).append(row)
         elif reason != PROBE:
@@ -258,7 +260,11 @@ class FollowUpBurst:
     def _close_and_fade(self) -> None:
         """Forget old periods slowly, and close bursts that find less than the last slots."""
         self._marginal = [1 + _FORGET * (count - 1) for count in self._marginal]
-        rate = self._marginal[0] / sum(self._marginal)
+        rate, reviewed = self._marginal[0] / sum(self._marginal), sum(self._results)
+        if reviewed:
+            pays = self._results[0] > rate * reviewed
+            self._room = 2 * reviewed if pays else reviewed // 2
+        self._results = [0, 0]
         kept = []
         for burst in self._bursts:
             tried, found = sum(burst.losses) + sum(burst.wins), sum(burst.wins)
@@ -279,7 +285,8 @@ class FollowUpBurst:
             "seed": self._seed,
             "n_periods": self._n_periods,
             "marginal": self._marginal,
-            "last_size": self._last_size,
+            "room": self._room,
+            "results": self._results,
             "bursts": [vars(burst) for burst in self._bursts],
             "pending": [[id, *rest] for id, rest in self._pending.items()],
         }
@@ -291,7 +298,8 @@ class FollowUpBurst:
             raise ValueError(f"This state has format {state.get('format')!r}; needed: {_FORMAT}.")
         made = cls(most=state["most"], probe=state["probe"], random_state=state["seed"])
         made._n_periods = check_count("n_periods", state["n_periods"], at_least=0)
-        made._marginal, made._last_size = list(state["marginal"]), int(state["last_size"])
+        made._marginal, made._results = list(state["marginal"]), list(state["results"])
+        made._room = int(state["room"])
         made._bursts = [_Burst(**burst) for burst in state["bursts"]]
         made._pending = {id: tuple(rest) for id, *rest in state["pending"]}
         return made
