@@ -18,6 +18,7 @@ from ._evaluate import (
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
@@ -37,6 +38,7 @@ __all__ = [
     "Feature",
     "FitResult",
     "FlagSummary",
+    "MissedResult",
     "ModelCard",
     "NextReviewer",
     "Plan",
@@ -53,6 +55,7 @@ __all__ = [
     "measure_list",
     "measure_random",
     "measure_rule",
+    "missed_in_table",
     "open_source",
     "open_writer",
     "output_format",
