@@ -24,7 +24,7 @@ ROWS = [
     {"classifier", "multiclass"},
     {"learners"},
     {"aware"},
-    {"datasets", "plots", "tables"},
+    {"datasets", "distributed", "plots", "tables"},
     {"persistence", "report", "reproduce", "streaming"},
     {"cli"},
 ]

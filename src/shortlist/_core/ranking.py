@@ -25,6 +25,8 @@ from .arrays import Floats, Mask, Rows
 __all__ = [
     "Cut",
     "TieKeys",
+    "AFTER_ALL",
+    "BEFORE_ALL",
     "as_calibrated",
     "cell_of",
     "count_above",

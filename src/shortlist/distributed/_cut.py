@@ -1,0 +1,233 @@
+"""Exact cuts in two passes over scores that no one holds together; a third where a tie is cut.
+
+Each block sends its count and every thousandth score. Merged, these bracket any rank with
+certainty: if j of the marks of a block are at least x, then so are at least 1,000 j of its scores,
+and fewer than 1,000 (j + 1). The second pass counts above the bracket and gathers inside. Only if a
+block of tied scores is cut, a third pass hashes the ids of that block. Nothing is approximate, and
+nothing depends on how the rows are divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Doubles
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
+from ..exceptions import TableError
+from ._kernels import EVERY, CountInside, Inside, KeysOfTied, Summarise, Summary
+
+__all__ = ["CutSearch", "Totals", "find_cuts", "merge_summaries"]
+
+#: Calls a kernel on every block, and returns the answers in any order.
+Summaries = Callable[[Any], Iterable[dict[Any, Any]]]
+_MOST_KEYS = 1 << 20
+_SPARE = 10.0  # standard deviations of room above the expected number of keys below a limit
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the first pass says about one segment: its size, and what brackets its ranks."""
+
+    n: int
+    marks: Doubles  # of all blocks, falling
+    sizes: Any  # of the blocks
+    blocks: list[Doubles]  # the marks of each block, falling
+
+    def at_least(self, value: float) -> tuple[int, int]:
+        """Return bounds for the number of scores that are at least `value`."""
+        counts = [np.searchsorted(-marks, -value, side="right") for marks in self.blocks]
+        low = EVERY * sum(int(count) for count in counts)
+        high = sum(
+            min(int(size), EVERY * (int(count) + 1) - 1)
+            for count, size in zip(counts, self.sizes, strict=True)
+        )
+        return low, high
+
+    def bracket(self, place: int) -> tuple[float, float | None]:
+        """Return two numbers between which the score in a place lies: from the first, below the
+        second, if there is a second. Places count from 0 at the largest.
+        """
+        marks = np.unique(self.marks)[::-1]  # falling
+        low = _first_index(marks, lambda value: self.at_least(value)[0] > place)
+        high = _first_index(marks, lambda value: self.at_least(value)[1] > place)
+        return (
+            float(marks[low]) if low < marks.size else -np.inf,
+            float(marks[high - 1]) if high > 0 else None,
+        )
+
+
+def _first_index(falling: Doubles, holds: Callable[[float], bool]) -> int:
+    """Return the first place at which a monotone statement holds, or the length."""
+    low, high = 0, falling.size
+    while low < high:
+        middle = (low + high) // 2
+        if holds(float(falling[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def merge_summaries(answers: Iterable[dict[Any, Summary]], *, score: str) -> dict[Any, Totals]:
+    """Merge the answers of the first pass; scores that are not numbers are an error."""
+    by_segment: dict[Any, list[Summary]] = {}
+    n_nan = n_rows = 0
+    for answer in answers:
+        for name, summary in answer.items():
+            by_segment.setdefault(name, []).append(summary)
+            n_nan, n_rows = n_nan + summary.n_nan, n_rows + summary.n
+    if n_nan:
+        raise TableError(
+            f"The column {score!r} must hold a number in every row; {n_nan:,} of {n_rows:,} are "
+            "NaN or empty. Give these rows a score, or leave them out."
+        )
+    return {
+        name: Totals(
+            sum(summary.n for summary in parts),
+            np.concatenate([summary.marks for summary in parts]),
+            [summary.n for summary in parts],
+            [summary.marks for summary in parts],
+        )
+        for name, parts in by_segment.items()
+    }
+
+
+@dataclass(frozen=True)
+class CutSearch:
+    """Finds cuts in a table through an engine that calls kernels on its blocks.
+
+    Parameters
+    ----------
+    summaries : callable
+        Calls a kernel on every block, and returns the answers.
+    score, id : str
+        Columns with the scores and the ids.
+    segment : str, default=None
+        A column with segments, each of which has a cut of its own.
+    seed : int, default=0
+        Key of the hash that orders tied rows.
+    """
+
+    summaries: Summaries
+    score: str
+    id: str
+    segment: str | None = None
+    seed: int = 0
+
+    def totals(self) -> dict[Any, Totals]:
+        """Make the first pass."""
+        return merge_summaries(
+            self.summaries(Summarise(self.score, self.segment)), score=self.score
+        )
+
+    def cuts(
+        self, totals: dict[Any, Totals], wanted: dict[Any, int], *, hashed: bool = True
+    ) -> dict[Any, Cut]:
+        """Return for each segment the cut before which that many rows lie.
+
+        If tied rows are not to be divided (`hashed` is false), a tied block that does not fit lies
+        behind the cut as a whole.
+        """
+        cuts = {name: _trivial(totals[name].n, k) for name, k in wanted.items()}
+        open_ = [name for name, cut in cuts.items() if cut is None]
+        brackets = {name: totals[name].bracket(wanted[name]) for name in open_}
+        found = self._inside(brackets)
+        divided: dict[Any, tuple[float, int, int]] = {}
+        for name in open_:
+            value, above, tied = _locate(found[name], wanted[name])
+            left = wanted[name] - above
+            cuts[name] = Cut(value)
+            if hashed and left > 0:
+                divided[name] = (value, left, tied)
+        if divided:
+            cuts.update(self._divide(divided))
+        return cuts  # type: ignore[return-value]
+
+    def _inside(self, brackets: dict[Any, tuple[float, float | None]]) -> dict[Any, Inside]:
+        parts: dict[Any, list[Inside]] = {name: [] for name in brackets}
+        if brackets:
+            for answer in self.summaries(CountInside(self.score, brackets, self.segment)):
+                for name, inside in answer.items():
+                    parts[name].append(inside)
+        return {name: _merge_inside(each) for name, each in parts.items()}
+
+    def _divide(self, divided: dict[Any, tuple[float, int, int]]) -> dict[Any, Cut]:
+        """Find the key that divides a tied block: the first `left` keys come before the cut.
+
+        Keys are uniform. A limit somewhat above the expected one leaves few of them; if there are
+        too few after all, everything is gathered.
+        """
+        values = {name: value for name, (value, _, _) in divided.items()}
+        limits = {name: _key_limit(left, tied) for name, (_, left, tied) in divided.items()}
+        keys = self._keys(values, limits)
+        short = [name for name, (_, left, _) in divided.items() if keys[name].size <= left]
+        again = [name for name in short if limits[name] < 1]
+        if again:
+            keys.update(
+                self._keys({name: values[name] for name in again}, dict.fromkeys(again, 1.0))
+            )
+        return {
+            name: Cut(value, _dividing_key(keys[name], left))
+            for name, (value, left, _) in divided.items()
+        }
+
+    def _keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
+        kernel = KeysOfTied(self.score, self.id, values, limits, self.seed, self.segment)
+        parts: dict[Any, list[Doubles]] = {name: [np.empty(0)] for name in values}
+        for answer in self.summaries(kernel):
+            for name, keys in answer.items():
+                parts[name].append(keys)
+        return {name: np.concatenate(each) for name, each in parts.items()}
+
+
+def _trivial(n: int, k: int) -> Cut | None:
+    if k <= 0:
+        return BEFORE_ALL
+    return AFTER_ALL if k >= n else None
+
+
+def _merge_inside(parts: list[Inside]) -> Inside:
+    values, codes = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
+    counts = np.bincount(
+        codes, weights=np.concatenate([part.counts for part in parts]), minlength=values.size
+    )
+    return Inside(sum(part.above for part in parts), values, np.rint(counts).astype(np.int64))
+
+
+def _locate(inside: Inside, place: int) -> tuple[float, int, int]:
+    """Return the score in a place, how many lie strictly above it, and how many are tied."""
+    falling, counts = inside.values[::-1], inside.counts[::-1]
+    down_to = inside.above + np.cumsum(counts)
+    at = int(np.searchsorted(down_to, place, side="right"))
+    return float(falling[at]), int(down_to[at] - counts[at]), int(counts[at])
+
+
+def _key_limit(left: int, tied: int) -> float:
+    """Return a limit below which at least `left` + 1 of `tied` uniform keys lie, almost surely."""
+    if tied <= _MOST_KEYS:
+        return 1.0
+    share = left / tied
+    spread = np.sqrt(share * (1 - share) / tied)
+    return float(min(1.0, share + _SPARE * spread + _SPARE / tied))
+
+
+def _dividing_key(keys: Doubles, left: int) -> float:
+    """Return the key in place `left`: as many come strictly before it."""
+    if keys.size == left:  # everything that is tied comes before
+        return 1.0
+    ranked = np.partition(keys, [left - 1, left])
+    if ranked[left - 1] == ranked[left]:
+        raise TableError(
+            "Rows with the same score and the same id lie at the cut, and nothing puts them in "
+            "order. Give every row an id of its own, or remove repeated rows."
+        )
+    return float(ranked[left])
+
+
+def find_cuts(search: CutSearch, wanted: dict[Any, int]) -> dict[Any, Cut]:
+    """Find the cuts for known numbers of rows in three passes at most."""
+    return search.cuts(search.totals(), wanted)
