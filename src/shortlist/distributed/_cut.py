@@ -35,7 +35,7 @@ class Totals:
     n: int
     marks: Doubles  # of all blocks, falling
     sizes: Any  # of the blocks
-    blocks: list[Doubles]  # the marks of each block, falling
+    blocks: list[Any]  # the marks of each block, falling
 
     def at_least(self, value: float) -> tuple[int, int]:
         """Return bounds for the number of scores that are at least `value`."""
