@@ -25,7 +25,7 @@ ROWS = [
     {"learners"},
     {"aware"},
     {"datasets", "distributed", "plots", "tables"},
-    {"persistence", "report", "reproduce", "streaming"},
+    {"persistence", "report", "reproduce", "spark", "streaming"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

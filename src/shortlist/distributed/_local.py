@@ -1,0 +1,157 @@
+"""One process that reads block by block: the engine for tables larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.extras import load_extra
+from ..capacity import Capacity
+from ..exceptions import TableError
+from ._engine import BLOCK, RowKernel, as_columns, blocks_of
+from ._operations import TIE_KEY, find_list
+
+__all__ = ["LocalEngine", "select"]
+
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
+_READ_AHEAD = 4  # batches
+
+
+class LocalEngine:
+    """Reads Parquet, Feather and CSV files, and folders of them, in bounded memory.
+
+    Parameters
+    ----------
+    on_progress : callable, default=None
+        Called with the number of the pass and the number of rows read in it.
+    """
+
+    def __init__(self, on_progress: Callable[[int, int], None] | None = None) -> None:
+        self._on_progress = on_progress or (lambda number, rows: None)
+        self._pass = 0
+
+    def open(self, table: Any) -> Any:
+        """Return an Arrow dataset: of a path, a folder, a list of paths or an Arrow table."""
+        dataset = load_extra("pyarrow.dataset", needed_for="Reading large tables")
+        if not isinstance(table, (str, Path)):
+            return table if isinstance(table, dataset.Dataset) else dataset.dataset(table)
+        path = Path(table)
+        if not path.exists():
+            raise TableError(f"There is no file or folder {path}.")
+        return dataset.dataset(str(path), format=_format_of(path))
+
+    def column_types(self, table: Any) -> dict[str, Any]:
+        """Return the Arrow type of each column."""
+        schema = self.open(table).schema
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def _batches(self, table: Any, columns: list[str] | None) -> Iterator[Any]:
+        self._pass, n_rows = self._pass + 1, 0
+        batches = self.open(table).to_batches(
+            columns=columns,
+            batch_size=BLOCK,
+            batch_readahead=_READ_AHEAD,
+            fragment_readahead=1,
+        )
+        for block in blocks_of(batches):
+            n_rows += block.num_rows
+            yield block
+            self._on_progress(self._pass, n_rows)
+
+    def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterator[Any]:
+        """Call a kernel on the columns of every block."""
+        for block in self._batches(table, columns):
+            yield kernel(as_columns(block, columns))
+
+    def map_rows(self, table: Any, kernel: RowKernel, schema: Any = None) -> Any:
+        """Return the rows that a kernel returns as one Arrow table."""
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
+        parts = [kernel(block) for block in self._batches(table, kernel.columns)]
+        return pa.concat_tables(parts)
+
+
+def _format_of(path: Path) -> str:
+    if path.is_file():
+        return _FORMATS.get(path.suffix.lower(), "csv")
+    suffixes = {each.suffix.lower() for each in path.rglob("*") if each.is_file()}
+    known = {_FORMATS.get(suffix, "csv") for suffix in suffixes - {"", ".crc"}}
+    if len(known) != 1:
+        raise TableError(
+            f"The folder {path} must hold files of one kind, .parquet, .feather or .csv; it has "
+            f"{', '.join(sorted(suffixes)) or 'no files'}."
+        )
+    return known.pop()
+
+
+def select(
+    table: Any,
+    capacity: Capacity | Mapping[Any, Capacity],
+    *,
+    score: str,
+    id: str,
+    segment: str | None = None,
+    total: Capacity | None = None,
+    random_state: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """List the highest scores of a table that need not fit into memory, exactly.
+
+    The list is that of :func:`shortlist.select` on the whole column, row for row, tied scores
+    included. The table is read three times at most before the listed rows are read.
+
+    Parameters
+    ----------
+    table : path, Arrow dataset or Arrow table
+        A Parquet, Feather or CSV file, or a folder of them.
+    capacity : Capacity or dict from segments to Capacity
+        How many rows may be listed: of all rows, or of each segment.
+    score, id : str
+        Columns with the scores and with the ids, by which tied rows are put in order.
+    segment : str, default=None
+        A column with segments. One capacity then holds in each of them.
+    total : Capacity, default=None
+        With segments: how many rows may be listed in total.
+    random_state : int, RandomState instance or None, default=None
+        Key of the hash that orders tied rows.
+    on_progress : callable, default=None
+        Called with the number of the pass and the number of rows read in it.
+
+    Returns
+    -------
+    pyarrow.Table
+        The listed rows with all their columns, and `rank` from 1 on.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from shortlist import Capacity
+    >>> from shortlist.distributed import select
+    >>> table = pa.table({"case": ["a", "b", "c", "d"], "risk": [0.2, 0.9, 0.4, 0.7]})
+    >>> select(table, Capacity.count(2), score="risk", id="case").to_pylist()
+    [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
+    """
+    engine = LocalEngine(on_progress)
+    kernel = find_list(
+        engine,
+        table,
+        capacity,
+        score=score,
+        id=id,
+        segment=segment,
+        total=total,
+        random_state=random_state,
+    )
+    return ranked(engine.map_rows(table, kernel), score)
+
+
+def ranked(rows: Any, score: str) -> Any:
+    """Put listed rows in order, the most suspicious first, and number them."""
+    columns = as_columns(rows, [score, TIE_KEY])
+    scores = np.asarray(columns[score], dtype=np.float64)
+    order = np.lexsort((columns[TIE_KEY], -scores))
+    pa = load_extra("pyarrow", needed_for="Reading large tables")
+    numbers = pa.array(np.arange(1, rows.num_rows + 1))
+    return rows.take(pa.array(order)).drop_columns([TIE_KEY]).append_column("rank", numbers)
