@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Doubles, Floats, Mask
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.hashing import keys_by_id
 from .._core.labels import EstimatedShare, find_rare, rare_share
-from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above
+from .._core.ranking import Cut, TieKeys, cell_of, count_above, cut_after, flag_above
 from .._core.validation import (
     check_confidence,
     check_ids,
@@ -22,10 +22,17 @@ from .._core.validation import (
     check_sample_weight,
     check_scores,
     check_seed,
+    warn_user,
 )
+from .._core.work import check_efforts, check_probabilities, check_values, weigh
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ..worth import Worth, check_worth
 from ._bands import simultaneous_interval
 from ._decisions import CalibratedThreshold
+from ._efforts import Budget, budget_of, effort_k
+from ._guarantees import plug_in_k
+from ._precision import precise_k
 from ._promise import (
     COVER_PREVALENCE,
     Promise,
@@ -36,6 +43,7 @@ from ._promise import (
     warn_too_few,
     weighted_k,
 )
+from ._select import check_capacity_for
 
 __all__ = ["TIES", "calibrate_scores", "calibrate_threshold"]
 
@@ -57,6 +65,10 @@ def calibrate_threshold(
     sample_weight: ArrayLike | None = None,
     max_weight: float | None = None,
     random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    max_effort: float | None = None,
+    worth: Any = None,
 ) -> CalibratedThreshold:
     r"""Find the lowest threshold that keeps a capacity on future items.
 
@@ -110,6 +122,24 @@ def calibrate_threshold(
         such a bound: 1 over the lowest sampling rate, for example.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
+    values : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare. The threshold is then one of value * probability,
+        and scores must be probabilities. Values choose what is flagged; the promise does not
+        depend on them.
+    efforts : array-like of shape (n_items,), default=None
+        How much work each item takes, for ``Capacity.effort(budget, per=n)``. The threshold is one
+        of value * probability / effort, R is the mean work per item, flagged or not, and c the
+        budget per item. If the work is known only afterwards, pass estimates, here and for future
+        items: the promise is then about the estimates.
+    max_effort : float, default=None
+        The largest effort that any item can take, in future too. Required if efforts differ. The
+        guarantees "next-batch" and "simultaneous" count every flag at this effort.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort for which capacity is used, or
+        ``Worth.precision(0.2)``: with labels `y`, the share of the flags that are rare is at least
+        this, on the calibration items for "plug-in" and "expected", and on unseen items with
+        probability `confidence` for the other guarantees. Without labels, every flagged item has
+        at least this probability.
 
     Returns
     -------
@@ -145,6 +175,15 @@ def calibrate_threshold(
     (95.0, 4)
     >>> safe.flag([96, 95, 12]).tolist()
     [True, False, False]
+
+    Eight hours for every thousand cases, which take from 5 to 60 minutes each:
+
+    >>> rng = np.random.default_rng(0)
+    >>> p, minutes = rng.beta(1, 20, size=5_000), rng.integers(5, 61, size=5_000)
+    >>> budget = Capacity.effort(480, per=1_000)
+    >>> found = calibrate_threshold(p, budget, efforts=minutes, max_effort=60)
+    >>> round(found.effort_spent * 1_000), found.flag([0.3], efforts=[45]).tolist()
+    (468, [False])
     """
     scores = check_scores(scores)
     if check_option("ties", ties, ("auto", *TIES)) == "auto":
@@ -156,6 +195,8 @@ def calibrate_threshold(
     needs_labels = check_capacity(capacity).kind == "multiple" and prevalence is None
     if max_weight is not None:
         max_weight = _check_max_weight(max_weight, weights)
+    worth = check_worth(worth)
+    promises_precision = worth is not None and worth.kind == "precision"
     return calibrate_scores(
         scores,
         capacity,
@@ -163,11 +204,19 @@ def calibrate_threshold(
         guarantee=guarantee,
         confidence=confidence,
         tie_keys=keys_by_id(ids, seed=seed) if ties == "hash" else None,
-        is_rare=find_rare(y, rare_label)[0] if needs_labels and y is not None else None,
+        is_rare=(
+            find_rare(y, rare_label)[0]
+            if (needs_labels or promises_precision) and y is not None
+            else None
+        ),
         weights=weights,
         max_weight=max_weight,
         seed=seed,
         n_batches=n_batches,
+        values=check_values(values, scores.size),
+        efforts=check_efforts(efforts, scores.size),
+        max_effort=max_effort,
+        worth=worth,
     )
 
 
@@ -184,12 +233,17 @@ def calibrate_scores(
     max_weight: float | None = None,
     seed: int = 0,
     n_batches: int = 1,
+    values: Doubles | None = None,
+    efforts: Doubles | None = None,
+    max_effort: float | None = None,
+    worth: Worth | None = None,
 ) -> CalibratedThreshold:
     """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
+    budget = _check_budget(capacity, efforts, max_effort, weights)
     error, covers = 1 - confidence, False
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
@@ -198,9 +252,13 @@ def calibrate_scores(
             error /= 2  # the other half is spent on a lower bound of the prevalence
             n_rare = int(np.count_nonzero(is_rare))
             prevalence = prevalence_lower_bound(n_rare, is_rare.size, error=error)
-    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
+    ratio = capacity.as_ratio(prevalence) if budget is None else budget.ratio
+    promise = Promise(capacity, ratio, guarantee, error, n_batches)
 
-    if weights is not None:
+    probabilities, scores = scores, weigh(scores, values, efforts)
+    if budget is not None:
+        k = effort_k(scores, budget, promise, tie_keys)
+    elif weights is not None:
         k = weighted_k(scores, weights, promise, tie_keys, max_weight)
     elif is_rare is not None and covers and guarantee == "confident":
         k = walked_k(scores, is_rare, promise, tie_keys, seed)
@@ -208,14 +266,19 @@ def calibrate_scores(
         k = promised_k(scores.size, promise)
         if promise.ratio == 0 and capacity.value and isinstance(prevalence, EstimatedShare):
             warn_too_few(promise, "needs rare items among the labels; got none")
-    cut = cut_after(scores, k, tie_keys)
+    limit = _Limit(k)
+    if worth is not None:
+        limit = _worth_limit(worth, k, probabilities, scores, is_rare, promise, tie_keys)
+    cut = cut_after(scores, limit.k, tie_keys)
+    if limit.least_worth > -np.inf and limit.least_worth >= cut.value:
+        cut = Cut(limit.least_worth)
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
     interval = _UNKNOWN
-    if weights is None:
-        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
+    if weights is None and budget is None and worth is None:
+        interval = _interval(limit.k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,
-        k=k,
+        k=limit.k,
         n_calibration=scores.size,
         flagged_fraction=flagged_fraction,
         interval=interval,
@@ -225,7 +288,96 @@ def calibrate_scores(
         ties="exclude" if tie_keys is None else "hash",
         tie_key=cut.key,
         seed=seed,
+        effort_spent=_effort_spent(scores, cut, tie_keys, budget),
+        effort_allowed=None if budget is None else float(budget.per_item),
+        max_effort=None if budget is None else budget.max_effort,
+        has_values=values is not None,
+        has_efforts=efforts is not None,
+        least_probability=limit.least_probability,
+        limited_by="capacity" if limit == _Limit(k) else _limited_by(limit, k, cut),
     )
+
+
+def _check_budget(
+    capacity: Capacity, efforts: Doubles | None, max_effort: float | None, weights: Any
+) -> Budget | None:
+    """Return the budget of an effort; efforts and budgets belong together."""
+    check_capacity_for(capacity, efforts)
+    if capacity.kind != "effort" or efforts is None:
+        if max_effort is not None:
+            raise CapacityError(
+                f"max_effort belongs to Capacity.effort(...); {capacity!r} limits the number of "
+                "flags."
+            )
+        return None
+    if weights is not None:
+        raise ValueError(
+            "sample_weight together with efforts has no exact rule. Keep each calibration item "
+            "with probability sample_weight / max_weight, and calibrate on the kept items."
+        )
+    return budget_of(capacity, efforts, max_effort)
+
+
+class _Limit(NamedTuple):
+    """How far down a threshold may lie: by rank, by worth, and what a probability must reach."""
+
+    k: int
+    least_worth: float = -np.inf
+    least_probability: float = 0.0
+
+
+def _worth_limit(
+    worth: Worth,
+    k: int,
+    probabilities: Floats,
+    scores: Floats,
+    is_rare: Mask | None,
+    promise: Promise,
+    tie_keys: TieKeys | None,
+) -> _Limit:
+    """Return the limit that leaves capacity empty below a worth."""
+    if worth.kind == "value":
+        check_probabilities(probabilities)
+        return _Limit(k, least_worth=float(cell_of(worth.least, scores.dtype)[0]))
+    if is_rare is None:
+        check_probabilities(probabilities)
+        return _Limit(k, least_probability=worth.least)
+    promised = promise.guarantee not in ("plug-in", "expected")
+    by_count = promise.capacity.kind in ("count", "fraction")
+    fewer = precise_k(
+        scores,
+        is_rare,
+        k,
+        worth.least,
+        tie_keys,
+        error=promise.error if promised else None,
+        largest=plug_in_k(scores.size, promise.ratio) + 1 if by_count else None,
+    )
+    if fewer < 0 <= k:
+        surely = f" with confidence {1 - promise.error:g}" if promised else ""
+        warn_user(
+            f"No threshold within {promise.capacity!r} has a precision of at least "
+            f"{worth.least:g}{surely} on these {scores.size} calibration items, of which "
+            f"{np.count_nonzero(is_rare)} are rare. The threshold flags nothing.",
+            InsufficientCalibrationWarning,
+        )
+    return _Limit(fewer)
+
+
+def _limited_by(limit: _Limit, k: int, cut: Cut) -> str:
+    """Return whether the worth or the capacity decided, given that a worth was asked for."""
+    raised = limit.k < k or cut.value == limit.least_worth or limit.least_probability > 0
+    return "worth" if raised else "capacity"
+
+
+def _effort_spent(
+    scores: Floats, cut: Cut, tie_keys: TieKeys | None, budget: Budget | None
+) -> float | None:
+    """Return the work of the flagged calibration items, per calibration item."""
+    if budget is None:
+        return None
+    flagged = flag_above(scores, cut, tie_keys)
+    return float(budget.efforts[flagged].sum() / scores.size)
 
 
 def _check_max_weight(max_weight: Any, weights: NDArray[np.float64] | None) -> float:

@@ -219,7 +219,11 @@ def check_capacity_for(capacity: Capacity, efforts: Doubles | None) -> None:
             f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes, "
             "or limit the number of flags: Capacity.count(...)."
         )
-    if capacity.kind != "effort" and efforts is not None and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size):
+    if (
+        capacity.kind != "effort"
+        and efforts is not None
+        and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size)
+    ):
         raise CapacityError(
             f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
             "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
