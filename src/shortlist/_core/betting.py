@@ -15,15 +15,23 @@ or r are a coin of another size: the stake that is best against it is known. Gam
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from .arrays import Doubles
+from .arrays import Doubles, Mask
 
-__all__ = ["mean_lower", "mean_upper", "stakes_against", "walk_below"]
+__all__ = [
+    "mean_lower",
+    "mean_upper",
+    "share_lower",
+    "share_upper",
+    "stakes_against",
+    "walk_below",
+]
 
 _SIZES = 0.5 ** np.arange(4)
 _SAFE = 1e-9  # more than rounding can add to a log capital
@@ -83,23 +91,48 @@ def _mixed(log_capital: Doubles) -> Any:
 
 def mean_upper(numbers: Doubles, *, error: float) -> float:
     """Return what the mean of numbers in [0, 1] exceeds with probability at most `error`."""
-    n = numbers.size
-    needed = math.log(1 / error) + _SAFE
-
-    def is_refuted(c: float) -> bool:
-        stakes = stakes_against(c, n, error=error)
-        capital = np.log1p(np.outer(stakes, c - numbers)).sum(axis=1)
-        return bool(_mixed(capital[:, np.newaxis])[0] >= needed)
-
-    if n == 0:
+    if numbers.size == 0:
         return 1.0
-    low, high = float(numbers.mean()), 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_refuted(middle) else (middle, high)
-    return high
+    return _largest_claim(float(numbers.mean()), lambda c: c - numbers, numbers.size, error)
 
 
 def mean_lower(numbers: Doubles, *, error: float) -> float:
     """Return what the mean of numbers in [0, 1] lies below with probability at most `error`."""
     return 1 - mean_upper(1 - numbers, error=error)
+
+
+def share_upper(found: Mask, weights: Doubles, *, error: float) -> float:
+    """Return what a share of the weight exceeds with probability at most `error`.
+
+    Each item has a weight in [0, 1] and is found or not. The share s of all weight that is found
+    solves E[weight * (found - s)] = 0; whoever claims more accepts bets on weight * (s - found).
+    """
+    if weights.sum() == 0:
+        return 1.0
+    share = float(weights[found].sum() / weights.sum())
+    return _largest_claim(share, lambda s: weights * (s - found), weights.size, error)
+
+
+def share_lower(found: Mask, weights: Doubles, *, error: float) -> float:
+    """Return what a share of the weight lies below with probability at most `error`."""
+    return 1 - share_upper(~found, weights, error=error)
+
+
+def _largest_claim(least: float, odds: Callable[[float], Doubles], n: int, error: float) -> float:
+    """Return the largest number, from `least` to 1, that cannot be refuted."""
+    needed = math.log(1 / error) + _SAFE
+
+    def is_refuted(c: float) -> bool:
+        stakes = stakes_against(c, n, error=error)
+        capital = np.log1p(np.outer(stakes, odds(c))).sum(axis=1)
+        return bool(_mixed(capital[:, np.newaxis])[0] >= needed)
+
+    # From above: the first claim of a grid that stands, and then its neighbourhood.
+    grid = np.geomspace(max(least, 1e-9), 1, 48)
+    standing = [i for i in range(47) if not is_refuted(float(grid[i]))]
+    place = max(standing, default=0)
+    low, high = float(grid[place]), float(grid[place + 1])
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_refuted(middle) else (middle, high)
+    return float(high)

@@ -246,8 +246,7 @@ def choose(
         suffices = worth.suffices(scores, values, efforts)
         rows = None if suffices.all() else np.flatnonzero(suffices)
     if rows is None:
-        found = _choose_all(scores, capacity, tie_keys, values, efforts, scores.size, prevalence)
-        return found
+        return _choose_all(scores, capacity, tie_keys, values, efforts, scores.size, prevalence)
     found = _choose_all(
         scores[rows],
         capacity,
