@@ -122,7 +122,7 @@ def test_the_scorer_takes_values_and_efforts_as_metadata(stream):
 
 @pytest.mark.parametrize("bound", [1_000.0, 5_000.0])
 def test_the_interval_of_the_value_covers(bound):
-    """Over many samples, the interval holds the true share of the value at least as often as said."""
+    """Over many samples, the interval holds the true share at least as often as it says."""
     rng = np.random.default_rng(0)
     missed = 0
     for _ in range(60):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
-from shortlist.online import BudgetController, Controller
+from shortlist.online import BudgetController, Controller, QuantileTracker, replay
 from shortlist.online.checks import check_controller
+from shortlist.worth import expected_worth
 
 CALIBRATION = np.random.default_rng(0).exponential(size=500)
 
@@ -153,3 +154,94 @@ def test_tampered_states_are_refused(change):
     change(state)
     with pytest.raises(ValueError, match="state"):
         Controller.from_state(state)
+
+
+def tracker(rate=300, **options):
+    """Return a tracker of work per 1,000 items."""
+    return QuantileTracker(
+        Capacity.effort(rate, per=1_000),
+        **{
+            "max_effort": 60,
+            "expected_effort": 20,
+            "calibration_scores": CALIBRATION,
+            "step": 0.1,
+            **options,
+        },
+    )
+
+
+def test_the_tracker_of_work_passes_all_checks():
+    """A rate of work keeps everything that every controller promises."""
+    scores = np.random.default_rng(0).normal(size=500)
+    check_controller(lambda: tracker(calibration_scores=scores, max_effort=4, expected_effort=2))
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["random", "sorted", "high", "low"]))
+def test_the_work_of_any_stretch_is_bounded(seed, kind):
+    """On every stretch of any stream, work and allowed work differ by at most the bound."""
+    rng = np.random.default_rng(seed)
+    scores, efforts = rng.exponential(size=400), rng.choice([0.5, 5, 20, 60], size=400)
+    scores = {"random": scores, "sorted": np.sort(scores), "high": scores + 99, "low": scores - 99}[
+        kind
+    ]
+    controller = tracker()
+    flagged = controller.decide_many(scores, efforts=efforts).flagged
+    error = np.concatenate([[0], np.cumsum(efforts * flagged - 0.3)])
+    assert error.max() - error.min() <= controller.interval_bound() + 1e-6
+
+
+def test_the_tracker_follows_a_rate_of_work():
+    """In the long run the work of the flags is the rate, also after a drift."""
+    rng = np.random.default_rng(3)
+    scores = rng.exponential(size=30_000) + 2
+    efforts = rng.integers(5, 61, size=30_000)
+    flagged = tracker().decide_many(scores, efforts=efforts).flagged
+    assert efforts[flagged].sum() / 30_000 == pytest.approx(0.3, rel=0.1)
+
+
+def test_the_tracker_refuses_what_it_cannot_bound():
+    """Efforts beyond the largest, and mixed capacities, raise errors."""
+    with pytest.raises(ValueError, match="at most max_effort=60; got 61"):
+        tracker().decide(3.0, effort=61)
+    with pytest.raises(CapacityError, match="needs max_effort"):
+        tracker(max_effort=None)
+    with pytest.raises(CapacityError, match="limits nothing"):
+        tracker(rate=10**6)
+    with pytest.raises(CapacityError, match="cannot change to"):
+        tracker().set_capacity(Capacity.fraction(0.1))
+
+
+def test_a_replay_counts_value_against_hindsight():
+    """The table has value and work per day, and compares them with an oracle."""
+    rng = np.random.default_rng(4)
+    n = 10_000
+    p, values = rng.beta(0.5, 20, size=n), rng.lognormal(4, 1, size=n)
+    minutes, y = rng.integers(5, 61, size=n), rng.uniform(size=n) < p
+    times = np.sort(rng.uniform(0, 1_000, size=n))
+    worth = expected_worth(p, values=values, efforts=minutes)
+    controller = budget(480, expected_arrivals=1_000, calibration_scores=worth[:2_000])
+    table = replay(
+        p, y, times, controller, period=100, values=values, efforts=minutes, rare_label=True
+    )
+    assert table.capacity.tolist() == [480.0] * 10
+    assert table.effort.max() <= 480
+    assert table.overrun_share == 0
+    assert table.value.sum() == pytest.approx(values[table.flagged & y].sum())
+    assert 0.6 < table.relative_value < 1.5
+    assert set(table.to_dict()) >= {"effort", "value", "oracle_value"}
+    with pytest.raises(CapacityError, match="Pass efforts"):
+        replay(p, y, times, controller, period=100, rare_label=True)
+    plain = replay(
+        p,
+        y,
+        times,
+        BudgetController(
+            Capacity.count(20), period=100, expected_arrivals=1_000, calibration_scores=p * values
+        ),
+        period=100,
+        values=values,
+        rare_label=True,
+    )
+    assert plain.flags.max() <= 20
+    assert plain.relative_value > 0.5

@@ -69,7 +69,7 @@ def every_sample(n):
 
 def true_cost(threshold):
     """Return the mean effort per item of a threshold without hashed ties."""
-    return float((EFFORT * OFTEN)[P / EFFORT > threshold].sum())
+    return float((EFFORT * OFTEN)[threshold < P / EFFORT].sum())
 
 
 @pytest.mark.parametrize("budget", [0.5, 0.9, 1.4, 2.0])

@@ -1,8 +1,8 @@
 r"""Bounds for the mean of bounded numbers, by betting: exact for every sample size and every law.
 
-Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with mean :math:`m`. Somebody who claims
-:math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`, which pay at most 1 on average and never
-less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital :math:`\prod_i (1 + b (c - x_i))` then
+Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with mean :math:`m`. Somebody who
+claims :math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`, which pay at most 1 on average
+and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital :math:`\prod_i (1 + b (c - x_i))` then
 exceeds :math:`1 / \delta` with probability at most :math:`\delta` (Markov). So does the average
 capital of several such gamblers, each with a stake b of its own that does not depend on the sample.
 The order of the sample does not matter.
@@ -40,7 +40,7 @@ _LARGEST_STAKE = 0.999  # of what a gambler may stake at most, who must not lose
 
 def stakes_against(c: float, n: int, *, error: float) -> Doubles:
     """Return stakes, chosen before seeing the sample, against the claim that the mean is >= c."""
-    sizes = _SIZES[_SIZES > c] if c < 1 else _SIZES[:1]
+    sizes = _SIZES[c < _SIZES] if c < 1 else _SIZES[:1]
     most = _LARGEST_STAKE / (1 - c)
     return np.array([min(_best_stake(c / size, n, error) / size, most) for size in sizes])
 

@@ -1,4 +1,4 @@
-"""An exact interval of the value found within a capacity, from bounds of means of bounded numbers."""
+"""An exact interval of the value found within a capacity, from bounds of bounded means."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _bound(name: str, bound: Any, numbers: Doubles) -> float:
 def weighed_interval(
     sample: WeighedSample, capacity: Capacity, prevalence: Any, *, error: float
 ) -> Interval:
-    """Combine bounds of the value found and of the effort spent, each with a quarter of the error."""
+    """Combine bounds of value found and effort spent, each with a quarter of the error."""
     allowed = _per_item(capacity, prevalence, sample.flagged.size)
     found = sample.value_found(error=error / 4)
     spent = sample.effort_spent(error=error / 4)

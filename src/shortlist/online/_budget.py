@@ -67,9 +67,9 @@ class BudgetController(Controller):
     period, the flags left are paced over the arrivals still to come: the threshold is the score
     that as many of those are expected to exceed as there are flags left.
 
-    A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score as
-    value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
-    item beside it. An item that does not fit any more is left out, and smaller ones fill what it
+    A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score
+    as value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of
+    each item beside it. An item that does not fit any more is left out, and smaller ones fill what it
     leaves. In exact arithmetic, the work of the flags never exceeds the budget in any period.
 
     Parameters

@@ -280,7 +280,9 @@ class Controller:
                 return self._decide_safe(values, moments, keys)
             return self._decide_guarded(values, moments, keys)
 
-    def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
+    def observe(
+        self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
+    ) -> Self:
         """Learn from items without deciding about them. No flag is used up.
 
         Parameters
@@ -289,10 +291,16 @@ class Controller:
             Scores of items that were decided elsewhere, or not at all.
         at : float, datetime or array-like of them, default=None
             When they arrived.
+        efforts : float or array-like of shape (n_items,), default=None
+            How much work they take, if the capacity is a ``Capacity.effort(...)``; none when
+            absent. A :class:`QuantileTracker` counts it, as if they had been decided.
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
-        # What is only observed uses no capacity, whatever it took.
-        work = np.ones(checked.size, np.int64) if self.counts_work else None
+        if efforts is None and self.counts_work:
+            work: Ints | None = np.zeros(checked.size, np.int64)
+        else:
+            given = None if efforts is None else np.atleast_1d(np.asarray(efforts))
+            work = self._check_work(given, checked.size)
         values = Arrivals(checked, work)
         with self._lock:
             moments = self._moments(at, values.size)

@@ -192,7 +192,7 @@ def check_time_does_not_run_backwards(make: Make) -> None:
 
 def check_work_stays_within_its_budget(make: Make) -> None:
     """If the controller counts work, every item needs its effort, and a bad one changes nothing."""
-    scores, times = _items()
+    _, times = _items()
     controller = make()
     if not controller.counts_work:
         _must_raise(controller.decide, 0.0, at=float(times[0]), effort=1.0)
@@ -203,7 +203,10 @@ def check_work_stays_within_its_budget(make: Make) -> None:
         _must_raise(controller.decide_many, [9.0], at=float(times[0]), efforts=[bad])
     assert _plain(controller) == before, "an invalid effort changed the state"
     largest = float(controller.capacity.value) * 1.001
-    one = controller.decide(9.0, at=float(times[0]), effort=largest)
+    try:
+        one = controller.decide(9.0, at=float(times[0]), effort=largest)
+    except ValueError:
+        return
     assert not one.flag, "an item larger than the whole budget was flagged"
 
 

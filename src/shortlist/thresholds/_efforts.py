@@ -131,7 +131,7 @@ def _confident(ranked: Doubles, budget: Budget, promise: Promise) -> int:
 
 
 def _fitting(ranked: Doubles, amount: Fraction) -> int:
-    """Return how many of the ranked items fit into an exact amount of work; -1 if it is negative."""
+    """Return how many ranked items fit into an exact amount of work; -1 if it is negative."""
     if amount < 0:
         return -1
     units: Units = count_in_units(ranked)
