@@ -2,10 +2,10 @@ r"""Bounds for the mean of bounded numbers, by betting: exact for every sample s
 
 Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with mean :math:`m`. Somebody who
 claims :math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`, which pay at most 1 on average
-and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital :math:`\prod_i (1 + b (c - x_i))` then
-exceeds :math:`1 / \delta` with probability at most :math:`\delta` (Markov). So does the average
-capital of several such gamblers, each with a stake b of its own that does not depend on the sample.
-The order of the sample does not matter.
+and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital
+:math:`\prod_i (1 + b (c - x_i))` then exceeds :math:`1 / \delta` with probability at most
+:math:`\delta` (Markov). So does the average capital of several such gamblers, each with a stake b
+of its own that does not depend on the sample. The order of the sample does not matter.
 
 This is the test of Waudby-Smith and Ramdas (JRSS B 86, 2024) with fixed stakes. Numbers that are 0
 or r are a coin of another size: the stake that is best against it is known. Gamblers for r = 1,

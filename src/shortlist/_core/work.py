@@ -108,10 +108,11 @@ def are_equal(numbers: Doubles | None) -> bool:
     return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
 
 
-def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Doubles:
     """Return the expected value per unit of effort; 1 stands for what was not given."""
     with np.errstate(over="ignore", under="ignore"):
-        worth = scores.astype(np.float64) if values is None else scores * values
+        worth: Doubles = scores.astype(np.float64, copy=False)
+        worth = worth if values is None else worth * values
         return worth if efforts is None else worth / efforts
 
 

@@ -324,8 +324,9 @@ def _work(
     """Return effort, value and price at each cut; nothing without values and efforts."""
     if values is None and efforts is None:
         return {}
-    gains = is_rare * (1.0 if values is None else values)
-    spent = _totals(np.ones(is_rare.size) if efforts is None else efforts, order)[cuts]
+    ones = np.ones(is_rare.size)
+    gains: Doubles = is_rare * (ones if values is None else values)
+    spent = _totals(ones if efforts is None else efforts, order)[cuts]
     found = _totals(gains, order)[cuts]
     price = _marginal(spent, found)
     share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)

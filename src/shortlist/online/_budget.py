@@ -69,8 +69,8 @@ class BudgetController(Controller):
 
     A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score
     as value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of
-    each item beside it. An item that does not fit any more is left out, and smaller ones fill what it
-    leaves. In exact arithmetic, the work of the flags never exceeds the budget in any period.
+    each item beside it. An item that does not fit any more is left out, and smaller ones fill what
+    it leaves. In exact arithmetic, the work of the flags never exceeds the budget in any period.
 
     Parameters
     ----------

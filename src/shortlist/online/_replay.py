@@ -90,15 +90,16 @@ class Replay:
     @property
     def fixed_adjusted_detections(self) -> Floats:
         """The same for the fixed threshold."""
-        of_work = self.fixed_effort is not None and self.capacity.dtype.kind == "f"
-        used = self.fixed_effort if of_work else self.fixed_flags
+        used = self._flags_or_work(self.fixed_flags, self.fixed_effort)
         return self.fixed_detections * _followed_up_share(used, self.capacity)
 
     @property
     def _used(self) -> NDArray[Any]:
         """Flags, or their work if the capacity is one of work."""
-        of_work = self.effort is not None and self.capacity.dtype.kind == "f"
-        return self.effort if of_work else self.flags  # type: ignore[return-value]
+        return self._flags_or_work(self.flags, self.effort)
+
+    def _flags_or_work(self, flags: NDArray[Any], work: Floats | None) -> NDArray[Any]:
+        return flags if work is None or self.capacity.dtype.kind != "f" else work
 
     @property
     def relative_detection(self) -> float:

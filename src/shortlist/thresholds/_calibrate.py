@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Doubles, Floats, Mask
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.groups import number_groups
 from .._core.hashing import keys_by_id
 from .._core.labels import EstimatedShare, find_rare, rare_share
-from .._core.ranking import Cut, TieKeys, cell_of, count_above, cut_after, flag_above
+from .._core.ranking import BEFORE_ALL, Cut, TieKeys, count_above, cut_after, flag_above
 from .._core.validation import (
     check_confidence,
     check_ids,
@@ -22,17 +23,16 @@ from .._core.validation import (
     check_sample_weight,
     check_scores,
     check_seed,
-    warn_user,
 )
-from .._core.work import check_efforts, check_probabilities, check_values, weigh
+from .._core.work import check_efforts, check_values, weigh
 from ..capacity import Capacity, check_capacity
-from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
 from ._bands import simultaneous_interval
 from ._decisions import CalibratedThreshold
 from ._efforts import Budget, budget_of, effort_k
-from ._guarantees import plug_in_k
-from ._precision import precise_k
+from ._groups import cut_for_groups, draw_one_of_each
+from ._limits import Limit, limited_by, worth_limit
 from ._promise import (
     COVER_PREVALENCE,
     Promise,
@@ -65,6 +65,7 @@ def calibrate_threshold(
     sample_weight: ArrayLike | None = None,
     max_weight: float | None = None,
     random_state: Any = None,
+    groups: ArrayLike | None = None,
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
     max_effort: float | None = None,
@@ -122,6 +123,10 @@ def calibrate_threshold(
         such a bound: 1 over the lowest sampling rate, for example.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
+    groups : array-like of shape (n_items,), default=None
+        The group of each item, if several items belong together: the rows of one customer. Groups
+        are then what is exchangeable, and R is the chance that a random item of a new group is
+        flagged. The number of groups is what counts for the sample size.
     values : array-like of shape (n_items,), default=None
         What each item is worth if it is rare. The threshold is then one of value * probability,
         and scores must be probabilities. Values choose what is flagged; the promise does not
@@ -213,6 +218,7 @@ def calibrate_threshold(
         max_weight=max_weight,
         seed=seed,
         n_batches=n_batches,
+        groups=number_groups(groups, scores.size),
         values=check_values(values, scores.size),
         efforts=check_efforts(efforts, scores.size),
         max_effort=max_effort,
@@ -233,6 +239,7 @@ def calibrate_scores(
     max_weight: float | None = None,
     seed: int = 0,
     n_batches: int = 1,
+    groups: Rows | None = None,
     values: Doubles | None = None,
     efforts: Doubles | None = None,
     max_effort: float | None = None,
@@ -245,37 +252,45 @@ def calibrate_scores(
     confidence = check_confidence(confidence)
     budget = _check_budget(capacity, efforts, max_effort, weights)
     error, covers = 1 - confidence, False
+    probabilities, scores = scores, weigh(scores, values, efforts)
+    drawn = None if groups is None else draw_one_of_each(scores, groups, tie_keys, seed=seed)
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
         covers = capacity.kind == "multiple" and guarantee in COVER_PREVALENCE
         if covers and guarantee == "simultaneous":
             error /= 2  # the other half is spent on a lower bound of the prevalence
-            n_rare = int(np.count_nonzero(is_rare))
-            prevalence = prevalence_lower_bound(n_rare, is_rare.size, error=error)
+            known = is_rare if drawn is None else is_rare[drawn]
+            n_rare = int(np.count_nonzero(known))
+            prevalence = prevalence_lower_bound(n_rare, known.size, error=error)
     ratio = capacity.as_ratio(prevalence) if budget is None else budget.ratio
     promise = Promise(capacity, ratio, guarantee, error, n_batches)
 
-    probabilities, scores = scores, weigh(scores, values, efforts)
-    if budget is not None:
-        k = effort_k(scores, budget, promise, tie_keys)
-    elif weights is not None:
-        k = weighted_k(scores, weights, promise, tie_keys, max_weight)
-    elif is_rare is not None and covers and guarantee == "confident":
-        k = walked_k(scores, is_rare, promise, tie_keys, seed)
+    walked = is_rare if covers and guarantee == "confident" else None
+    if groups is not None and drawn is not None:
+        _refuse_with_groups(weights, budget, worth, is_rare)
+        cut = cut_for_groups(scores, groups, drawn, promise, tie_keys, walked=walked, seed=seed)
+        k = -1 if cut == BEFORE_ALL else int(np.count_nonzero(flag_above(scores, cut, tie_keys)))
     else:
-        k = promised_k(scores.size, promise)
-        if promise.ratio == 0 and capacity.value and isinstance(prevalence, EstimatedShare):
-            warn_too_few(promise, "needs rare items among the labels; got none")
-    limit = _Limit(k)
+        if budget is not None:
+            k = effort_k(scores, budget, promise, tie_keys)
+        elif weights is not None:
+            k = weighted_k(scores, weights, promise, tie_keys, max_weight)
+        elif walked is not None:
+            k = walked_k(scores, walked, promise, tie_keys, seed)
+        else:
+            k = promised_k(scores.size, promise)
+        cut = cut_after(scores, k, tie_keys)
+    is_estimated = isinstance(prevalence, EstimatedShare) and walked is None and budget is None
+    if is_estimated and promise.ratio == 0 and capacity.value and weights is None:
+        warn_too_few(promise, "needs rare items among the labels; got none")
+    limit = Limit(k)
     if worth is not None:
-        limit = _worth_limit(worth, k, probabilities, scores, is_rare, promise, tie_keys)
-    cut = cut_after(scores, limit.k, tie_keys)
-    if limit.least_worth > -np.inf and limit.least_worth >= cut.value:
-        cut = Cut(limit.least_worth)
+        limit = worth_limit(worth, k, probabilities, scores, is_rare, promise, tie_keys)
+        cut = limit.applied(cut, scores, k, tie_keys)
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
     interval = _UNKNOWN
-    if weights is None and budget is None and worth is None:
-        interval = _interval(limit.k, n_flagged, scores.size, promise, tie_keys)
+    if weights is None and groups is None and budget is None and worth is None:
+        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,
         k=limit.k,
@@ -294,7 +309,7 @@ def calibrate_scores(
         has_values=values is not None,
         has_efforts=efforts is not None,
         least_probability=limit.least_probability,
-        limited_by="capacity" if limit == _Limit(k) else _limited_by(limit, k, cut),
+        limited_by=limited_by(limit, k, cut),
     )
 
 
@@ -318,56 +333,22 @@ def _check_budget(
     return budget_of(capacity, efforts, max_effort)
 
 
-class _Limit(NamedTuple):
-    """How far down a threshold may lie: by rank, by worth, and what a probability must reach."""
-
-    k: int
-    least_worth: float = -np.inf
-    least_probability: float = 0.0
-
-
-def _worth_limit(
-    worth: Worth,
-    k: int,
-    probabilities: Floats,
-    scores: Floats,
-    is_rare: Mask | None,
-    promise: Promise,
-    tie_keys: TieKeys | None,
-) -> _Limit:
-    """Return the limit that leaves capacity empty below a worth."""
-    if worth.kind == "value":
-        check_probabilities(probabilities)
-        return _Limit(k, least_worth=float(cell_of(worth.least, scores.dtype)[0]))
-    if is_rare is None:
-        check_probabilities(probabilities)
-        return _Limit(k, least_probability=worth.least)
-    promised = promise.guarantee not in ("plug-in", "expected")
-    by_count = promise.capacity.kind in ("count", "fraction")
-    fewer = precise_k(
-        scores,
-        is_rare,
-        k,
-        worth.least,
-        tie_keys,
-        error=promise.error if promised else None,
-        largest=plug_in_k(scores.size, promise.ratio) + 1 if by_count else None,
-    )
-    if fewer < 0 <= k:
-        surely = f" with confidence {1 - promise.error:g}" if promised else ""
-        warn_user(
-            f"No threshold within {promise.capacity!r} has a precision of at least "
-            f"{worth.least:g}{surely} on these {scores.size} calibration items, of which "
-            f"{np.count_nonzero(is_rare)} are rare. The threshold flags nothing.",
-            InsufficientCalibrationWarning,
+def _refuse_with_groups(
+    weights: Any, budget: Budget | None, worth: Worth | None, is_rare: Mask | None
+) -> None:
+    """Raise an error for what has no exact rule if items come in groups."""
+    if weights is not None:
+        raise ValueError("sample_weight and groups cannot be combined: no rule is exact then.")
+    if budget is not None:
+        raise ValueError(
+            "efforts and groups cannot be combined: no rule is exact then. Keep one random item of "
+            "each group, and calibrate on these without groups."
         )
-    return _Limit(fewer)
-
-
-def _limited_by(limit: _Limit, k: int, cut: Cut) -> str:
-    """Return whether the worth or the capacity decided, given that a worth was asked for."""
-    raised = limit.k < k or cut.value == limit.least_worth or limit.least_probability > 0
-    return "worth" if raised else "capacity"
+    if worth is not None and worth.kind == "precision" and is_rare is not None:
+        raise ValueError(
+            "A precision with labels and groups cannot be combined: the labels of a group are not "
+            "independent. Keep one random item of each group, and calibrate on these."
+        )
 
 
 def _effort_spent(
