@@ -21,6 +21,7 @@ from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
+from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, select_rows
 
@@ -40,6 +41,7 @@ __all__ = [
     "NextReviewer",
     "Plan",
     "Reason",
+    "RowValues",
     "RuleResult",
     "SelectedRow",
     "TableModel",
