@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.arrays import Floats
 from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
-from ..tables import TableModel
+from ..tables import Reading, TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
 from ._scores import ItemScorer
@@ -45,6 +45,7 @@ def run_stream(
     id_field: str | None = None,
     time_field: str = "at",
     batch: int = 1_024,
+    reading: Reading | None = None,
     scorer: str = "auto",
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
@@ -70,6 +71,8 @@ def run_stream(
     batch : int, default=1024
         The largest number of lines that are decided and saved together. If fewer are waiting, they
         are not held back.
+    reading : Reading, default=None
+        What to know about the values in lines; `None` reads them as the table of the fit.
     scorer : {"auto", "model"}, default="auto"
         How lines are scored: by compiled functions where that is possible, or by the model itself,
         which takes milliseconds for a line. See :class:`ItemScorer`.
@@ -80,7 +83,7 @@ def run_stream(
     -------
     StreamSummary
     """
-    reader = LineReader(model.schema, id_field=id_field, time_field=time_field)
+    reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
     scores = ItemScorer(model, reader, scorer=scorer).scores
     summary, n_read = StreamSummary(), 0
     for lines in read_batches(source, most=batch):
