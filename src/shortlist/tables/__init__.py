@@ -23,6 +23,7 @@ from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, select_rows
 
@@ -44,6 +45,7 @@ __all__ = [
     "Plan",
     "Reading",
     "Reason",
+    "RowValues",
     "RuleResult",
     "SelectedRow",
     "TableModel",
