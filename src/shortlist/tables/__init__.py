@@ -6,6 +6,15 @@ call one function of this package, and print the result.
 
 from ._candidates import LEARNERS
 from ._columns import MISSING_CATEGORY
+from ._drift import (
+    chances_of_flags,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+    stability_index,
+    verdict_on,
+)
 from ._evaluate import (
     CurvePoint,
     Evaluation,
@@ -45,9 +54,14 @@ __all__ = [
     "TableModel",
     "TableRows",
     "TableSchema",
+    "chances_of_flags",
+    "compare_columns",
+    "compare_scores",
+    "count_columns",
     "evaluate_table",
     "fit_table",
     "flag_rows",
+    "judge_shifts",
     "measure_list",
     "measure_random",
     "measure_rule",
@@ -57,4 +71,6 @@ __all__ = [
     "plan_capacity",
     "read_labelled",
     "select_rows",
+    "stability_index",
+    "verdict_on",
 ]
