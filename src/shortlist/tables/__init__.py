@@ -24,6 +24,7 @@ from ._evaluate import (
     measure_rule,
     read_labelled,
 )
+from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
@@ -49,7 +50,9 @@ __all__ = [
     "NextReviewer",
     "Plan",
     "Reason",
+    "RowFingerprints",
     "RuleResult",
+    "SeenRows",
     "SelectedRow",
     "TableModel",
     "TableRows",
