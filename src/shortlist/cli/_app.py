@@ -6,15 +6,18 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
+from ._check import check
 from ._demo import demo
 from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._inspect import inspect
 from ._plan import plan
+from ._recalibrate import recalibrate
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
@@ -23,14 +26,46 @@ from ._stream import stream
 
 __all__ = ["app"]
 
-_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_COMMANDS = (
+    fit,
+    select,
+    flag,
+    check,
+    evaluate,
+    plan,
+    report,
+    recalibrate,
+    inspect,
+    stream,
+    export,
+    demo,
+    reproduce,
+)
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__
 
 
+def _without_types(params: list[Any]) -> list[Any]:
+    """Show switches as they are typed: `--json`, and not `--json <bool>`."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.display_type_rich = lambda ctx: None
+    return params
+
+
+class _Command(TyperCommand):
+    """A command whose switches are shown as they are typed."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
 class _Program(TyperGroup):
     """Commands whose usage errors take one line and name the help page."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit with its code."""
@@ -58,7 +93,7 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def _show_version(wanted: bool) -> None:
