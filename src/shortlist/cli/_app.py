@@ -46,25 +46,19 @@ _HELP = "Find as many rare cases as your capacity allows."
 _UsageError: Any = typer.BadParameter.__base__
 
 
-def _without_types(params: list[Any]) -> list[Any]:
-    """Show switches as they are typed: `--json`, and not `--json <bool>`."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.display_type_rich = lambda ctx: None
-    return params
-
-
 class _Command(TyperCommand):
-    """A command whose switches are shown as they are typed."""
+    """A command whose switches stand without a type: they take no value."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
         return _without_types(super().get_params(ctx))
 
 
 class _Program(TyperGroup):
     """Commands whose usage errors take one line and name the help page."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
         return _without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -77,6 +71,13 @@ class _Program(TyperGroup):
         except _UsageError as error:
             _explain(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_types(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 def _explain(error: Any) -> NoReturn:

@@ -8,14 +8,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ._reading import with_reading_options
 from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell
 
 if TYPE_CHECKING:
-    from ..tables import TableCheck
+    from ..tables import Reading, TableCheck
 
 
 @answering
-def check(model: Model, data: Data, as_json: AsJson = False) -> None:
+@with_reading_options
+def check(model: Model, data: Data, as_json: AsJson = False, *, reading: Reading) -> None:
     """Tell what has changed since calibration, column by column.
 
     No labels are needed. The exit code is 0 if nothing speaks against the promise, and 5 if the
@@ -26,7 +28,7 @@ def check(model: Model, data: Data, as_json: AsJson = False) -> None:
     from ..persistence import load_model
     from ..tables import check_table
 
-    result = check_table(load_model(model), data)
+    result = check_table(load_model(model), data, reading=reading)
     if as_json:
         print_json(result)
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._reading import with_reading_options
 from ._shared import (
     AsJson,
     Data,
@@ -28,12 +29,13 @@ from ._shared import (
 )
 
 if TYPE_CHECKING:
-    from ..tables import FlagSummary
+    from ..tables import FlagSummary, Reading
 
 _IN_MEMORY = 1 << 24
 
 
 @answering
+@with_reading_options
 def flag(
     model: Model,
     data: Data,
@@ -55,6 +57,8 @@ def flag(
     ] = None,
     id: Id = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
@@ -68,7 +72,7 @@ def flag(
 
     format = "jsonl" if as_json else "csv"
     if out is not None:  # before any work
-        check_writable(out)
+        check_writable(out, keep=(model, data, exclude))
         format = output_format(out)
     loaded = load_model(model)
     with progress_bar() as progress, _opened(out, whole=at_most is not None) as file:
@@ -83,6 +87,7 @@ def flag(
             reasons=reasons,
             exclude=exclude,
             at_most=at_most,
+            reading=reading,
             on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
         )
     tell(summary.notes, summary.findings)

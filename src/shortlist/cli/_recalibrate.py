@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.atomic import check_writable
+from ._reading import with_reading_options
 from ._shared import (
     AsJson,
     CapacityCount,
@@ -29,10 +30,11 @@ from ._shared import (
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
-    from ..tables import Recalibration
+    from ..tables import Reading, Recalibration
 
 
 @answering
+@with_reading_options
 def recalibrate(
     model: Model,
     data: Data,
@@ -53,6 +55,8 @@ def recalibrate(
         ),
     ] = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Set a new threshold from recent cases: no labels, no new fit.
 
@@ -61,7 +65,7 @@ def recalibrate(
     Example: shortlist recalibrate fraud.model october.csv -o october.model --fraction 0.04
     """
     limit = _capacity(capacity, per, fraction, multiple)
-    check_writable(out)  # before any work
+    check_writable(out, keep=(model, data))  # before any work
     from ..persistence import load_model, save_model
     from ..tables import recalibrate_table
 
@@ -76,6 +80,7 @@ def recalibrate(
             confidence=confidence,
             n_batches=n_batches,
             target=target,
+            reading=reading,
         )
     save_model(result.model, out)
     tell(result.notes)

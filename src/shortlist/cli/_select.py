@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
+from ._reading import with_reading_options
 from ._shared import (
     AsJson,
     Data,
@@ -27,10 +28,11 @@ from ._shared import (
 )
 
 if TYPE_CHECKING:
-    from ..tables import Selection
+    from ..tables import Reading, Selection
 
 
 @answering
+@with_reading_options
 def select(
     model: Model,
     data: Data,
@@ -55,6 +57,8 @@ def select(
     exclude: Exclude = None,
     id: Id = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """List exactly so many suspicious cases, with reasons.
 
@@ -65,7 +69,7 @@ def select(
     from ..tables import output_format, select_rows
 
     if out is not None:  # before any work
-        check_writable(out)
+        check_writable(out, keep=(model, data, exclude))
         output_format(out)
     with progress_bar() as progress:
         selected = select_rows(
@@ -76,6 +80,7 @@ def select(
             keep=keep or (),
             id=id,
             exclude=exclude,
+            reading=reading,
             on_progress=reporter(progress, "reading"),
         )
     notes = [*selected.notes]

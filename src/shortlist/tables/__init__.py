@@ -34,6 +34,7 @@ from ._model import ModelCard, RuleResult, TableModel
 from ._own import calibrate_own, is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
+from ._reading import Reading
 from ._recalibrate import Recalibration, recalibrate_table
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
@@ -55,6 +56,7 @@ __all__ = [
     "ModelCard",
     "NextReviewer",
     "Plan",
+    "Reading",
     "Reason",
     "Recalibration",
     "RowFingerprints",

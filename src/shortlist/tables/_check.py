@@ -10,8 +10,8 @@ import numpy as np
 
 from ..exceptions import TableError
 from ._drift import compare_columns, compare_scores, judge_shifts, verdict_on
-from ._formats import open_source
 from ._model import TableModel
+from ._reading import Reading
 from ._watch import Finding, Watch, date_text
 
 __all__ = ["TableCheck", "check_table"]
@@ -54,7 +54,7 @@ class TableCheck:
     has_drifted: bool
 
 
-def check_table(model: TableModel, path: Path) -> TableCheck:
+def check_table(model: TableModel, path: Path, *, reading: Reading | None = None) -> TableCheck:
     """Compare the rows of a table with the calibration rows of a model; no labels are needed.
 
     Parameters
@@ -63,13 +63,15 @@ def check_table(model: TableModel, path: Path) -> TableCheck:
         Fitted.
     path : Path
         A table with the columns that the model needs, of any length.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
     TableCheck
     """
     watch, scores = Watch(model), []
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         for rows in model.schema.rows(source):
             if len(rows.X):
                 decided = model.classifier.decide(rows.X, ids=rows.ids)

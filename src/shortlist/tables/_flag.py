@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from ..exceptions import TooManyFlagsError
-from ._formats import open_source
 from ._lists import CarriedColumns, ListFile, open_list, read_exclusions
 from ._model import TableModel
+from ._reading import Reading
 from ._schema import TableRows
 from ._select import excluded_in_words, reasons_for
 from ._watch import Finding, Watch
@@ -56,6 +56,7 @@ def flag_rows(
     reasons: bool = False,
     exclude: Path | None = None,
     at_most: int | None = None,
+    reading: Reading | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
@@ -84,6 +85,8 @@ def flag_rows(
         A table with the ids of cases to leave out, such as those that were reviewed before.
     at_most : int, default=None
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
         Called with the number of rows decided so far.
 
@@ -92,7 +95,7 @@ def flag_rows(
     FlagSummary
         How many rows were read and flagged, with notes and findings.
     """
-    with open_source(path) as source, contextlib.ExitStack() as stack:
+    with model.schema.open(path, reading=reading) as source, contextlib.ExitStack() as stack:
         carried = CarriedColumns(
             source, model.schema, keep=keep, id=id, taken=("row", *_DECIDED, "reasons")
         )

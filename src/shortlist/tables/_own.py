@@ -27,6 +27,7 @@ from ._fit import FitResult
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._profile import column_profiles, notes_on
+from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 
 __all__ = ["calibrate_own", "is_trained", "own_pipeline"]
@@ -66,6 +67,7 @@ def calibrate_own(
     confidence: float = 0.95,
     n_batches: int = 1,
     random_state: int = 0,
+    reading: Reading | None = None,
 ) -> FitResult:
     """Set a threshold for a trained classifier from the rows of a table.
 
@@ -87,6 +89,8 @@ def calibrate_own(
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`.
     random_state : int, default=0
         Seed of the split, and key of the hash.
+    reading : Reading, default=None
+        What to know about this file.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def calibrate_own(
         Without learners that were tried.
     """
     check_guarantee(guarantee, capacity, n_batches)
-    with open_source(path) as source:
+    with open_source(path, reading=reading) as source:
         table = source.read()
         schema, notes = _for_model(
             infer_schema(source, table, target=target, id=id, rare=rare), estimator, str(path)

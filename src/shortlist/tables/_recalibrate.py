@@ -15,9 +15,9 @@ from ..exceptions import TableError
 from ..thresholds import check_guarantee
 from ._evaluate import labels_of
 from ._fingerprints import SeenRows
-from ._formats import open_source
 from ._model import ModelCard, TableModel
 from ._profile import ColumnProfile
+from ._reading import Reading
 from ._schema import TableRows
 
 __all__ = ["Recalibration", "recalibrate_table"]
@@ -59,6 +59,7 @@ def recalibrate_table(
     confidence: float | None = None,
     n_batches: int | None = None,
     target: str | None = None,
+    reading: Reading | None = None,
 ) -> Recalibration:
     """Set a new threshold from recent rows, without fitting the model again.
 
@@ -82,6 +83,8 @@ def recalibrate_table(
     target : str, default=None
         A column with labels, if there is one: their prevalence replaces that of the fit, to which
         a multiple as capacity refers.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def recalibrate_table(
     if target is not None:  # the prevalence that was stated in the fit is replaced as well
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         rows = model.schema.read(source, target=target)
     notes: list[str] = []
     unknown = _unknown(model, rows, path, notes)

@@ -14,9 +14,10 @@ from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY
-from ._formats import open_source
+from ._formats import Source
 from ._lists import CarriedColumns, as_texts, read_exclusions
 from ._model import TableModel
+from ._reading import Reading
 from ._schema import TableRows
 from ._watch import Finding, Watch, date_text
 
@@ -134,6 +135,7 @@ def select_rows(
     keep: Collection[str] = (),
     id: str | None = None,
     exclude: Path | None = None,
+    reading: Reading | None = None,
     on_progress: Progress | None = None,
 ) -> Selection:
     """Return the `count` most suspicious rows of a file, the most suspicious first.
@@ -158,6 +160,8 @@ def select_rows(
         The column that names a case; `None` takes the id of the model.
     exclude : Path, default=None
         A table with the ids of cases to leave out, such as those that were reviewed before.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -169,7 +173,8 @@ def select_rows(
     """
     _check_count(count, segment)
     on_progress = on_progress or (lambda step, done, total: None)
-    table = _read(model, path, segment=segment, keep=keep, id=id, on_progress=on_progress)
+    with model.schema.open(path, reading=reading) as source:
+        table = _read(model, source, segment=segment, keep=keep, id=id, on_progress=on_progress)
     notes: list[str] = []
     allowed = _not_excluded(table, exclude, path, notes)
     order = model.rank(table.rows.X, table.rows.ids, table.scores)
@@ -216,7 +221,7 @@ class _Table:
 
 def _read(
     model: TableModel,
-    path: Path,
+    source: Source,
     *,
     segment: str | None,
     keep: Collection[str],
@@ -224,21 +229,20 @@ def _read(
     on_progress: Progress,
 ) -> _Table:
     watch, parts = Watch(model), []
-    with open_source(path) as source:
-        others = () if segment is None else (segment,)
-        source.require(others, "which --segment names")
-        carried = CarriedColumns(
-            source, model.schema, keep=keep, id=id, others=others, taken=LIST_COLUMNS
-        )
-        for rows in model.schema.rows(carried.source):
-            on_progress(f"{watch.n_items:,} rows scored", 0, 0)
-            if len(rows.X):
-                watch.add(rows)
-                scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
-                segments = None if segment is None else as_texts(carried.column(segment), segment)
-                parts.append((rows, scores, carried.ids(), segments, carried.columns()))
-        if not parts:
-            raise TableError(f"{source.name} has a heading, but no rows.")
+    others = () if segment is None else (segment,)
+    source.require(others, "which --segment names")
+    carried = CarriedColumns(
+        source, model.schema, keep=keep, id=id, others=others, taken=LIST_COLUMNS
+    )
+    for rows in model.schema.rows(carried.source):
+        on_progress(f"{watch.n_items:,} rows scored", 0, 0)
+        if len(rows.X):
+            watch.add(rows)
+            scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
+            segments = None if segment is None else as_texts(carried.column(segment), segment)
+            parts.append((rows, scores, carried.ids(), segments, carried.columns()))
+    if not parts:
+        raise TableError(f"{source.name} has a heading, but no rows.")
     every, scores, names, segments, kept = zip(*parts, strict=True)
     ids = None if every[0].ids is None else np.concatenate([rows.ids for rows in every])
     return _Table(
