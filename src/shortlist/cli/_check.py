@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell
 
@@ -28,6 +29,7 @@ def check(model: Model, data: Data, as_json: AsJson = False, *, reading: Reading
     from ..persistence import load_model
     from ..tables import check_table
 
+    announce_compiling()
     result = check_table(load_model(model), data, reading=reading)
     if as_json:
         print_json(result)

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json
 
@@ -35,6 +36,7 @@ def evaluate(
     from ..persistence import load_model
     from ..tables import evaluate_table
 
+    announce_compiling()
     result = evaluate_table(load_model(model), data, target=target, reading=reading)
     warn_of_seen(result.seen)
     if as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -70,6 +71,7 @@ def flag(
     from ..persistence import load_model
     from ..tables import flag_rows, output_format
 
+    announce_compiling()
     format = "jsonl" if as_json else "csv"
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.atomic import check_writable
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -69,6 +70,7 @@ def recalibrate(
     from ..persistence import load_model, save_model
     from ..tables import recalibrate_table
 
+    announce_compiling()
     loaded = load_model(model, with_twin=True)
     with progress_bar() as progress:
         progress.add_task("scoring", total=None)

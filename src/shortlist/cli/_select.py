@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -68,6 +69,7 @@ def select(
     from ..persistence import load_model
     from ..tables import output_format, select_rows
 
+    announce_compiling()
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         output_format(out)

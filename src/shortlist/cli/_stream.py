@@ -14,6 +14,7 @@ import typer
 from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
+from ._compiling import announce_compiling
 from ._reading import with_line_options
 from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
 
@@ -85,6 +86,7 @@ def stream(
     from ..persistence import load_model
     from ..streaming import StreamSettings
 
+    announce_compiling()
     loaded = load_model(model)
     settings = StreamSettings(
         controller=controller,

@@ -4,6 +4,7 @@ Needs the extra `cli` (pandas and pyarrow). The commands of the command line par
 call one function of this package, and print the result.
 """
 
+from ._calibrate_own import calibrate_own
 from ._candidates import LEARNERS
 from ._check import TableCheck, check_table
 from ._columns import MISSING_CATEGORY
@@ -31,7 +32,7 @@ from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._lists import open_list
 from ._model import ModelCard, RuleResult, TableModel
-from ._own import calibrate_own, is_trained
+from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
