@@ -24,7 +24,7 @@ def announce_compiling() -> None:
     _announced.append(True)
     from numba.core import event
 
-    class Announcer(event.Listener):  # type: ignore[misc, name-defined]
+    class Announcer(event.Listener):
         """Prints one line when the first compilation starts."""
 
         def on_start(self, event: Any) -> None:
