@@ -7,9 +7,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from shortlist import Capacity
+from shortlist import Capacity, calibrate_threshold
 from shortlist import select as select_array
-from shortlist.distributed import select
+from shortlist.distributed import calibrate, select
 from shortlist.exceptions import CapacityError, TableError
 
 RNG = np.random.default_rng(0)
@@ -104,3 +104,18 @@ def test_limits_of_unknown_segments_are_refused():
         select(TABLE, {"north": Capacity.count(1)}, score="risk", id="case")
     with pytest.raises(TableError, match="no rows with 'east'"):
         select(TABLE, {"east": Capacity.count(1)}, score="risk", id="case", segment="team")
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize(
+    "guarantee", ["plug-in", "expected", "confident", "next-batch", "simultaneous"]
+)
+@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize("k", [0, 1, 5, 300, 2_500])
+def test_thresholds_are_those_of_one_machine(guarantee, hashed, k):
+    """Every guarantee gives the threshold of the whole column: value, key, k and interval."""
+    capacity = Capacity.count(k, per=N)
+    options = {"guarantee": guarantee, "random_state": 3}
+    got = calibrate(TABLE, capacity, score="risk", id="case" if hashed else None, **options)
+    ids = np.array(TABLE["case"].to_pylist()) if hashed else None
+    assert got == calibrate_threshold(TABLE["risk"].to_numpy(), capacity, ids=ids, **options)

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from .arrays import Floats, Mask, Rows
 
 __all__ = [
-    "Cut",
-    "TieKeys",
     "AFTER_ALL",
     "BEFORE_ALL",
+    "Cut",
+    "TieKeys",
     "as_calibrated",
     "cell_of",
     "count_above",

@@ -2,8 +2,8 @@
 
 from ._cut import CutSearch, Totals
 from ._engine import Engine, RowKernel, as_columns, blocks_of
-from ._local import LocalEngine, select
-from ._operations import ListedRows, find_list
+from ._local import LocalEngine, calibrate, select
+from ._operations import ListedRows, find_list, find_threshold
 
 __all__ = [
     "CutSearch",
@@ -14,6 +14,8 @@ __all__ = [
     "Totals",
     "as_columns",
     "blocks_of",
+    "calibrate",
     "find_list",
+    "find_threshold",
     "select",
 ]

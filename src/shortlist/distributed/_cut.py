@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.arrays import Doubles
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
-from ._kernels import EVERY, CountInside, Inside, KeysOfTied, Summarise, Summary
+from ._kernels import ALL, EVERY, CountInside, Inside, KeysOfTied, Summarise, Summary
 
-__all__ = ["CutSearch", "Totals", "find_cuts", "merge_summaries"]
+__all__ = ["CutSearch", "Totals", "merge_summaries"]
 
 #: Calls a kernel on every block, and returns the answers in any order.
 Summaries = Callable[[Any], Iterable[dict[Any, Any]]]
@@ -36,6 +36,11 @@ class Totals:
     marks: Doubles  # of all blocks, falling
     sizes: Any  # of the blocks
     blocks: list[Any]  # the marks of each block, falling
+
+    @classmethod
+    def empty(cls) -> Totals:
+        """Return what is known of a table without rows."""
+        return cls(0, np.empty(0), [], [])
 
     def at_least(self, value: float) -> tuple[int, int]:
         """Return bounds for the number of scores that are at least `value`."""
@@ -96,6 +101,15 @@ def merge_summaries(answers: Iterable[dict[Any, Summary]], *, score: str) -> dic
     }
 
 
+class _Located(NamedTuple):
+    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
+
+    value: float
+    above: int
+    tied: int
+    left: int
+
+
 @dataclass(frozen=True)
 class CutSearch:
     """Finds cuts in a table through an engine that calls kernels on its blocks.
@@ -124,28 +138,35 @@ class CutSearch:
             self.summaries(Summarise(self.score, self.segment)), score=self.score
         )
 
-    def cuts(
-        self, totals: dict[Any, Totals], wanted: dict[Any, int], *, hashed: bool = True
-    ) -> dict[Any, Cut]:
-        """Return for each segment the cut before which that many rows lie.
+    def cuts(self, totals: dict[Any, Totals], wanted: dict[Any, int]) -> dict[Any, Cut]:
+        """Return for each segment the cut before which exactly that many rows lie."""
+        trivial = {name: _trivial(totals[name].n, k) for name, k in wanted.items()}
+        places = {name: wanted[name] for name, cut in trivial.items() if cut is None}
+        located = self._locate(totals, places)
+        divided = {name: each for name, each in located.items() if each.left > 0}
+        cuts = {name: Cut(each.value) for name, each in located.items()}
+        cuts.update(self._divide(divided))
+        return {name: cut or cuts[name] for name, cut in trivial.items()}
 
-        If tied rows are not to be divided (`hashed` is false), a tied block that does not fit lies
-        behind the cut as a whole.
+    def cut_at(self, totals: Totals, place: int, *, hashed: bool) -> tuple[Cut, int]:
+        """Return the cut at the score in a place, as calibration does, and how many lie before it.
+
+        If tied rows are not hashed, they lie behind the cut as a block.
         """
-        cuts = {name: _trivial(totals[name].n, k) for name, k in wanted.items()}
-        open_ = [name for name, cut in cuts.items() if cut is None]
-        brackets = {name: totals[name].bracket(wanted[name]) for name in open_}
-        found = self._inside(brackets)
-        divided: dict[Any, tuple[float, int, int]] = {}
-        for name in open_:
-            value, above, tied = _locate(found[name], wanted[name])
-            left = wanted[name] - above
-            cuts[name] = Cut(value)
-            if hashed and left > 0:
-                divided[name] = (value, left, tied)
-        if divided:
-            cuts.update(self._divide(divided))
-        return cuts  # type: ignore[return-value]
+        if place < 0:
+            return BEFORE_ALL, 0
+        if place >= totals.n:
+            return AFTER_ALL, totals.n
+        located = self._locate({ALL: totals}, {ALL: place})
+        if not hashed:
+            return Cut(located[ALL].value), located[ALL].above
+        cut = self._divide(located, strict=False)[ALL]
+        keys = self._keys({ALL: cut.value}, {ALL: cut.key})[ALL]
+        return cut, located[ALL].above + keys.size
+
+    def _locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, _Located]:
+        found = self._inside({name: totals[name].bracket(place) for name, place in places.items()})
+        return {name: _locate(found[name], place) for name, place in places.items()}
 
     def _inside(self, brackets: dict[Any, tuple[float, float | None]]) -> dict[Any, Inside]:
         parts: dict[Any, list[Inside]] = {name: [] for name in brackets}
@@ -155,24 +176,24 @@ class CutSearch:
                     parts[name].append(inside)
         return {name: _merge_inside(each) for name, each in parts.items()}
 
-    def _divide(self, divided: dict[Any, tuple[float, int, int]]) -> dict[Any, Cut]:
+    def _divide(self, divided: dict[Any, _Located], *, strict: bool = True) -> dict[Any, Cut]:
         """Find the key that divides a tied block: the first `left` keys come before the cut.
 
         Keys are uniform. A limit somewhat above the expected one leaves few of them; if there are
         too few after all, everything is gathered.
         """
-        values = {name: value for name, (value, _, _) in divided.items()}
-        limits = {name: _key_limit(left, tied) for name, (_, left, tied) in divided.items()}
+        if not divided:
+            return {}
+        values = {name: each.value for name, each in divided.items()}
+        limits = {name: _key_limit(each.left, each.tied) for name, each in divided.items()}
         keys = self._keys(values, limits)
-        short = [name for name, (_, left, _) in divided.items() if keys[name].size <= left]
-        again = [name for name in short if limits[name] < 1]
+        short = [name for name, each in divided.items() if keys[name].size <= each.left]
+        again = {name: values[name] for name in short if limits[name] < 1}
         if again:
-            keys.update(
-                self._keys({name: values[name] for name in again}, dict.fromkeys(again, 1.0))
-            )
+            keys.update(self._keys(again, dict.fromkeys(again, 1.0)))
         return {
-            name: Cut(value, _dividing_key(keys[name], left))
-            for name, (value, left, _) in divided.items()
+            name: Cut(each.value, _dividing_key(keys[name], each.left, strict=strict))
+            for name, each in divided.items()
         }
 
     def _keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
@@ -198,12 +219,12 @@ def _merge_inside(parts: list[Inside]) -> Inside:
     return Inside(sum(part.above for part in parts), values, np.rint(counts).astype(np.int64))
 
 
-def _locate(inside: Inside, place: int) -> tuple[float, int, int]:
-    """Return the score in a place, how many lie strictly above it, and how many are tied."""
+def _locate(inside: Inside, place: int) -> _Located:
     falling, counts = inside.values[::-1], inside.counts[::-1]
     down_to = inside.above + np.cumsum(counts)
     at = int(np.searchsorted(down_to, place, side="right"))
-    return float(falling[at]), int(down_to[at] - counts[at]), int(counts[at])
+    above = int(down_to[at] - counts[at])
+    return _Located(float(falling[at]), above, int(counts[at]), place - above)
 
 
 def _key_limit(left: int, tied: int) -> float:
@@ -215,19 +236,16 @@ def _key_limit(left: int, tied: int) -> float:
     return float(min(1.0, share + _SPARE * spread + _SPARE / tied))
 
 
-def _dividing_key(keys: Doubles, left: int) -> float:
+def _dividing_key(keys: Doubles, left: int, *, strict: bool) -> float:
     """Return the key in place `left`: as many come strictly before it."""
+    if left == 0:
+        return float(keys.min())
     if keys.size == left:  # everything that is tied comes before
         return 1.0
     ranked = np.partition(keys, [left - 1, left])
-    if ranked[left - 1] == ranked[left]:
+    if strict and ranked[left - 1] == ranked[left]:
         raise TableError(
             "Rows with the same score and the same id lie at the cut, and nothing puts them in "
             "order. Give every row an id of its own, or remove repeated rows."
         )
     return float(ranked[left])
-
-
-def find_cuts(search: CutSearch, wanted: dict[Any, int]) -> dict[Any, Cut]:
-    """Find the cuts for known numbers of rows in three passes at most."""
-    return search.cuts(search.totals(), wanted)

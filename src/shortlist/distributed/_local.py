@@ -11,10 +11,11 @@ import numpy as np
 from .._core.extras import load_extra
 from ..capacity import Capacity
 from ..exceptions import TableError
+from ..thresholds import CalibratedThreshold
 from ._engine import BLOCK, RowKernel, as_columns, blocks_of
-from ._operations import TIE_KEY, find_list
+from ._operations import TIE_KEY, find_list, find_threshold
 
-__all__ = ["LocalEngine", "select"]
+__all__ = ["LocalEngine", "calibrate", "select"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _READ_AHEAD = 4  # batches
@@ -145,6 +146,60 @@ def select(
         random_state=random_state,
     )
     return ranked(engine.map_rows(table, kernel), score)
+
+
+def calibrate(
+    table: Any,
+    capacity: Capacity,
+    *,
+    score: str,
+    id: str | None = None,
+    prevalence: Any = None,
+    guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    random_state: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CalibratedThreshold:
+    """Find the lowest threshold that keeps a capacity, from a column of any length.
+
+    The answer is that of :func:`shortlist.calibrate_threshold` on the whole column.
+
+    Parameters
+    ----------
+    table, on_progress
+        As for :func:`select`.
+    capacity, prevalence, guarantee, confidence, n_batches, random_state
+        As for :func:`shortlist.calibrate_threshold`.
+    score : str
+        The column with the calibration scores.
+    id : str, default=None
+        The column with the ids, which divide tied scores. Without it, they are left out as a block.
+
+    Returns
+    -------
+    CalibratedThreshold
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from shortlist import Capacity
+    >>> from shortlist.distributed import calibrate
+    >>> calibrate(pa.table({"risk": range(100)}), Capacity.fraction(0.1), score="risk").value
+    90.0
+    """
+    return find_threshold(
+        LocalEngine(on_progress),
+        table,
+        capacity,
+        score=score,
+        id=id,
+        prevalence=prevalence,
+        guarantee=guarantee,
+        confidence=confidence,
+        n_batches=n_batches,
+        random_state=random_state,
+    )
 
 
 def ranked(rows: Any, score: str) -> Any:

@@ -16,11 +16,12 @@ from .._core.ranking import Cut
 from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
-from ._cut import CutSearch
+from ..thresholds import CalibratedThreshold, calibrate_counts
+from ._cut import CutSearch, Totals
 from ._engine import Engine, as_columns, check_columns
 from ._kernels import ALL, Columns, RowsBefore
 
-__all__ = ["Before", "ListedRows", "find_list"]
+__all__ = ["Before", "ListedRows", "find_list", "find_threshold"]
 
 
 @dataclass(frozen=True)
@@ -145,3 +146,50 @@ def _wanted(
     return {
         name: check_capacity(limit).max_flags(totals[name].n) for name, limit in capacity.items()
     }
+
+
+def find_threshold(
+    engine: Engine,
+    table: Any,
+    capacity: Capacity,
+    *,
+    score: str,
+    id: str | None,
+    prevalence: Any = None,
+    guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    random_state: Any = None,
+) -> CalibratedThreshold:
+    """Calibrate a threshold on a column of scores, as one machine would.
+
+    Parameters
+    ----------
+    engine, table
+        The engine, and a table of its kind.
+    capacity, prevalence, guarantee, confidence, n_batches, random_state
+        As for :func:`~shortlist.calibrate_threshold`.
+    score, id : str, str or None
+        Columns with the scores, and with the ids that divide tied scores. Without ids, tied scores
+        are left out as a block.
+
+    Returns
+    -------
+    CalibratedThreshold
+    """
+    check_columns(engine, table, score=score, id=id)
+    seed = check_seed(random_state)
+    needs = [score, *([id] if id else [])]
+    search = CutSearch(partial(engine.summaries, table, needs), score, id or score, None, seed)
+    totals = search.totals().get(ALL) or Totals.empty()
+    return calibrate_counts(
+        totals.n,
+        check_capacity(capacity),
+        find_cut=lambda k: search.cut_at(totals, k, hashed=id is not None),
+        prevalence=prevalence,
+        guarantee=guarantee,
+        confidence=confidence,
+        ties="exclude" if id is None else "hash",
+        seed=seed,
+        n_batches=n_batches,
+    )
