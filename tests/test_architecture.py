@@ -27,7 +27,7 @@ ROWS = [
     {"compiled"},
     {"datasets", "plots", "tables"},
     {"distributed", "persistence", "report", "reproduce", "streaming"},
-    {"spark"},
+    {"dask", "spark"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

@@ -8,12 +8,19 @@ from typing import Any
 
 from ._core.extras import load_extra
 from .capacity import Capacity
-from .distributed import RowKernel, as_columns, blocks_of, find_list
+from .distributed import (
+    TIE_KEY,
+    RowKernel,
+    as_columns,
+    blocks_of,
+    find_list,
+    find_threshold,
+)
+from .thresholds import CalibratedThreshold
 
-__all__ = ["SparkEngine", "select"]
+__all__ = ["SparkEngine", "calibrate", "select"]
 
 _ANSWER = "answer binary"
-_TIE_KEY = "tie_key"
 
 
 class SparkEngine:
@@ -102,7 +109,33 @@ def select(
         total=total,
         random_state=random_state,
     )
-    schema = types.StructType([*df.schema.fields, types.StructField(_TIE_KEY, types.DoubleType())])
+    schema = types.StructType([*df.schema.fields, types.StructField(TIE_KEY, types.DoubleType())])
     listed = engine.map_rows(df, kernel, schema)
-    order = window.Window.orderBy(functions.desc(score), functions.asc(_TIE_KEY))
-    return listed.withColumn("rank", functions.row_number().over(order)).drop(_TIE_KEY)
+    order = window.Window.orderBy(functions.desc(score), functions.asc(TIE_KEY))
+    return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
+
+
+def calibrate(
+    df: Any,
+    capacity: Capacity,
+    *,
+    score: str,
+    id: str | None = None,
+    **options: Any,
+) -> CalibratedThreshold:
+    """Find the lowest threshold that keeps a capacity, from a column of a data frame.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        Calibration scores.
+    capacity, score, id
+        As for :func:`shortlist.distributed.calibrate`.
+    **options
+        `prevalence`, `guarantee`, `confidence`, `n_batches` and `random_state`, as there.
+
+    Returns
+    -------
+    CalibratedThreshold
+    """
+    return find_threshold(SparkEngine(), df, capacity, score=score, id=id, **options)

@@ -12,6 +12,7 @@ __all__ = ["load_extra", "load_skops"]
 
 #: The extra of `pip install 'shortlist[...]'` that brings each optional package.
 EXTRAS = {
+    "dask": "dask",
     "faiss": "neighbors",
     "imblearn": "smote",
     "jinja2": "cli",
@@ -21,6 +22,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "pandas": "cli",
     "pyarrow": "cli",
+    "pyspark": "spark",
     "rich": "cli",
     "skl2onnx": "onnx",
     "skops": "cli",

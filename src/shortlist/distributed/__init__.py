@@ -2,10 +2,11 @@
 
 from ._cut import CutSearch, Totals
 from ._engine import Engine, RowKernel, as_columns, blocks_of
-from ._local import LocalEngine, calibrate, select
-from ._operations import ListedRows, find_list, find_threshold
+from ._local import LocalEngine, calibrate, ranked, select
+from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
 
 __all__ = [
+    "TIE_KEY",
     "CutSearch",
     "Engine",
     "ListedRows",
@@ -17,5 +18,6 @@ __all__ = [
     "calibrate",
     "find_list",
     "find_threshold",
+    "ranked",
     "select",
 ]

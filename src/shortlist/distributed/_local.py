@@ -15,7 +15,7 @@ from ..thresholds import CalibratedThreshold
 from ._engine import BLOCK, RowKernel, as_columns, blocks_of
 from ._operations import TIE_KEY, find_list, find_threshold
 
-__all__ = ["LocalEngine", "calibrate", "select"]
+__all__ = ["LocalEngine", "calibrate", "ranked", "select"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _READ_AHEAD = 4  # batches

@@ -21,7 +21,7 @@ from ._cut import CutSearch, Totals
 from ._engine import Engine, as_columns, check_columns
 from ._kernels import ALL, Columns, RowsBefore
 
-__all__ = ["Before", "ListedRows", "find_list", "find_threshold"]
+__all__ = ["TIE_KEY", "Before", "ListedRows", "find_list", "find_threshold"]
 
 
 @dataclass(frozen=True)
