@@ -26,7 +26,11 @@ ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
 IDS = ("tests/properties/test_id_laws.py",)
 GROUPS = ("tests/thresholds/test_groups.py",)
-GROUPED_FIT = ("tests/classifier/test_grouped_fit.py", "-k", "are_held or splitter or strat or trained")
+GROUPED_FIT = (
+    "tests/classifier/test_grouped_fit.py",
+    "-k",
+    "are_held or splitter or strat or trained",
+)
 STATE = ("tests/streaming/test_state_file.py",)
 DURABLE = ("tests/streaming/test_durable.py",)
 _PATIENCE = 600  # seconds

@@ -38,6 +38,7 @@ from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
 from ._recalibrate import Recalibration, recalibrate_table
+from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
 from ._watch import Finding, Watch, date_text
@@ -63,6 +64,7 @@ __all__ = [
     "Reason",
     "Recalibration",
     "RowFingerprints",
+    "RowValues",
     "RuleResult",
     "SeenRows",
     "SelectedRow",

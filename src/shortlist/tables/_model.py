@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy
@@ -19,8 +20,10 @@ from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
+from ..compiled import RowScorer, compile_scorer
 from ._candidates import knows_capacity
 from ._fingerprints import RowFingerprints, SeenRows
+from ._probes import probe_rows
 from ._profile import ColumnProfile
 from ._schema import TableRows, TableSchema
 
@@ -195,6 +198,22 @@ class TableModel:
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
         return knows_capacity(self.classifier.estimator_)
+
+    @cached_property
+    def row_scorer(self) -> RowScorer:
+        """Scores rows of plain values in microseconds; compiled when it is first asked for.
+
+        It takes what :class:`RowValues` returns. On artificial rows with the distributions of the
+        columns it has been compared with the classifier: see
+        :func:`~shortlist.compiled.compile_scorer`.
+        """
+        profiles = () if self.card is None else self.card.profiles
+        probes = probe_rows(self.schema.features, profiles, self.reference)
+        return compile_scorer(self.classifier, probes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions are made anew where they are needed.
+        return {name: value for name, value in vars(self).items() if name != "row_scorer"}
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.
