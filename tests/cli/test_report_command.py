@@ -49,7 +49,8 @@ def test_the_command_says_how_it_went(model_file, new_cases, tmp_path):
     """In one sentence, and where the page is."""
     result = run("report", model_file, new_cases, "-o", tmp_path / "report.html")
     assert result.exit_code == 0, result.output
-    assert re.search(r"of 800 flagged, room for 80; \d+ rare cases found", result.stdout)
+    assert re.search(r"of 800 flagged, room for 80; \d+ of 65 rare cases among", result.stdout)
+    assert "found within the capacity (M)" in result.stdout
     assert str(tmp_path / "report.html") in result.stdout
 
 
@@ -68,7 +69,9 @@ def test_a_wrong_target_is_refused(model_file, new_cases, tmp_path):
 def test_an_output_that_cannot_be_written(model_file, new_cases, tmp_path, monkeypatch):
     """Exit code 3: no folder, a folder, a full disk; never half a page."""
     out = tmp_path / "report.html"
-    check_refused(run("report", model_file, new_cases, "-o", tmp_path / "no" / "r"), 3, "not exist")
+    check_refused(
+        run("report", model_file, new_cases, "-o", tmp_path / "no" / "r.html"), 3, "not exist"
+    )
     check_refused(run("report", model_file, new_cases, "-o", tmp_path), 3, "is a folder")
 
     def full(descriptor):

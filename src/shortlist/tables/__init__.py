@@ -9,6 +9,7 @@ from ._columns import MISSING_CATEGORY
 from ._evaluate import (
     CurvePoint,
     Evaluation,
+    check_has_both_classes,
     evaluate_table,
     measure_list,
     measure_random,
@@ -22,7 +23,7 @@ from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, select_rows
+from ._select import Reason, SelectedRow, reasons_for, select_rows
 
 __all__ = [
     "LEARNERS",
@@ -45,6 +46,7 @@ __all__ = [
     "TableModel",
     "TableRows",
     "TableSchema",
+    "check_has_both_classes",
     "evaluate_table",
     "fit_table",
     "flag_rows",
@@ -56,5 +58,6 @@ __all__ = [
     "output_format",
     "plan_capacity",
     "read_labelled",
+    "reasons_for",
     "select_rows",
 ]
