@@ -25,7 +25,7 @@ def test_chances_are_those_of_the_beta_binomial_law(rng):
     assert as_many == pytest.approx(betabinom.sf(6, n_items, k + 1, n_calibration - k))
     low, high = law.expected()
     outside = (flags < low).mean(), (flags > high).mean()
-    # At most 2.5 % on either side; four standard errors are 4 sqrt(0.025 * 0.975 / 20,000) = 0.0045.
+    # At most 2.5 % on either side, and four standard errors: 4 sqrt(0.025 / 20,000) = 0.0045.
     assert max(outside) <= 0.025 + 0.0045
     assert law.chance_of_as_few(low - 1) <= 0.025 < law.chance_of_as_few(low)
     assert law.chance_of_as_many(high + 1) <= 0.025 < law.chance_of_as_many(high)

@@ -123,17 +123,15 @@ def _compare_found(groups: list[dict[str, Any]]) -> None:
 def _compare_flags(model: TableModel, groups: list[dict[str, Any]]) -> None:
     """Note periods with more flags than the room, beyond chance."""
     over = [group for group in groups if group["n_flagged"] > group["room"]]
-    tails = [
-        (
-            FlagLaw(model.classifier.calibrations_, group["n_items"]).chance_of_as_many(
-                group["n_flagged"]
-            ),
-            "more flags than chance explains",
-        )
-        for group in over
-    ]
+    note = "more flags than chance explains"
+    tails = [(_chance_of_flags(model, group), note) for group in over]
     for group, notes in zip(over, _significant(tails, n_tests=len(groups)), strict=True):
         group["notes"] += notes
+
+
+def _chance_of_flags(model: TableModel, group: dict[str, Any]) -> float:
+    law = FlagLaw(model.classifier.calibrations_, group["n_items"])
+    return law.chance_of_as_many(group["n_flagged"])
 
 
 def _significant(tails: list[tuple[float, str]], n_tests: int | None = None) -> list[list[str]]:
