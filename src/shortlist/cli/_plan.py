@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._evaluate import curve_table
+from ._evaluate import curve_table, warn_of_seen
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def plan(
     from ..tables import plan_capacity
 
     result = plan_capacity(load_model(model), data, target=target, load=load)
+    warn_of_seen(result.seen)
     if as_json:
         print_json(result)
     else:

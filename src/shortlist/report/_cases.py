@@ -16,6 +16,7 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
 from ..tables import (
+    SeenRows,
     TableModel,
     TableRows,
     TableSchema,
@@ -66,6 +67,8 @@ class Cases:
         model of several decides about a case, and `scores` is the mean of all of them.
     order : ndarray of int
         Positions, the most suspicious first.
+    seen : SeenRows or None
+        How many of the cases trained or calibrated the model; None if that is not known.
     columns : dict from names to Arrow columns
         Other columns of the table that were asked for.
     """
@@ -78,6 +81,7 @@ class Cases:
     flagged: Mask
     decided_scores: NDArray[np.float64]
     order: Rows
+    seen: SeenRows | None
     columns: dict[str, Any]
 
     @property
@@ -145,6 +149,7 @@ def read_cases(
         flagged=decided.flagged,
         decided_scores=decided_scores,
         order=model.rank(rows.X, rows.ids, scores),
+        seen=model.seen_in(rows),
         columns=kept,
     )
 

@@ -12,9 +12,9 @@ from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ..tables import TableModel
+from ..tables import TableModel, chances_of_flags
 from ._cases import Cases, interval_of_rule
-from ._promise import FlagLaw, room_for
+from ._promise import room_for
 
 pa = load_extra("pyarrow", needed_for="Making a report")
 pd = load_extra("pandas", needed_for="Making a report")
@@ -130,8 +130,8 @@ def _compare_flags(model: TableModel, groups: list[dict[str, Any]]) -> None:
 
 
 def _chance_of_flags(model: TableModel, group: dict[str, Any]) -> float:
-    law = FlagLaw(model.classifier.calibrations_, group["n_items"])
-    return law.chance_of_as_many(group["n_flagged"])
+    calibrations = model.classifier.calibrations_
+    return chances_of_flags(calibrations, group["n_items"], group["n_flagged"])[0]
 
 
 def _significant(tails: list[tuple[float, str]], n_tests: int | None = None) -> list[list[str]]:

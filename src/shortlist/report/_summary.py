@@ -75,7 +75,7 @@ def make_report(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "shortlist_version": __version__,
         "data": _data(model, cases, path),
-        "promise": judge_promise(model, cases.n_items, cases.n_flagged, n_seen=_n_seen()),
+        "promise": judge_promise(model, cases.n_items, cases.n_flagged, seen=cases.seen),
         "list": top_of_list(model, cases),
         "groups": [
             *([] if segment is None else [by_segment(model, cases, segment)]),
@@ -90,11 +90,6 @@ def make_report(
     summary["expectations"] = expectations(model, summary)
     summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
     return to_plain(summary)
-
-
-def _n_seen() -> int | None:
-    """Return how many of the cases the model was fitted on; None if it cannot tell."""
-    return None
 
 
 def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:

@@ -6,6 +6,15 @@ call one function of this package, and print the result.
 
 from ._candidates import LEARNERS
 from ._columns import MISSING_CATEGORY
+from ._drift import (
+    chances_of_flags,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+    stability_index,
+    verdict_on,
+)
 from ._evaluate import (
     CurvePoint,
     Evaluation,
@@ -16,6 +25,7 @@ from ._evaluate import (
     measure_rule,
     read_labelled,
 )
+from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
@@ -41,15 +51,22 @@ __all__ = [
     "NextReviewer",
     "Plan",
     "Reason",
+    "RowFingerprints",
     "RuleResult",
+    "SeenRows",
     "SelectedRow",
     "TableModel",
     "TableRows",
     "TableSchema",
+    "chances_of_flags",
     "check_has_both_classes",
+    "compare_columns",
+    "compare_scores",
+    "count_columns",
     "evaluate_table",
     "fit_table",
     "flag_rows",
+    "judge_shifts",
     "measure_list",
     "measure_random",
     "measure_rule",
@@ -60,4 +77,6 @@ __all__ = [
     "read_labelled",
     "reasons_for",
     "select_rows",
+    "stability_index",
+    "verdict_on",
 ]

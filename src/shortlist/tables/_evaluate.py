@@ -19,6 +19,7 @@ from ..metrics import (
     adjusted_detection_score,
     capacity_curve,
 )
+from ._fingerprints import SeenRows
 from ._formats import open_source
 from ._model import RuleResult, TableModel
 from ._schema import TableRows, TableSchema
@@ -61,7 +62,10 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows."""
+    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
+
+    `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    """
 
     n_items: int
     n_rare: int
@@ -70,6 +74,7 @@ class Evaluation:
     flag_rate_interval: Interval
     rules: list[RuleResult]
     curve: list[CurvePoint]
+    seen: SeenRows | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -112,6 +117,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, _spread(is_rare.size)),
+        seen=model.seen_in(rows),
     )
 
 

@@ -21,6 +21,7 @@ from ..metrics import capacity_scorer
 from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
 from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
+from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._profile import column_profiles, notes_on
@@ -151,8 +152,13 @@ def fit_table(
         twin = smote_twin(pipeline, X_train, is_rare[train], random_state=random_state)
     model = TableModel(classifier, schema, reference_values(X_train, schema), name, twin=twin)
     measured = _measure(model, rows.take(test))
+    used = rows.take(np.concatenate([train, calibration]))
     return FitResult(
-        replace(model, card=_card(rows, schema, parts, measured)),
+        replace(
+            model,
+            card=_card(rows, schema, parts, measured),
+            fingerprints=RowFingerprints.of(used, key=random_state),
+        ),
         tried,
         measured,
         train.size,

@@ -20,8 +20,9 @@ from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
 from ._candidates import knows_capacity
+from ._fingerprints import RowFingerprints, SeenRows
 from ._profile import ColumnProfile
-from ._schema import TableSchema
+from ._schema import TableRows, TableSchema
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 
@@ -156,6 +157,8 @@ class TableModel:
         Where the model comes from.
     twin : fitted pipeline or None
         The same learner trained after SMOTE, for comparison in reports.
+    fingerprints : RowFingerprints or None
+        Of the rows that trained or calibrated the model.
     """
 
     classifier: CapacityClassifier
@@ -164,6 +167,21 @@ class TableModel:
     learner: str
     card: ModelCard | None = None
     twin: Any = None
+    fingerprints: RowFingerprints | None = None
+
+    def seen_in(self, rows: TableRows) -> SeenRows | None:
+        """Count the rows that trained or calibrated this model; None if that is not known.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Rows of a table.
+
+        Returns
+        -------
+        SeenRows or None
+        """
+        return None if self.fingerprints is None else self.fingerprints.compare(rows)
 
     @property
     def knows_capacity(self) -> bool:
