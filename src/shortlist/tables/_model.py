@@ -186,7 +186,7 @@ class TableModel:
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.
