@@ -272,6 +272,9 @@ def test_nothing_is_scrolled_away(open_page, request, which, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(SCROLLED_AWAY) == []
     assert page.locator(".answer >> visible=true").count() >= 5
+    broken = """[...document.querySelectorAll(".score, .rank, .tiles b")].filter((each) =>
+        each.getBoundingClientRect().height > 3 * parseFloat(getComputedStyle(each).fontSize))"""
+    assert page.evaluate(f"{broken}.length") == 0
     assert (
         page.evaluate(
             """[...document.querySelectorAll("body *")].filter((each) =>

@@ -120,6 +120,7 @@ def _environment() -> Any:
         "number": number,
         "between": _between,
         "score": _score,
+        "short": _short,
         "drift_bars": drift_bars,
     }
     return environment
@@ -137,6 +138,11 @@ def _as_script(summary: dict[str, Any]) -> str:
 
 def _between(interval: Any) -> str:
     return "–" if interval is None else f"{percent(interval[0])} to {percent(interval[1])}"
+
+
+def _short(text: str, length: int = 30) -> str:
+    """Cut a long name short where it stands in a sentence; the model card has it whole."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _score(score: float | None) -> str:
