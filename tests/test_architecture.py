@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "shortlist"
 ROWS = [
     {"exceptions"},
     {"_core"},
-    {"capacity"},
+    {"capacity", "worth"},
     {"_wrapping"},
     {"assignment", "metrics", "thresholds", "theory"},
     {"online"},

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from ..tables import Reading
+
 _PAGES = (".html", ".htm")
 
 
 @answering
+@with_reading_options
 def report(
     model: Model,
     data: Data,
@@ -39,6 +43,8 @@ def report(
     title: Annotated[str | None, typer.Option(help="The heading of the report.")] = None,
     author: Annotated[str | None, typer.Option(help="Who made the report.")] = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Make a report about a model and its results: a page, or a PDF.
 
@@ -48,7 +54,7 @@ def report(
 
     Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
     """
-    check_writable(out)  # before any work
+    check_writable(out, keep=(model, data))  # before any work
     from ..persistence import load_model
     from ..report import find_browser, make_report, print_report, render_report
 
@@ -60,6 +66,7 @@ def report(
             load_model(model, with_twin=True),
             data,
             target=target,
+            reading=reading,
             labels=not no_labels,
             segment=segment,
             time=time,

@@ -16,12 +16,12 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
 from ..tables import (
+    Reading,
     SeenRows,
     TableModel,
     TableRows,
     TableSchema,
     check_has_both_classes,
-    open_source,
 )
 
 __all__ = [
@@ -128,6 +128,7 @@ def read_cases(
     target: str | None = None,
     *,
     labels: bool = True,
+    reading: Reading | None = None,
     columns: Collection[str] = (),
 ) -> Cases:
     """Read, score, decide and rank all rows of a table.
@@ -135,7 +136,7 @@ def read_cases(
     Without `target`, the target of the fit has the labels, if the table has it and it is not empty
     in every row. `columns` are kept as they are.
     """
-    rows, target, kept = _read(model.schema, path, target, labels, columns)
+    rows, target, kept = _read(model.schema, path, target, labels, reading, columns)
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
@@ -155,10 +156,15 @@ def read_cases(
 
 
 def _read(
-    schema: TableSchema, path: Path, target: str | None, labels: bool, columns: Collection[str]
+    schema: TableSchema,
+    path: Path,
+    target: str | None,
+    labels: bool,
+    reading: Reading | None,
+    columns: Collection[str],
 ) -> tuple[TableRows, str | None, dict[str, Any]]:
     """Read the rows, and return them with the column of their labels and with other columns."""
-    with open_source(path) as source:
+    with schema.open(path, reading=reading) as source:
         source.require(columns, "which --segment or --time names")
         own = [schema.target] if labels and schema.target in source.columns else []
         more = [*columns, *(own if target is None else [])]

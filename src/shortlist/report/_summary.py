@@ -9,7 +9,7 @@ from typing import Any
 from .. import __version__
 from .._core.plain_json import to_plain
 from ..exceptions import TableError
-from ..tables import TableModel
+from ..tables import Reading, TableModel
 from ._cases import Cases, cut_table, neighbours, read_cases, spread_cuts
 from ._comparison import compare_rules
 from ._drift import measure_drift
@@ -29,6 +29,7 @@ def make_report(
     *,
     target: str | None = None,
     labels: bool = True,
+    reading: Reading | None = None,
     segment: str | None = None,
     time: str | None = None,
     title: str | None = None,
@@ -48,6 +49,8 @@ def make_report(
         is not empty in every row.
     labels : bool, default=True
         False makes a report without labels, even if the table has them.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
     segment : str, default=None
         A column; results are also given for each of its values.
     time : str, default=None
@@ -66,7 +69,7 @@ def make_report(
     if target is not None and not labels:
         raise TableError("--target and --no-labels exclude each other. Give one of them.")
     columns = dict.fromkeys(name for name in (segment, time) if name is not None)
-    cases = read_cases(model, path, target, labels=labels, columns=columns)
+    cases = read_cases(model, path, target, labels=labels, reading=reading, columns=columns)
     summary: dict[str, Any] = {
         "format": "shortlist report",
         "version": 2,

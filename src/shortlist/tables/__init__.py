@@ -32,6 +32,7 @@ from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
+from ._reading import Reading
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, reasons_for, select_rows
 
@@ -50,6 +51,7 @@ __all__ = [
     "ModelCard",
     "NextReviewer",
     "Plan",
+    "Reading",
     "Reason",
     "RowFingerprints",
     "RuleResult",

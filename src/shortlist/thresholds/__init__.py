@@ -16,7 +16,7 @@ from ._guarantees import (
 from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
-from ._select import select
+from ._select import Selection, select
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ReferencePrevalence",
     "Rule",
     "SegmentRule",
+    "Selection",
     "Terms",
     "ThresholdRule",
     "calibrate_scores",
