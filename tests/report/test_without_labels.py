@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import typer
 
 from shortlist import CapacityClassifier
+from shortlist.cli import app
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
 from shortlist.report._next import next_steps
@@ -112,6 +114,18 @@ def test_the_list_is_that_of_select(labelled, table_fit, new_cases):
         assert columns == [(r.column, pytest.approx(r.effect)) for r in row.reasons]
 
 
+def test_an_id_takes_one_place_of_the_list(table_fit, today, tmp_path):
+    """As for select: a case that comes twice is reviewed once."""
+    frame = pd.read_csv(today)
+    pd.concat([frame, frame.head(400)]).to_csv(tmp_path / "twice.csv", index=False)
+    listed = make_report(table_fit.model, tmp_path / "twice.csv")["list"]
+    names = [case["name"] for case in listed]
+    assert len(set(names)) == 10
+    assert names == [
+        row.id for row in select_rows(table_fit.model, tmp_path / "twice.csv", count=10)
+    ]
+
+
 # --- cases that the model knows ---
 
 
@@ -193,6 +207,15 @@ def test_the_most_urgent_step_comes_first():
         "recalibrate",
         "plan",
     }
+
+
+@pytest.mark.parametrize("verdict", ["kept", "broken", "seen"])
+def test_every_command_exists(verdict):
+    """With the options that it is given; else the parser raises an error."""
+    for command in steps(verdict=verdict, has_labels=False):
+        _, name, *arguments = shlex.split(command)
+        context = typer.main.get_command(app).commands[name].make_context(name, arguments)
+        assert context.params["model"] == Path("my model")
 
 
 def test_commands_do_not_tell_where_files_are(tmp_path):

@@ -74,11 +74,11 @@ def stream(
     *,
     reading: Reading,
 ) -> None:
-    """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
+    """Decide one case at a time, with a state that survives crashes.
 
-    Each line is a JSON object with the columns of the model and, optionally, an id and a moment.
-    Invalid lines are reported, counted and skipped. The state is saved before a decision is
-    printed. Therefore a crash never makes room for more flags.
+    JSON lines in, decisions out. Each line is a JSON object with the columns of the model and,
+    optionally, an id and a moment. Invalid lines are reported, counted and skipped. The state is
+    saved before a decision is printed. Therefore a crash never makes room for more flags.
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from .._core.arrays import Rows
 from ..tables import TableModel, reasons_for
 from ._cases import Cases
 
@@ -14,8 +17,11 @@ _LONGEST_VALUE = 60
 
 
 def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
-    """Return the most suspicious cases, and what raised the score of each."""
-    chosen = cases.order[:_MOST_CASES]
+    """Return the most suspicious cases, and what raised the score of each.
+
+    As on a list of `select`, each id takes one place.
+    """
+    chosen = _once_each(cases)[:_MOST_CASES]
     X, scores = cases.X.iloc[chosen], cases.scores[chosen]
     return [
         {
@@ -37,6 +43,14 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
             zip(chosen.tolist(), scores.tolist(), reasons_for(model, X, scores), strict=True), 1
         )
     ]
+
+
+def _once_each(cases: Cases) -> Rows:
+    """Return the first row of each id, the most suspicious first."""
+    if cases.ids is None:
+        return cases.order
+    _, first = np.unique(cases.ids[cases.order].astype(str), return_index=True)
+    return cases.order[np.sort(first)]
 
 
 def _shown(value: Any) -> str:

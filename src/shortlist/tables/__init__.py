@@ -5,6 +5,7 @@ call one function of this package, and print the result.
 """
 
 from ._candidates import LEARNERS
+from ._check import TableCheck, check_table
 from ._columns import MISSING_CATEGORY
 from ._drift import (
     chances_of_flags,
@@ -29,12 +30,16 @@ from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._lists import open_list
 from ._model import ModelCard, RuleResult, TableModel
+from ._own import calibrate_own, is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._recalibrate import Recalibration, recalibrate_table
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, reasons_for, select_rows
+from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._watch import Finding, Watch, date_text
 
 __all__ = [
     "LEARNERS",
@@ -46,6 +51,7 @@ __all__ = [
     "Evaluation",
     "ExpectedFlags",
     "Feature",
+    "Finding",
     "FitResult",
     "FlagSummary",
     "ModelCard",
@@ -53,31 +59,41 @@ __all__ = [
     "Plan",
     "Reading",
     "Reason",
+    "Recalibration",
     "RowFingerprints",
     "RuleResult",
     "SeenRows",
     "SelectedRow",
+    "Selection",
+    "TableCheck",
     "TableModel",
     "TableRows",
     "TableSchema",
+    "Watch",
+    "calibrate_own",
     "chances_of_flags",
     "check_has_both_classes",
+    "check_table",
     "compare_columns",
     "compare_scores",
     "count_columns",
+    "date_text",
     "evaluate_table",
     "fit_table",
     "flag_rows",
+    "is_trained",
     "judge_shifts",
     "measure_list",
     "measure_random",
     "measure_rule",
+    "open_list",
     "open_source",
     "open_writer",
     "output_format",
     "plan_capacity",
     "read_labelled",
     "reasons_for",
+    "recalibrate_table",
     "select_rows",
     "stability_index",
     "verdict_on",

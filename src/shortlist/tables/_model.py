@@ -97,6 +97,10 @@ class ModelCard:
         What the model and other rules found on the test rows.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
+    recalibrated_at : str or None
+        Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
+    n_recalibration : int
+        Number of rows that set the new threshold. The profiles are then of these rows.
     """
 
     fitted_at: str
@@ -110,6 +114,8 @@ class ModelCard:
     n_test_rare: int
     rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    recalibrated_at: str | None = None
+    n_recalibration: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -124,6 +130,8 @@ class ModelCard:
             **{size: int(content[size]) for size in _SIZES},
             rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
             profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+            recalibrated_at=content.get("recalibrated_at"),
+            n_recalibration=int(content.get("n_recalibration", 0)),
         )
 
 
