@@ -90,6 +90,17 @@ def test_time_is_cut_into_periods(table_fit, path):
     assert page.count('<svg class="periods') == 2
 
 
+def test_dates_that_the_model_does_not_know(table_fit, frame, tmp_path):
+    """With gaps, times of day and zones; they need not be a column of the model."""
+    days = ["2024-05-31T23:30:00-02:00", "2024-05-30", None, "2024-05-29 08:00"] * 200
+    frame.assign(day=days).to_csv(tmp_path / "days.csv", index=False)
+    (grouped,) = make_report(table_fit.model, tmp_path / "days.csv", time="day")["groups"]
+    assert grouped["unit"] == "day"
+    names = [group["name"] for group in grouped["groups"]]
+    assert names == ["2024-05-29", "2024-05-30", "2024-06-01", "(empty)"]
+    assert {group["n_items"] for group in grouped["groups"]} == {200}
+
+
 @pytest.mark.parametrize(
     ("last", "unit", "name"),
     [
@@ -160,6 +171,9 @@ def test_columns_that_do_not_fit_are_refused(table_fit, path, frame, tmp_path):
         make_report(table_fit.model, path, time="team")
     with pytest.raises(TableError, match=r"--time names 'amount'.* is not a date.*--segment"):
         make_report(table_fit.model, path, time="amount")
+    frame.assign(day=["2024-05-31"] * 799 + ["soon"]).to_csv(tmp_path / "one.csv", index=False)
+    with pytest.raises(TableError, match=r"'day', but 'soon' in row 800 is not a date"):
+        make_report(table_fit.model, tmp_path / "one.csv", time="day")
     frame.assign(day="").to_csv(tmp_path / "empty.csv", index=False)
     with pytest.raises(TableError, match="'day', but this column is empty in every row"):
         make_report(table_fit.model, tmp_path / "empty.csv", time="day")

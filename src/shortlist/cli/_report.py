@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _PAGES = (".html", ".htm")
 
 
+def _named(help: str, metavar: str) -> Any:
+    return typer.Option(help=help, metavar=metavar, show_default=False)
+
+
 @answering
 @with_reading_options
 def report(
@@ -35,13 +39,15 @@ def report(
         bool, typer.Option("--no-labels", help="Leave labels aside: flags, drift and list only.")
     ] = False,
     segment: Annotated[
-        str | None, typer.Option(help="A column: results for each of its values.")
+        str | None, _named("A column with groups to compare, such as --segment team.", "NAME")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="A column of dates: results by week, month or so.")
+        str | None, _named("A column of dates, for results by week or so: --time day.", "NAME")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The heading of the report.")] = None,
-    author: Annotated[str | None, typer.Option(help="Who made the report.")] = None,
+    title: Annotated[
+        str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
+    ] = None,
+    author: Annotated[str | None, _named("Who made it, such as --author 'Ann B.'.", "TEXT")] = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -103,13 +109,14 @@ def _waiting(what: str) -> Status:
 def _print(summary: dict[str, Any], out: Path) -> None:
     promise = summary["promise"]
     flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
-    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}; {_found(summary)}")
+    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}.")
+    typer.echo(_found(summary))
     typer.echo(f"Report: {out}")
 
 
 def _found(summary: dict[str, Any]) -> str:
     if summary["comparison"] is None:
-        return "no labels, so nothing is known about what was found."
+        return "There are no labels: what the flags find is not known yet."
     own, n_rare = summary["comparison"]["rules"][0], summary["data"]["n_rare"]
-    among = f"{own['found']:,} of {n_rare:,} rare cases among them"
-    return f"{among}, and {percent(own['detection'])} found within the capacity (M)."
+    among = f"{own['found']:,} of {n_rare:,} rare cases are among them"
+    return f"{among}; within the capacity, {percent(own['detection'])} are found (M)."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ..tables import (
     TableSchema,
     check_has_both_classes,
 )
+from ._kept import KeptTable
 
 __all__ = [
     "NEAR",
@@ -69,8 +69,10 @@ class Cases:
         Positions, the most suspicious first.
     seen : SeenRows or None
         How many of the cases trained or calibrated the model; None if that is not known.
-    columns : dict from names to Arrow columns
-        Other columns of the table that were asked for.
+    segments : ndarray of str or None
+        The segment of each case, if they were asked for.
+    days : ndarray or None
+        The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
     """
 
     X: Any
@@ -81,8 +83,9 @@ class Cases:
     flagged: Mask
     decided_scores: NDArray[np.float64]
     order: Rows
-    seen: SeenRows | None
-    columns: dict[str, Any]
+    seen: SeenRows | None = None
+    segments: NDArray[Any] | None = None
+    days: NDArray[np.float64] | None = None
 
     @property
     def n_items(self) -> int:
@@ -129,14 +132,20 @@ def read_cases(
     *,
     labels: bool = True,
     reading: Reading | None = None,
-    columns: Collection[str] = (),
+    segment: str | None = None,
+    time: str | None = None,
 ) -> Cases:
     """Read, score, decide and rank all rows of a table.
 
     Without `target`, the target of the fit has the labels, if the table has it and it is not empty
-    in every row. `columns` are kept as they are.
+    in every row.
     """
-    rows, target, kept = _read(model.schema, path, target, labels, reading, columns)
+    schema = model.schema
+    with schema.open(path, reading=reading) as source:
+        kept = KeptTable(source, schema, target, labels=labels, others=(segment, time))
+        rows = schema.read(kept.source, target=kept.target)
+    if kept.target is not None:
+        _check_both_classes(rows, schema, kept.target)
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
@@ -144,60 +153,16 @@ def read_cases(
     return Cases(
         X=rows.X,
         ids=rows.ids,
-        target=target,
+        target=kept.target,
         is_rare=rows.is_rare,
         scores=scores,
         flagged=decided.flagged,
         decided_scores=decided_scores,
         order=model.rank(rows.X, rows.ids, scores),
         seen=model.seen_in(rows),
-        columns=kept,
+        segments=None if segment is None else kept.texts(segment),
+        days=None if time is None else kept.days(time, rows),
     )
-
-
-def _read(
-    schema: TableSchema,
-    path: Path,
-    target: str | None,
-    labels: bool,
-    reading: Reading | None,
-    columns: Collection[str],
-) -> tuple[TableRows, str | None, dict[str, Any]]:
-    """Read the rows, and return them with the column of their labels and with other columns."""
-    with schema.open(path, reading=reading) as source:
-        source.require(columns, "which --segment or --time names")
-        own = [schema.target] if labels and schema.target in source.columns else []
-        more = [*columns, *(own if target is None else [])]
-        again, chunks = _read_once(source, schema, more, target)
-        if target is None and own and not _is_empty(chunks, schema.target):
-            target = schema.target
-        rows = schema.read(again, target=target)
-    if target is not None:
-        _check_both_classes(rows, schema, target)
-    return rows, target, {name: [chunk[name] for chunk in chunks] for name in columns}
-
-
-def _read_once(
-    source: Any, schema: TableSchema, more: list[str], target: str | None
-) -> tuple[Any, list[Any]]:
-    """Read a table with more columns than the model needs; return it, to be read again."""
-    chunks: list[Any] = []
-    features = {feature.name for feature in schema.features}
-
-    def read_once(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
-        if not chunks:
-            texts = set(more) - features
-            every = dict.fromkeys([*wanted, *more])
-            chunks.extend(source.chunks(list(every), set(numeric) - texts))
-        return iter(chunks)
-
-    again = replace(source, chunks=read_once)
-    schema.rows(again, target=target)  # checks the columns, and reads
-    return again, chunks
-
-
-def _is_empty(chunks: list[Any], column: str) -> bool:
-    return all(chunk[column].null_count == chunk.num_rows for chunk in chunks)
 
 
 def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:

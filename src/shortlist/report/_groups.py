@@ -11,12 +11,11 @@ from scipy.stats import hypergeom
 from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
-from ..exceptions import TableError
 from ..tables import TableModel, chances_of_flags
 from ._cases import Cases, interval_of_rule
+from ._kept import EMPTY
 from ._promise import room_for
 
-pa = load_extra("pyarrow", needed_for="Making a report")
 pd = load_extra("pandas", needed_for="Making a report")
 
 __all__ = ["by_segment", "by_time"]
@@ -24,7 +23,7 @@ __all__ = ["by_segment", "by_time"]
 _MOST_SEGMENTS = 20
 _LONGEST_NAME = 80
 _SIGNIFICANT = 0.05
-_EMPTY, _OTHERS = "(empty)", "(all others)"
+_OTHERS = "(all others)"
 # Of these, the first with so few periods.
 _MOST_PERIODS = 26
 _PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
@@ -32,7 +31,8 @@ _PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 def by_segment(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
     """Measure the rule in each segment: the twenty largest, and all others together."""
-    names = _texts(cases.columns[column])
+    names = cases.segments
+    assert names is not None
     found, counts = np.unique(names, return_counts=True)
     ranked = found[np.argsort(-counts, kind="stable")]
     kept = ranked if ranked.size <= _MOST_SEGMENTS + 1 else ranked[:_MOST_SEGMENTS]
@@ -51,11 +51,11 @@ def by_segment(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
 
 def by_time(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
     """Measure the rule in each period, the oldest first, and compare its flags with the room."""
-    moments = _moments(cases.columns[column], column)
+    moments = pd.Series(pd.to_datetime(cases.days, unit="D"))
     unit, periods = _in_periods(moments)
     listed = sorted(set(periods[moments.notna()]))
     if moments.isna().any():
-        listed.append(_EMPTY)
+        listed.append(EMPTY)
     groups = [_measure(model, cases, name, periods == name) for name in listed]
     _compare_found(groups)
     _compare_flags(model, groups)
@@ -146,43 +146,7 @@ def _significant(tails: list[tuple[float, str]], n_tests: int | None = None) -> 
     return kept
 
 
-# --- columns ---
-
-
-def _texts(chunks: list[Any]) -> NDArray[np.str_]:
-    """Return a column as texts, in which whole numbers have no decimals."""
-    values = [value for chunk in chunks for value in chunk.to_pylist()]
-    return np.array([_text(value) for value in values], dtype=str)
-
-
-def _text(value: Any) -> str:
-    if value is None or value != value:
-        return _EMPTY
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip() or _EMPTY
-
-
-def _moments(chunks: list[Any], column: str) -> Any:
-    """Return a column as moments, without a time zone; empty values are NaT."""
-    values = pd.Series([value for chunk in chunks for value in chunk.to_pylist()], dtype=object)
-    texts = values.dropna().map(str).str.strip()
-    if texts.str.fullmatch(r"-?\d+(\.\d+)?").any():
-        raise _no_dates(column, texts, texts.str.fullmatch(r"-?\d+(\.\d+)?"))
-    parsed = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
-    if parsed.isna().any():
-        raise _no_dates(column, texts, parsed.isna())
-    if parsed.empty:
-        raise TableError(f"--time names {column!r}, but this column is empty in every row.")
-    return parsed.dt.tz_localize(None).reindex(values.index)
-
-
-def _no_dates(column: str, texts: Any, is_wrong: Any) -> TableError:
-    row = int(texts.index[is_wrong][0])
-    return TableError(
-        f"--time names {column!r}, but {texts[row]!r} in row {row + 1} is not a date. Write dates "
-        "as 2024-05-31, or use --segment for other groups."
-    )
+# --- periods ---
 
 
 def _in_periods(moments: Any) -> tuple[str, NDArray[Any]]:
@@ -192,12 +156,12 @@ def _in_periods(moments: Any) -> tuple[str, NDArray[Any]]:
         if periods.max().ordinal - periods.min().ordinal < _MOST_PERIODS or unit == "year":
             break
     names = periods.map(lambda period: _period_name(period, unit))
-    return unit, names.where(moments.notna(), _EMPTY).to_numpy(dtype=object)
+    return unit, names.where(moments.notna(), EMPTY).to_numpy(dtype=object)
 
 
 def _period_name(period: Any, unit: str) -> str:
     if period is pd.NaT:
-        return _EMPTY
+        return EMPTY
     if unit in ("day", "week"):
         return str(period.start_time.date())
     return str(period).replace("Q", " Q")

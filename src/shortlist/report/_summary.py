@@ -68,8 +68,9 @@ def make_report(
     """
     if target is not None and not labels:
         raise TableError("--target and --no-labels exclude each other. Give one of them.")
-    columns = dict.fromkeys(name for name in (segment, time) if name is not None)
-    cases = read_cases(model, path, target, labels=labels, reading=reading, columns=columns)
+    cases = read_cases(
+        model, path, target, labels=labels, reading=reading, segment=segment, time=time
+    )
     summary: dict[str, Any] = {
         "format": "shortlist report",
         "version": 2,
