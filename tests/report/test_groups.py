@@ -174,6 +174,12 @@ def test_columns_that_do_not_fit_are_refused(table_fit, path, frame, tmp_path):
     frame.assign(day=["2024-05-31"] * 799 + ["soon"]).to_csv(tmp_path / "one.csv", index=False)
     with pytest.raises(TableError, match=r"'day', but 'soon' in row 800 is not a date"):
         make_report(table_fit.model, tmp_path / "one.csv", time="day")
+    frame.assign(day="1001-01-01").to_csv(tmp_path / "old.csv", index=False)
+    with pytest.raises(TableError, match="'1001-01-01' in row 1 is not a date, or not one of our"):
+        make_report(table_fit.model, tmp_path / "old.csv", time="day")
+    for column in ("case", "amount"):
+        with pytest.raises(TableError, match=f"--segment names '{column}', which has .* different"):
+            make_report(table_fit.model, path, segment=column)
     frame.assign(day="").to_csv(tmp_path / "empty.csv", index=False)
     with pytest.raises(TableError, match="'day', but this column is empty in every row"):
         make_report(table_fit.model, tmp_path / "empty.csv", time="day")

@@ -16,6 +16,8 @@ __all__ = ["EMPTY", "KeptTable"]
 
 #: The name of the segment of cases without one.
 EMPTY = "(empty)"
+# A column with more different values than this share of the rows, and than a few, has no groups.
+_MOST_DIFFERENT, _FEW = 0.5, 20
 
 
 class KeptTable:
@@ -71,17 +73,23 @@ class KeptTable:
         return all(chunk[column].null_count == chunk.num_rows for chunk in self._chunks)
 
     def texts(self, column: str) -> NDArray[np.str_]:
-        """Return a column as texts, in which whole numbers have no decimals."""
+        """Return a column of segments as texts, in which whole numbers have no decimals."""
         values = (value for chunk in self._chunks for value in chunk[column].to_pylist())
-        return np.array([_text(value) for value in values], dtype=str)
+        texts = np.array([_text(value) for value in values], dtype=str)
+        n_different = np.unique(texts).size
+        if n_different > max(_MOST_DIFFERENT * texts.size, _FEW):
+            raise TableError(
+                f"--segment names {column!r}, which has {n_different:,} different values in "
+                f"{texts.size:,} rows. It looks like an id or a measurement. Name a column with "
+                "groups of rows, such as a team or a country."
+            )
+        return texts
 
     def days(self, column: str, rows: TableRows) -> NDArray[np.float64]:
         """Return a column as days since 1970, read as the dates of the model are."""
         known = {feature.name: feature.kind for feature in self._schema.features}
-        if known.get(column) == "date":
-            days = rows.X[column].to_numpy()
-        else:
-            days = self._converted(column)
+        is_known = known.get(column) == "date"
+        days = rows.X[column].to_numpy() if is_known else self._converted(column)
         if np.isnan(days).all():
             raise TableError(f"--time names {column!r}, but this column is empty in every row.")
         return days
@@ -91,16 +99,16 @@ class KeptTable:
         schema = schema.adapted(self._origin.reading)
         try:
             parts = [schema.convert(chunk).X[column] for chunk in self._chunks]
-        except TableError:
+        except ValueError:
             raise TableError(self._no_dates(column, schema)) from None
         return np.concatenate(parts)
 
     def _no_dates(self, column: str, schema: TableSchema) -> str:
         row, value = self._first_other(column, schema)
         return (
-            f"--time names {column!r}, but {value!r} in row {row + 1} is not a date. Write dates "
-            "as 2024-05-31, say how they are written with --date-format, or use --segment for "
-            "other groups."
+            f"--time names {column!r}, but {value!r} in row {row + 1} is not a date, or not one of "
+            "our times. Write dates as 2024-05-31, say how they are written with --date-format, or "
+            "use --segment for other groups."
         )
 
     def _first_other(self, column: str, schema: TableSchema) -> tuple[int, Any]:
@@ -110,7 +118,7 @@ class KeptTable:
             for row in range(chunk.num_rows):
                 try:
                     schema.convert(chunk.slice(row, 1))
-                except TableError:
+                except ValueError:
                     return n_before + row, chunk[column][row].as_py()
             n_before += chunk.num_rows
         return 0, self._chunks[0][column][0].as_py()
