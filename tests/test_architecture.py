@@ -20,6 +20,7 @@ ROWS = [
     {"_wrapping"},
     {"assignment", "metrics", "thresholds", "theory"},
     {"online"},
+    {"feedback"},
     {"classifier", "multiclass"},
     {"learners"},
     {"aware"},

@@ -107,9 +107,7 @@ def are_equal(numbers: Doubles | None) -> bool:
     return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
 
 
-def expected_worth(
-    scores: Floats, values: Doubles | None, efforts: Doubles | None
-) -> Floats:
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
     """Return the expected value per unit of effort; 1 stands for what was not given."""
     with np.errstate(over="ignore", under="ignore"):
         worth = scores.astype(np.float64) if values is None else scores * values
@@ -146,8 +144,8 @@ class Units(NamedTuple):
 
     def count(self, amount: Fraction) -> int:
         """Return how many units fit into an exact amount."""
-        return amount.numerator * self.unit.denominator // (
-            amount.denominator * self.unit.numerator
+        return (
+            amount.numerator * self.unit.denominator // (amount.denominator * self.unit.numerator)
         )
 
 

@@ -16,6 +16,7 @@ from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._inspect import inspect
+from ._missed import missed
 from ._plan import plan
 from ._recalibrate import recalibrate
 from ._report import report
@@ -34,6 +35,7 @@ _COMMANDS = (
     evaluate,
     plan,
     report,
+    missed,
     recalibrate,
     inspect,
     stream,

@@ -31,6 +31,7 @@ from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._lists import open_list
+from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
 from ._own import calibrate_own, is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
@@ -54,6 +55,7 @@ __all__ = [
     "Finding",
     "FitResult",
     "FlagSummary",
+    "MissedResult",
     "ModelCard",
     "NextReviewer",
     "Plan",
@@ -86,6 +88,7 @@ __all__ = [
     "measure_list",
     "measure_random",
     "measure_rule",
+    "missed_in_table",
     "open_list",
     "open_source",
     "open_writer",
