@@ -67,8 +67,8 @@ def test_every_module_has_its_row():
 
 # The shared floors: private to the library, open to all of its packages.
 SHARED = {"_core", "_wrapping"}
-# Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of its
-# histogram-based boosting, and of the frames of Dask and Spark.
+# Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of
+# its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {
     *("_jdf", "_meta", "_meta_nonempty"),
     *("_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"),

@@ -13,6 +13,7 @@ __all__ = ["load_extra", "load_skops"]
 #: The extra of `pip install 'shortlist[...]'` that brings each optional package.
 EXTRAS = {
     "dask": "dask",
+    "distributed": "dask",
     "faiss": "neighbors",
     "imblearn": "smote",
     "jinja2": "cli",

@@ -18,9 +18,18 @@ import numpy as np
 from .._core.arrays import Doubles
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
-from ._kernels import ALL, EVERY, CountInside, Inside, KeysOfTied, Summarise, Summary
+from ._kernels import (
+    ALL,
+    EVERY,
+    CountInside,
+    Inside,
+    KeysOfTied,
+    Summarise,
+    Summary,
+    Together,
+)
 
-__all__ = ["CutSearch", "Totals", "merge_summaries"]
+__all__ = ["CutSearch", "Summaries", "Totals", "merge_summaries"]
 
 #: Calls a kernel on every block, and returns the answers in any order.
 Summaries = Callable[[Any], Iterable[dict[Any, Any]]]
@@ -163,6 +172,19 @@ class CutSearch:
         cut = self._divide(located, strict=False)[ALL]
         keys = self._keys({ALL: cut.value}, {ALL: cut.key})[ALL]
         return cut, located[ALL].above + keys.size
+
+    def values_at(self, totals: Totals, places: list[int]) -> list[float]:
+        """Return the scores in several places, counted from 0 at the largest, in one pass."""
+        brackets = [totals.bracket(place) for place in places]
+        kernels = {each: CountInside(self.score, {ALL: each}) for each in set(brackets)}
+        parts: dict[Any, list[Inside]] = {each: [] for each in kernels}
+        for answer in self.summaries(Together(kernels)) if kernels else ():
+            for each, found in answer.items():
+                parts[each].append(found[ALL])
+        inside = {each: _merge_inside(found) for each, found in parts.items()}
+        return [
+            _locate(inside[each], place).value for each, place in zip(brackets, places, strict=True)
+        ]
 
     def _locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, _Located]:
         found = self._inside({name: totals[name].bracket(place) for name, place in places.items()})

@@ -1,8 +1,10 @@
-"""What an engine must do, and what it does with it: two functions on blocks of rows."""
+"""What an engine must do, and what it does with it: a few functions on blocks of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,10 +13,20 @@ from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._kernels import Columns
 
-__all__ = ["BLOCK", "Engine", "RowKernel", "as_columns", "blocks_of", "check_columns"]
+__all__ = [
+    "BLOCK",
+    "FEW",
+    "Engine",
+    "OnArrays",
+    "RowKernel",
+    "as_columns",
+    "blocks_of",
+    "check_columns",
+    "table_schema",
+]
 
-#: The most rows of a block.
-BLOCK = 1 << 20
+#: The most rows of a block of scores, and of a block of whole rows.
+BLOCK, FEW = 1 << 20, 1 << 16
 
 
 class RowKernel(Protocol):
@@ -38,12 +50,32 @@ class Engine(Protocol):
         ...
 
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterable[Any]:
-        """Call a kernel on the columns of every block, and return its answers in any order."""
+        """Call a kernel on Arrow tables with some columns, and return its answers in any order."""
         ...
 
     def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
-        """Return a table of this engine with the rows that a kernel returns for each block."""
+        """Return a table of this engine with the rows of an Arrow schema that a kernel returns."""
         ...
+
+    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> AbstractContextManager[Any]:
+        """Compute such a table once, and keep it for several passes."""
+        ...
+
+    def check_versions(self, table: Any) -> None:
+        """Raise an error if a worker has other versions of the packages that models need."""
+        ...
+
+
+@dataclass(frozen=True)
+class OnArrays:
+    """Calls a kernel for arrays on columns of an Arrow table."""
+
+    kernel: Any
+    columns: list[str]
+
+    def __call__(self, block: Any) -> Any:
+        """Return the kernel's answer about a block."""
+        return self.kernel(as_columns(block, self.columns))
 
 
 def check_columns(engine: Engine, table: Any, *, score: str | None, id: str | None) -> None:
@@ -64,6 +96,20 @@ def check_columns(engine: Engine, table: Any, *, score: str | None, id: str | No
         )
 
 
+def table_schema(
+    engine: Engine, table: Any, *, kept: list[str] | None = None, added: dict[str, str]
+) -> Any:
+    """Return the Arrow schema of some columns of a table, or of all, with others added."""
+    pa = load_extra("pyarrow", needed_for="Reading large tables")
+    types = engine.column_types(table)
+    names = list(types) if kept is None else kept
+    new = [(name, pa.type_for_alias(kind)) for name, kind in added.items()]
+    taken = [name for name in added if name in names]
+    if taken:
+        raise TableError(f"The table has a column {taken[0]!r} already. Rename it first.")
+    return pa.schema([*((name, types[name]) for name in names), *new])
+
+
 def _is_number(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
@@ -76,7 +122,10 @@ def _is_id(pa: Any, kind: Any) -> bool:
 
 
 def as_columns(block: Any, names: list[str]) -> Columns:
-    """Return columns of an Arrow table or batch as arrays; an empty score becomes NaN."""
+    """Return columns of an Arrow table as arrays.
+
+    A missing number becomes NaN. Missing ids and segments are an error.
+    """
     return {name: _as_array(block.column(name), name) for name in names}
 
 
@@ -85,15 +134,27 @@ def _as_array(column: Any, name: str) -> Any:
         column = column.combine_chunks()
     if hasattr(column, "dictionary_decode"):
         column = column.dictionary_decode()
-    kind = str(column.type)
-    if column.null_count and kind.startswith(("int", "uint")):
-        # A gap makes floats of whole numbers, and large ids would change.
-        return np.array(column.to_pylist(), dtype=object)
-    return column.to_numpy(zero_copy_only=False)
+    if column.null_count and not str(column.type).startswith(("double", "float", "halffloat")):
+        raise TableError(
+            f"The column {name!r} is empty in {column.null_count:,} of {len(column):,} rows. Fill "
+            "it, or leave these rows out."
+        )
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def blocks_of(batches: Iterable[Any]) -> Iterable[Any]:
-    """Cut Arrow batches or tables into pieces of at most 2**20 rows."""
+def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[Any]:
+    """Join and cut Arrow batches or tables into tables of at most so many rows."""
+    pa = load_extra("pyarrow", needed_for="Reading large tables")
+    waiting: list[Any] = []
+    n_waiting = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, BLOCK):
-            yield batch.slice(start, BLOCK)
+        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        for start in range(0, table.num_rows, size):
+            piece = table.slice(start, size)
+            if n_waiting + piece.num_rows > size:
+                yield pa.concat_tables(waiting)
+                waiting, n_waiting = [], 0
+            waiting.append(piece)
+            n_waiting += piece.num_rows
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from .._core.atomic import write_whole
 from .._core.extras import load_extra
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
-from ._engine import BLOCK, RowKernel, as_columns, blocks_of
+from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, table_schema
+from ._evaluate import LargeEvaluation, measure_model
+from ._models import ModelRows, plan_rows
 from ._operations import TIE_KEY, find_list, find_threshold
 
-__all__ = ["LocalEngine", "calibrate", "ranked", "select"]
+__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _READ_AHEAD = 4  # batches
@@ -49,29 +54,53 @@ class LocalEngine:
         schema = self.open(table).schema
         return dict(zip(schema.names, schema.types, strict=True))
 
-    def _batches(self, table: Any, columns: list[str] | None) -> Iterator[Any]:
+    def _blocks(self, table: Any, columns: list[str] | None, size: int) -> Iterator[Any]:
         self._pass, n_rows = self._pass + 1, 0
         batches = self.open(table).to_batches(
-            columns=columns,
-            batch_size=BLOCK,
-            batch_readahead=_READ_AHEAD,
-            fragment_readahead=1,
+            columns=columns, batch_size=size, batch_readahead=_READ_AHEAD, fragment_readahead=1
         )
-        for block in blocks_of(batches):
+        for block in blocks_of(batches, size):
             n_rows += block.num_rows
             yield block
             self._on_progress(self._pass, n_rows)
 
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterator[Any]:
         """Call a kernel on the columns of every block."""
-        for block in self._batches(table, columns):
-            yield kernel(as_columns(block, columns))
+        return (kernel(block) for block in self._blocks(table, columns, BLOCK))
 
-    def map_rows(self, table: Any, kernel: RowKernel, schema: Any = None) -> Any:
+    def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
         """Return the rows that a kernel returns as one Arrow table."""
         pa = load_extra("pyarrow", needed_for="Reading large tables")
-        parts = [kernel(block) for block in self._batches(table, kernel.columns)]
-        return pa.concat_tables(parts)
+        parts = [kernel(block) for block in self._blocks(table, kernel.columns, FEW)]
+        return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+
+    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, file: Any) -> None:
+        """Write the rows that a kernel returns to an open Parquet file, in bounded memory."""
+        parquet = load_extra("pyarrow.parquet", needed_for="Writing large tables")
+        with parquet.ParquetWriter(file, schema) as writer:
+            for block in self._blocks(table, kernel.columns, FEW):
+                writer.write_table(kernel(block).cast(schema))
+
+    @contextmanager
+    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
+        """Write such rows to a temporary Parquet file, and return its path."""
+        with TemporaryDirectory(prefix="shortlist-") as folder:
+            path = Path(folder) / "rows.parquet"
+            with path.open("wb") as file:
+                self.write_rows(table, kernel, schema, file)
+            yield path
+
+    def refuse_text(self, table: Any) -> None:
+        """Raise an error for text files, whose values a model must read in a way of its own."""
+        if isinstance(table, (str, Path)) and self.open(table).format.default_extname == "csv":
+            raise TableError(
+                f"{table} is a text file, and models read these in a way of their own. Use "
+                "shortlist.tables (flag_rows reads them in constant memory), or convert the file "
+                "to Parquet."
+            )
+
+    def check_versions(self, table: Any) -> None:
+        """There is one process, and so nothing to check."""
 
 
 def _format_of(path: Path) -> str:
@@ -145,7 +174,8 @@ def select(
         total=total,
         random_state=random_state,
     )
-    return ranked(engine.map_rows(table, kernel), score)
+    schema = table_schema(engine, table, added={TIE_KEY: "double"})
+    return ranked(engine.map_rows(table, kernel, schema), score)
 
 
 def calibrate(
@@ -200,6 +230,137 @@ def calibrate(
         n_batches=n_batches,
         random_state=random_state,
     )
+
+
+def score(
+    model: Any,
+    table: Any,
+    *,
+    id: str,
+    keep: Collection[str] = (),
+    out: Path | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Score a table that need not fit into memory.
+
+    Parameters
+    ----------
+    model : TableModel or CapacityClassifier
+        From a model file, or fitted on a data frame.
+    table : path, Arrow dataset or Arrow table
+        A Parquet or Feather file, or a folder of them, with the columns of the model.
+    id : str
+        The column with the ids.
+    keep : collection of str, default=()
+        Other columns to carry along.
+    out : Path, default=None
+        A Parquet file to write the scores to, in bounded memory; `None` returns them.
+    on_progress : callable, default=None
+        Called with the number of the pass and the number of rows read in it.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        Ids, kept columns and `score`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pyarrow as pa
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from shortlist import Capacity, CapacityClassifier
+    >>> from shortlist.datasets import FRAUD_FEATURES, make_fraud
+    >>> from shortlist.distributed import score
+    >>> X, y = make_fraud(n_samples=2000)
+    >>> X = pd.DataFrame(X, columns=list(FRAUD_FEATURES))
+    >>> model = CapacityClassifier(LogisticRegression(max_iter=10_000), capacity=Capacity.fraction(0.05))
+    >>> table = pa.Table.from_pandas(X.assign(case=range(2000)))
+    >>> score(model.fit(X, y), table, id="case").column_names
+    ['case', 'score']
+    """
+    rows = ModelRows(model, id)
+    return _decided(rows, table, ("score",), keep=keep, out=out, on_progress=on_progress)
+
+
+def flag(
+    model: Any,
+    table: Any,
+    *,
+    id: str,
+    segment: str | None = None,
+    keep: Collection[str] = (),
+    out: Path | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Decide about every row of a table with the calibrated rule of a model.
+
+    Each row is decided on its own, so the answer does not depend on how rows are divided.
+
+    Parameters
+    ----------
+    model, table, id, keep, out, on_progress
+        As for :func:`score`.
+    segment : str, default=None
+        The column with the segments, if the model has capacities for them.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        Ids, kept columns, `score` and `flagged`.
+    """
+    rows = ModelRows(model, id, segment)
+    return _decided(rows, table, ("score", "flagged"), keep=keep, out=out, on_progress=on_progress)
+
+
+def _decided(
+    rows: ModelRows,
+    table: Any,
+    said: tuple[str, ...],
+    *,
+    keep: Collection[str],
+    out: Path | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> Any:
+    engine = LocalEngine(on_progress)
+    engine.refuse_text(table)
+    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[rows.id, *keep])
+    if out is None:
+        return engine.map_rows(table, kernel, schema)
+    with write_whole(out) as file:
+        engine.write_rows(table, kernel, schema, file)
+    return None
+
+
+def evaluate(
+    model: Any,
+    table: Any,
+    *,
+    id: str,
+    target: str | None = None,
+    segment: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> LargeEvaluation:
+    """Measure a model on a labelled table that need not fit into memory.
+
+    Rows are scored once. The scores are kept in a temporary file while they are counted.
+
+    Parameters
+    ----------
+    model, table, id, on_progress
+        As for :func:`score`.
+    target : str, default=None
+        The column with the labels; `None` takes the target of a table model.
+    segment : str, default=None
+        The column with the segments, if the model has capacities for them.
+
+    Returns
+    -------
+    LargeEvaluation
+        M and its interval, flag rate, precision, the capacity curve, and drift.
+    """
+    engine = LocalEngine(on_progress)
+    engine.refuse_text(table)
+    return measure_model(engine, model, table, id=id, target=target, segment=segment)
 
 
 def ranked(rows: Any, score: str) -> Any:

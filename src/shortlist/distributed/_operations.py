@@ -1,10 +1,9 @@
-"""Select, calibrate, score, flag and evaluate, with any engine that calls kernels."""
+"""Lists and thresholds from scored tables, with any engine that calls kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,11 @@ from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ..thresholds import CalibratedThreshold, calibrate_counts
-from ._cut import CutSearch, Totals
-from ._engine import Engine, as_columns, check_columns
+from ._cut import CutSearch, Summaries, Totals
+from ._engine import Engine, OnArrays, as_columns, check_columns
 from ._kernels import ALL, Columns, RowsBefore
 
-__all__ = ["TIE_KEY", "Before", "ListedRows", "find_list", "find_threshold"]
+__all__ = ["TIE_KEY", "Before", "ListedRows", "find_list", "find_threshold", "on_arrays"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,6 @@ class ListedRows:
         columns = as_columns(block, self.needs)
         kept = block.filter(pa.array(self.mark(columns)))
         keys = hash_ids(as_columns(kept, [self.id])[self.id], seed=self.seed)
-        if isinstance(kept, pa.RecordBatch):
-            kept = pa.Table.from_batches([kept])
         return kept.append_column(TIE_KEY, pa.array(keys, pa.float64()))
 
 
@@ -108,7 +105,7 @@ def find_list(
     check_columns(engine, table, score=score, id=id)
     seed = check_seed(random_state)
     needs = [score, id, *([segment] if segment else [])]
-    summaries = partial(engine.summaries, table, needs)
+    summaries = on_arrays(engine, table, needs)
     search = CutSearch(summaries, score, id, segment, seed)
     totals = search.totals()
     by_segment = search.cuts(totals, _wanted(capacity, totals, segment))
@@ -123,6 +120,11 @@ def find_list(
     )
     second = _total_cut(restricted, check_capacity(total).max_flags(n_rows))
     return ListedRows(Before((first, RowsBefore(score, id, second, seed))), needs, id, seed)
+
+
+def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Summaries:
+    """Return a function that calls a kernel for arrays on every block."""
+    return lambda kernel: engine.summaries(table, columns, OnArrays(kernel, columns))
 
 
 def _total_cut(search: CutSearch, k: int) -> dict[Any, Cut]:
@@ -180,7 +182,7 @@ def find_threshold(
     check_columns(engine, table, score=score, id=id)
     seed = check_seed(random_state)
     needs = [score, *([id] if id else [])]
-    search = CutSearch(partial(engine.summaries, table, needs), score, id or score, None, seed)
+    search = CutSearch(on_arrays(engine, table, needs), score, id or score, None, seed)
     totals = search.totals().get(ALL) or Totals.empty()
     return calibrate_counts(
         totals.n,

@@ -1,15 +1,21 @@
 """The adjusted detection rate M, detection-versus-capacity curves, and intervals for both."""
 
-from ._adjusted import adjusted_detection_interval, adjusted_detection_score
-from ._curve import CapacityCurve, capacity_curve
+from ._adjusted import (
+    adjusted_detection_interval,
+    adjusted_detection_of_counts,
+    adjusted_detection_score,
+)
+from ._curve import CapacityCurve, capacity_curve, curve_of_counts
 from ._scorer import CapacityScorer, capacity_scorer, detection_at_capacity
 
 __all__ = [
     "CapacityCurve",
     "CapacityScorer",
     "adjusted_detection_interval",
+    "adjusted_detection_of_counts",
     "adjusted_detection_score",
     "capacity_curve",
     "capacity_scorer",
+    "curve_of_counts",
     "detection_at_capacity",
 ]

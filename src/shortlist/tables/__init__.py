@@ -25,7 +25,9 @@ from ._evaluate import (
     measure_list,
     measure_random,
     measure_rule,
+    points_at,
     read_labelled,
+    spread_capacities,
 )
 from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import Candidate, FitResult, fit_table
@@ -97,10 +99,12 @@ __all__ = [
     "open_writer",
     "output_format",
     "plan_capacity",
+    "points_at",
     "read_labelled",
     "reasons_for",
     "recalibrate_table",
     "select_rows",
+    "spread_capacities",
     "stability_index",
     "verdict_on",
 ]
