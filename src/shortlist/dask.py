@@ -30,8 +30,10 @@ from .thresholds import CalibratedThreshold
 __all__ = ["DaskEngine", "calibrate", "evaluate", "flag", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
-_CHEAP = ("Read", "FromPandas", "FromArray", "FromGraph", "Projection", "Filter")
-_CHEAP += ("FromMap", "Fused", "ArrowStringConversion", "PyarrowReadParquet")
+_CHEAP = (
+    *("Read", "PyarrowReadParquet", "FromPandas", "FromArray", "FromGraph", "FromMap"),
+    *("Projection", "Filter", "Fused", "ArrowStringConversion"),
+)
 
 
 class DaskEngine:

@@ -12,9 +12,11 @@ from shortlist.exceptions import TableError
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 N = 3_000
+ODD = np.array([np.inf, -np.inf, 0.0, -0.0])
 KINDS = {
-    "tied": lambda rng: np.round(rng.normal(size=N), 1),
-    "infinite": lambda rng: rng.choice([np.inf, -np.inf, 0.0, -0.0, 1.0], N),
+    "tied": lambda rng: np.where(
+        rng.random(N) < 0.1, rng.choice(ODD, N), np.round(rng.normal(size=N), 1)
+    ),
     "equal": lambda rng: np.ones(N),
 }
 
@@ -42,9 +44,7 @@ def listed(engine, table, capacity, **options):
     return rows["case"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("kind", "texts", "n_parts"), [("tied", True, 5), ("infinite", False, 1), ("equal", False, 40)]
-)
+@pytest.mark.parametrize(("kind", "texts", "n_parts"), [("tied", True, 5), ("equal", False, 9)])
 def test_lists(engine, kind, texts, n_parts):
     """Ties, infinities, both zeros, texts and large numbers as ids, in any number of parts."""
     frame = make_frame(kind, texts=texts)
@@ -66,12 +66,10 @@ def test_lists_of_segments(engine):
     assert set(got) == set(want)
 
 
-@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
-@pytest.mark.parametrize("guarantee", ["expected", "confident"])
-def test_thresholds(engine, guarantee):
+def test_thresholds(engine):
     """The threshold is that of the whole column: value, key, k and interval."""
     frame, capacity = make_frame("tied"), Capacity.fraction(0.03)
-    options = {"guarantee": guarantee, "random_state": 1}
+    options = {"guarantee": "confident", "random_state": 1}
     got = engine.functions.calibrate(
         engine.table(frame, 3), capacity, score="risk", id="case", **options
     )

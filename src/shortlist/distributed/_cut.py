@@ -32,7 +32,7 @@ from ._kernels import (
 __all__ = ["CutSearch", "Summaries", "Totals", "merge_summaries"]
 
 #: Calls a kernel on every block, and returns the answers in any order.
-Summaries = Callable[[Any], Iterable[dict[Any, Any]]]
+Summaries = Callable[[Any], Iterable[Any]]
 _MOST_KEYS = 1 << 20
 _SPARE = 10.0  # standard deviations of room above the expected number of keys below a limit
 

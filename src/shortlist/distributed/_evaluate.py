@@ -154,7 +154,10 @@ def _score_profile(classifier: Any) -> ColumnProfile:
 
 
 def _sum(answers: Iterable[Any], size: int) -> NDArray[np.int64]:
-    return sum(answers, np.zeros(size, dtype=np.int64))
+    total = np.zeros(size, dtype=np.int64)
+    for answer in answers:
+        total += answer
+    return total
 
 
 def _check_classes(tally: NDArray[np.int64], target: str) -> None:
@@ -173,7 +176,7 @@ def _check_classes(tally: NDArray[np.int64], target: str) -> None:
 
 def _curve(search: CutSearch, n_items: int, n_rare: int) -> CapacityCurve:
     rising = _grid(search, search.totals()[ALL])
-    above, found = sum(search.summaries(_Above(rising)), np.zeros((2, rising.size), np.int64))
+    above, found = np.sum(list(search.summaries(_Above(rising))), axis=0)
     # At the largest score nothing lies above; behind the smallest, everything does.
     n_flagged, first = np.unique(np.append(above[::-1], n_items), return_index=True)
     thresholds = np.append(rising[::-1], -np.inf)[first]

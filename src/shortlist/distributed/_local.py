@@ -273,7 +273,8 @@ def score(
     >>> from shortlist.distributed import score
     >>> X, y = make_fraud(n_samples=2000)
     >>> X = pd.DataFrame(X, columns=list(FRAUD_FEATURES))
-    >>> model = CapacityClassifier(LogisticRegression(max_iter=10_000), capacity=Capacity.fraction(0.05))
+    >>> learner = LogisticRegression(max_iter=10_000)
+    >>> model = CapacityClassifier(learner, capacity=Capacity.fraction(0.05))
     >>> table = pa.Table.from_pandas(X.assign(case=range(2000)))
     >>> score(model.fit(X, y), table, id="case").column_names
     ['case', 'score']

@@ -280,7 +280,7 @@ def capacity_curve(
     # Flagging strictly above the next score flags exactly the items before the cut.
     thresholds = np.append(scores[order][n_flagged[:-1]].astype(np.float64), -np.inf)
     n_kept = _n_kept(n_flagged, scores.size, max_fraction)
-    work = _work(order, n_flagged, slice(None, n_kept), is_rare, value, effort)
+    work: dict[str, Any] = _work(order, n_flagged, slice(None, n_kept), is_rare, value, effort)
     curve = curve_of_counts(thresholds, n_flagged, n_found, confidence=confidence, n_kept=n_kept)
     return replace(curve, **work)
 
