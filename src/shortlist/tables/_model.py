@@ -197,7 +197,7 @@ class TableModel:
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
 
     @cached_property
     def row_scorer(self) -> RowScorer:
