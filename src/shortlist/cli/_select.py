@@ -21,6 +21,7 @@ from ._shared import (
     Model,
     Out,
     answering,
+    columns_of_data,
     percent,
     print_json,
     progress_bar,
@@ -49,6 +50,7 @@ def select(
         str | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=columns_of_data,
             show_default=False,
             help="A column whose values have counts of their own, such as --segment team.",
         ),
