@@ -20,9 +20,9 @@ __all__ = ["RowValues"]
 
 _SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Moments with whole seconds, in years that every version of pandas can hold in nanoseconds.
+# Whole seconds, in years whose seconds pandas can turn into days without rounding twice.
 _MOMENT = re.compile(
-    r"(1[7-9]|2[01])\d\d-\d\d-\d\d([T ]\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?)?", re.ASCII
+    r"(18[3-9]|19\d|20\d)\d-\d\d-\d\d([T ]\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?)?", re.ASCII
 )
 _MOST_REMEMBERED = 1 << 16
 
