@@ -14,6 +14,7 @@ import typer
 from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
+from ._compiling import announce_compiling
 from ._reading import with_line_options
 from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
 
@@ -77,17 +78,18 @@ def stream(
     *,
     reading: Reading,
 ) -> None:
-    """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
+    """Decide one case at a time, with a state that survives crashes.
 
-    Each line is a JSON object with the columns of the model and, optionally, an id and a moment.
-    Invalid lines are reported, counted and skipped. The state is saved before a decision is
-    printed. Therefore a crash never makes room for more flags.
+    JSON lines in, decisions out. Each line is a JSON object with the columns of the model and,
+    optionally, an id and a moment. Invalid lines are reported, counted and skipped. The state is
+    saved before a decision is printed. Therefore a crash never makes room for more flags.
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction)
     from ..persistence import load_model
     from ..streaming import StreamSettings
 
+    announce_compiling()
     loaded = load_model(model)
     settings = StreamSettings(
         controller=controller,

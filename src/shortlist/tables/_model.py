@@ -22,9 +22,10 @@ from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
 from ..compiled import RowScorer, compile_scorer
 from ._candidates import knows_capacity
+from ._fingerprints import RowFingerprints, SeenRows
 from ._probes import probe_rows
 from ._profile import ColumnProfile
-from ._schema import TableSchema
+from ._schema import TableRows, TableSchema
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 
@@ -99,6 +100,10 @@ class ModelCard:
         What the model and other rules found on the test rows.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
+    recalibrated_at : str or None
+        Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
+    n_recalibration : int
+        Number of rows that set the new threshold. The profiles are then of these rows.
     """
 
     fitted_at: str
@@ -112,6 +117,8 @@ class ModelCard:
     n_test_rare: int
     rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    recalibrated_at: str | None = None
+    n_recalibration: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -126,6 +133,8 @@ class ModelCard:
             **{size: int(content[size]) for size in _SIZES},
             rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
             profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+            recalibrated_at=content.get("recalibrated_at"),
+            n_recalibration=int(content.get("n_recalibration", 0)),
         )
 
 
@@ -159,6 +168,8 @@ class TableModel:
         Where the model comes from.
     twin : fitted pipeline or None
         The same learner trained after SMOTE, for comparison in reports.
+    fingerprints : RowFingerprints or None
+        Of the rows that trained or calibrated the model.
     """
 
     classifier: CapacityClassifier
@@ -167,11 +178,26 @@ class TableModel:
     learner: str
     card: ModelCard | None = None
     twin: Any = None
+    fingerprints: RowFingerprints | None = None
+
+    def seen_in(self, rows: TableRows) -> SeenRows | None:
+        """Count the rows that trained or calibrated this model; None if that is not known.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Rows of a table.
+
+        Returns
+        -------
+        SeenRows or None
+        """
+        return None if self.fingerprints is None else self.fingerprints.compare(rows)
 
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
 
     @cached_property
     def row_scorer(self) -> RowScorer:
