@@ -1,0 +1,360 @@
+"""`CapacityEnsembleClassifier`: a few different models that rank rows together."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    check_memory,
+)
+
+from .._core.arrays import Doubles, Rows
+from .._core.scoring import take_rows
+from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
+from .._wrapping.fitting import check_labels
+from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
+from ._ensemble_members import MEMBERS, SIZES, Size, rows_for, weights_for
+
+__all__ = ["CapacityEnsembleClassifier", "watching_members"]
+
+_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call a function before each member of an ensemble is fitted, in this thread.
+
+    Parameters
+    ----------
+    on_member : callable
+        Called with the name of the member, the number of fitted members and their total number.
+    """
+    token = _watcher.set(on_member)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+class _Task(NamedTuple):
+    """A model to fit: its kind, and the seed of all its random numbers."""
+
+    member: str
+    seed: int
+
+
+class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
+    r"""Rank rows by the mean log-odds of a few different models, none of them tuned.
+
+    Boosted trees, extremely randomised trees, a random forest, a small neural network and a
+    logistic regression make different mistakes, and their average finds more rare rows than each
+    of them on most tables. Frames may have texts and gaps: each member gets the columns in a form
+    that suits it.
+
+    It is a plain classifier. Wrap it in a :class:`~shortlist.CapacityClassifier` to flag rows
+    within a capacity.
+
+    Parameters
+    ----------
+    members : tuple of str, default=("boosting", "extra-trees", "forest", "logistic", "network")
+        The kinds of models. Without LightGBM (the extra `boosting`), "boosting" uses scikit-learn's
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`.
+    size : {"quick", "default", "thorough"}, default="default"
+        How many trees are grown and how often members are fitted anew with other random numbers.
+    minutes : float, default=None
+        Most time for the fit. Models are left out when it is over; the first one is always
+        fitted. Results then depend on the speed of the machine.
+    memory : str or joblib.Memory, default=None
+        A folder for finished members. A fit that was interrupted resumes there when it is called
+        again with the same rows and parameters.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices.
+    n_jobs : int, default=None
+        Number of threads that grow trees.
+
+    Attributes
+    ----------
+    members_ : dict from str to list of classifiers
+        The fitted models of each kind, one for each round; scikit-learn's
+        `RandomForestClassifier`, `ExtraTreesClassifier`, `LogisticRegression`, `MLPClassifier`,
+        `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`.
+    weights_ : dict from str to float
+        Weight of each kind of member; they add up to 1.
+    columns_ : dict from str to transformer
+        The fitted forms of the columns. "codes", for trees: numbers with gaps filled by the median
+        and marked (`SimpleImputer`), categories as numbers (`OrdinalEncoder`). "scaled", for
+        "logistic" and "network": the same numbers after a `StandardScaler`, categories by a
+        `OneHotEncoder`. Of a frame, it is a `ColumnTransformer` with the parts "numbers" (a
+        pipeline) and "categories", where there are such columns; otherwise the pipeline alone.
+    views_ : dict from str to str
+        The form of the columns that each kind of member takes.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    shortlist.CapacityClassifier : Flags rows by this ranking, within a capacity.
+    make_learner : Single models.
+
+    Notes
+    -----
+    With two classes, the score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
+    :math:`p_m` is the mean probability of the models of kind m, pulled away from 0 and 1 by half a
+    tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other models.
+
+    Long tables: each tree of a forest is grown on a random sample of the rows, and the network is
+    fitted to a sample with as many rare rows as possible, weighted to the shares in all rows.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity, CapacityClassifier
+    >>> from shortlist.datasets import make_fraud
+    >>> from shortlist.learners import CapacityEnsembleClassifier
+    >>> X, y = make_fraud(n_samples=2_000, prevalence=0.03, random_state=0)
+    >>> ranking = CapacityEnsembleClassifier(size="quick", random_state=0).fit(X[:1_000], y[:1_000])
+    >>> list(ranking.members_)
+    ['boosting', 'extra-trees', 'forest', 'logistic', 'network']
+    >>> model = CapacityClassifier(ranking, capacity=Capacity.multiple(2), cv="prefit")
+    >>> bool(y[1_000:][model.fit(X[1_000:], y[1_000:]).select(X[1_000:])].mean() > 5 * y.mean())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        members: tuple[str, ...] = tuple(MEMBERS),
+        size: str = "default",
+        minutes: float | None = None,
+        memory: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.members = members
+        self.size = size
+        self.minutes = minutes
+        self.memory = memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit all members.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items. Frames may have texts; gaps are allowed.
+        y : array-like of shape (n_items,)
+            Labels, two or more different ones.
+        sample_weight : array-like of shape (n_items,), default=None
+            Weights of the items.
+
+        Returns
+        -------
+        self
+        """
+        size = self._check_params()
+        X = check_items(self, X, reset=True)
+        codes = self._learn_labels(X, y)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight)
+        check_consistent_length(X, codes, weights)
+        self._learn_columns(X)
+        self._fit_members(X, codes, weights, size)
+        self.weights_ = {name: 1 / len(self.members_) for name in self.members_}
+        return self
+
+    def _check_params(self) -> Size:
+        if isinstance(self.members, str) or not len(self.members):
+            raise ValueError(
+                f"members must be a tuple with some of {tuple(MEMBERS)}; got {self.members!r}."
+            )
+        for name in self.members:
+            check_option("members", name, MEMBERS)
+        if self.minutes is not None:
+            check_positive("minutes", self.minutes)
+        return SIZES[check_option("size", self.size, SIZES)]
+
+    def _learn_labels(self, X: Any, y: Any) -> Rows:
+        """Set `classes_`, and return the position of each label among them."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = check_labels(y)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y holds one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
+            )
+        return codes
+
+    # --- columns -------------------------------------------------------------------------------
+
+    def _learn_columns(self, X: Any) -> None:
+        self.views_ = {name: MEMBERS[name].view for name in MEMBERS if name in self.members}
+        numbers, categories = split_columns(X)
+        self.columns_ = {
+            view: make_view(view, X, numbers, categories).fit(X)
+            for view in VIEWS
+            if view in self.views_.values()
+        }
+
+    def _views_of(self, X: Any) -> dict[str, Any]:
+        return {view: columns.transform(X) for view, columns in self.columns_.items()}
+
+    # --- members -------------------------------------------------------------------------------
+
+    def _fit_members(self, X: Any, codes: Rows, weights: Doubles | None, size: Size) -> None:
+        ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
+        self.members_: dict[str, list[Any]] = {}
+        views = self._views_of(X)
+        fit = check_memory(self.memory).cache(_fit_member, ignore=["n_jobs"])
+        tasks = self._tasks(size)
+        for done, task in enumerate(tasks):
+            if done and time.monotonic() >= ends:
+                break
+            if (watcher := _watcher.get()) is not None:
+                watcher(task.member, done, len(tasks))
+            view = views[MEMBERS[task.member].view]
+            fitted = fit(*task, self.size, view, codes, weights, n_jobs=self.n_jobs)
+            self.members_.setdefault(task.member, []).append(fitted)
+
+    def _tasks(self, size: Size) -> list[_Task]:
+        """List the models round by round, so that those that come first are all different."""
+        rng = np.random.default_rng(
+            None if self.random_state is None else check_seed(self.random_state)
+        )
+        seeds = rng.integers(2**31, size=(size.rounds, len(MEMBERS)))
+        return [
+            _Task(name, int(seed))
+            for round_, seeds_of_round in enumerate(seeds)
+            for (name, member), seed in zip(MEMBERS.items(), seeds_of_round, strict=True)
+            if name in self.members and (round_ == 0 or member.is_random)
+        ]
+
+    # --- scores --------------------------------------------------------------------------------
+
+    def member_scores(self, X: Any) -> dict[str, Doubles]:
+        """Return the score of each kind of member alone: log-odds, or log-probabilities.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        dict from str to ndarray
+            Of shape (n_items,) for two classes, rising with the second of `classes_`; otherwise
+            (n_items, n_classes).
+        """
+        check_is_fitted(self)
+        views = self._views_of(check_items(self, X, reset=False))
+        logs = {
+            name: _log_probabilities(models, views[self.views_[name]])
+            for name, models in self.members_.items()
+        }
+        if self.classes_.size > 2:
+            return logs
+        return {name: of_member[:, 1] - of_member[:, 0] for name, of_member in logs.items()}
+
+    def decision_function(self, X: Any) -> Doubles:
+        """Return the weighted mean of the members' scores.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray
+            Log-odds of the second class, of shape (n_items,), or the mean log-probability of each
+            class, of shape (n_items, n_classes), for more than two.
+        """
+        by_member = self.member_scores(X)
+        return np.sum([self.weights_[name] * by_member[name] for name in by_member], axis=0)
+
+    def predict_proba(self, X: Any) -> Doubles:
+        """Return probabilities: the scores, scaled to add up to 1.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores / 2, scores / 2])
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest label.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
+        scores = self.decision_function(X)
+        likeliest = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[np.asarray(likeliest, dtype=np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _fit_member(
+    name: str,
+    seed: int,
+    size: str,
+    X: Any,
+    codes: Rows,
+    weights: Doubles | None,
+    n_jobs: int | None = None,
+) -> Any:
+    """Fit one model; its classes are the positions of the labels."""
+    member = MEMBERS[name]
+    rows = rows_for(member, SIZES[size], codes, np.random.default_rng(seed))
+    if rows is not None:
+        X, weights, codes = take_rows(X, rows), weights_for(rows, codes, weights), codes[rows]
+    model = member.make(SIZES[size], codes.size, seed, n_jobs)
+    with warnings.catch_warnings():
+        # The network is stopped early on purpose, and the others are close enough.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, codes, **({} if weights is None else {"sample_weight": weights}))
+
+
+def _log_probabilities(models: list[Any], X: Any) -> Doubles:
+    """Return logarithms of mean probabilities, kept away from 0 by half a tree."""
+    n_trees = sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or 10_000
+    mean = np.mean([model.predict_proba(X) for model in models], axis=0)
+    return np.log((mean * n_trees + 0.5) / (n_trees + 0.5 * mean.shape[1]))
