@@ -193,8 +193,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        assert_all_finite(np.asarray(y), input_name="y")
         y = check_labels(y)
-        assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
