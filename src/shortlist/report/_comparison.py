@@ -43,10 +43,10 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     measured = [
         ("own", by_threshold("This model, case by case", cases.flagged)),
         ("list", by_list(f"This model, a list of {room:,}", cases.order)),
-        ("default", by_threshold(default, _predicted(model.classifier.estimator_, cases))),
+        ("default", by_threshold(default, model.predict(cases.X))),
     ]
     if model.twin is not None:
-        predicted = _predicted(model.twin, cases)
+        predicted = np.asarray(model.twin.predict(cases.X), dtype=bool)
         measured += [
             ("smote", by_threshold("SMOTE, default threshold", predicted)),
             ("smote list", by_list(f"SMOTE, a list of {room:,}", _order(model, cases))),
@@ -65,7 +65,3 @@ def _order(model: TableModel, cases: Cases) -> Rows:
     """Return the ranking by the scores of the SMOTE model."""
     scores = np.asarray(rare_scores(model.twin, cases.X, rare_label=True), dtype=np.float64)
     return model.rank(cases.X, cases.ids, scores)
-
-
-def _predicted(estimator: Any, cases: Cases) -> Mask:
-    return np.asarray(estimator.predict(cases.X), dtype=bool)

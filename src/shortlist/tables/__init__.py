@@ -15,10 +15,11 @@ from ._evaluate import (
     measure_rule,
     read_labelled,
 )
-from ._fit import Candidate, FitResult, fit_table
+from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._model import ModelCard, RuleResult, TableModel
+from ._out_of_fold import Candidate
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._schema import Feature, TableRows, TableSchema

@@ -6,13 +6,13 @@ import platform
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy
+import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
@@ -93,9 +93,12 @@ class ModelCard:
     n_train, n_calibration, n_calibration_rare, n_test, n_test_rare : int
         Number of rows in each part, and of rare rows among them.
     rules : tuple of RuleResult
-        What the model and other rules found on the test rows.
+        What the model and other rules found on rows that they had not seen.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
+    measured_on : {"out-of-fold", "held-out", "latest"}
+        The rows that the rules were measured on: every row, by models that have not seen it; a
+        share of the rows kept aside; or the latest rows.
     """
 
     fitted_at: str
@@ -109,6 +112,7 @@ class ModelCard:
     n_test_rare: int
     rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    measured_on: str = "held-out"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -123,6 +127,7 @@ class ModelCard:
             **{size: int(content[size]) for size in _SIZES},
             rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
             profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+            measured_on=str(content.get("measured_on", "held-out")),
         )
 
 
@@ -131,7 +136,7 @@ def versions_in_use() -> dict[str, str]:
     return {
         "shortlist": __version__,
         "Python": platform.python_version(),
-        "NumPy": numpy.__version__,
+        "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
@@ -168,7 +173,28 @@ class TableModel:
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
+
+    @property
+    def n_calibration(self) -> int:
+        """How many rows set the thresholds, of all folds together."""
+        return sum(each.n_calibration for each in self.classifier.calibrations_)
+
+    def predict(self, X: Any) -> Mask:
+        """Return what the learner predicts without calibration; of several models, the majority.
+
+        Parameters
+        ----------
+        X : data frame
+            The rows.
+
+        Returns
+        -------
+        ndarray of bool
+            True where the rare label is predicted.
+        """
+        votes = [np.asarray(model.predict(X), dtype=bool) for model in self.classifier.estimators_]
+        return np.mean(votes, axis=0) > 0.5
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.
