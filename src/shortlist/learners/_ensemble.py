@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,13 +22,19 @@ from sklearn.utils.validation import (
 )
 
 from .._core.arrays import Doubles, Rows
+from .._core.labels import find_rare, rare_share
 from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
 from .._wrapping.fitting import check_labels
+from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
 from ._ensemble_members import MEMBERS, SIZES, Size, rows_for, weights_for
+from ._ensemble_weights import FEWEST_RARE, LONG, greedy_weights, held_out_rows, out_of_sample
 
 __all__ = ["CapacityEnsembleClassifier", "watching_members"]
+
+# Stands for the number of trees of a model whose probabilities have no steps.
+_SMOOTH = 10_000
 
 _watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
 
@@ -49,10 +56,18 @@ def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[Non
 
 
 class _Task(NamedTuple):
-    """A model to fit: its kind, and the seed of all its random numbers."""
+    """A model to fit: its kind, the seed of its random numbers, and whether to weigh it."""
 
     member: str
     seed: int
+    weigh: bool
+
+
+class _Fitted(NamedTuple):
+    """A fitted model, and probabilities of its rows by models that have not seen them."""
+
+    model: Any
+    unseen: Doubles | None
 
 
 class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -68,6 +83,12 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
+    capacity : Capacity, default=None
+        How many items can be followed up. Members that detect more at this capacity, on rows that
+        they have not seen, get more weight. `None`, fewer than 30 rare rows, and ``size="quick"``
+        on short tables give all members the same weight.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`. It only matters for the weights.
     members : tuple of str, default=("boosting", "extra-trees", "forest", "logistic", "network")
         The kinds of models. Without LightGBM (the extra `boosting`), "boosting" uses scikit-learn's
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`.
@@ -135,7 +156,9 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
+        capacity: Capacity | None = None,
         *,
+        rare_label: Any = None,
         members: tuple[str, ...] = tuple(MEMBERS),
         size: str = "default",
         minutes: float | None = None,
@@ -143,6 +166,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        self.capacity = capacity
+        self.rare_label = rare_label
         self.members = members
         self.size = size
         self.minutes = minutes
@@ -172,8 +197,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         weights = None if sample_weight is None else check_sample_weight(sample_weight)
         check_consistent_length(X, codes, weights)
         self._learn_columns(X)
-        self._fit_members(X, codes, weights, size)
-        self.weights_ = {name: 1 / len(self.members_) for name in self.members_}
+        self.weights_ = self._fit_members(X, codes, weights, size)
         return self
 
     def _check_params(self) -> Size:
@@ -185,6 +209,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             check_option("members", name, MEMBERS)
         if self.minutes is not None:
             check_positive("minutes", self.minutes)
+        if self.capacity is not None:
+            check_capacity(self.capacity)
         return SIZES[check_option("size", self.size, SIZES)]
 
     def _learn_labels(self, X: Any, y: Any) -> Rows:
@@ -219,29 +245,76 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     # --- members -------------------------------------------------------------------------------
 
-    def _fit_members(self, X: Any, codes: Rows, weights: Doubles | None, size: Size) -> None:
+    def _fit_members(
+        self, X: Any, codes: Rows, weights: Doubles | None, size: Size
+    ) -> dict[str, float]:
+        """Fit the models round by round while time lasts, and return the weight of each kind."""
         ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
-        self.members_: dict[str, list[Any]] = {}
+        rng = np.random.default_rng(self._entropy(codes))
+        weighs = self._weighs(codes, size)
+        learn, held_out = held_out_rows(codes, rng) if weighs else (None, None)
         views = self._views_of(X)
         fit = check_memory(self.memory).cache(_fit_member, ignore=["n_jobs"])
-        tasks = self._tasks(size)
+        tasks = self._tasks(size, rng, weigh=weighs and held_out is None)
+        self.members_: dict[str, list[Any]] = {}
+        unseen: dict[str, Doubles] = {}
         for done, task in enumerate(tasks):
             if done and time.monotonic() >= ends:
                 break
             if (watcher := _watcher.get()) is not None:
                 watcher(task.member, done, len(tasks))
-            view = views[MEMBERS[task.member].view]
-            fitted = fit(*task, self.size, view, codes, weights, n_jobs=self.n_jobs)
-            self.members_.setdefault(task.member, []).append(fitted)
+            rows = _some_rows(learn, views[self.views_[task.member]], codes, weights)
+            fitted = fit(*task, self.size, *rows, n_jobs=self.n_jobs)
+            self.members_.setdefault(task.member, []).append(fitted.model)
+            if fitted.unseen is not None:
+                unseen[task.member] = fitted.unseen
+        if not weighs:
+            return {name: 1 / len(self.members_) for name in self.members_}
+        if held_out is None:
+            return self._weigh(unseen, codes)
+        judged = {view: take_rows(columns, held_out) for view, columns in views.items()}
+        unseen = {
+            name: _mean_probabilities(models, judged[self.views_[name]])
+            for name, models in self.members_.items()
+        }
+        return self._weigh(unseen, codes[held_out])
 
-    def _tasks(self, size: Size) -> list[_Task]:
+    def _weighs(self, codes: Rows, size: Size) -> bool:
+        """Return whether members are weighed by what they detect."""
+        if self.capacity is None or len(self.members) == 1:
+            return False
+        n_rare = np.bincount(codes)[self._rare_code(codes)]
+        return n_rare >= FEWEST_RARE and (size.weighs or codes.size > LONG)
+
+    def _weigh(self, unseen: dict[str, Doubles], codes: Rows) -> dict[str, float]:
+        """Return weights by what members detect on rows that they have not seen."""
+        rare = self._rare_code(codes)
+        scores = {
+            name: _log_odds(shares, _n_trees(self.members_[name][:1]))[:, rare]
+            for name, shares in unseen.items()
+        }
+        is_rare = codes == rare
+        assert self.capacity is not None  # see `_weighs`
+        max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
+        return greedy_weights(scores, is_rare, max_flags)
+
+    def _rare_code(self, codes: Rows) -> int:
+        label = self.rare_label
+        if label is None:
+            return int(np.bincount(codes).argmin())
+        return int(find_rare(self.classes_, label)[0].argmax())
+
+    def _entropy(self, codes: Rows) -> Any:
+        """Return a seed that differs from one sample of rows to another, as those of folds do."""
+        if self.random_state is None:
+            return None
+        return [check_seed(self.random_state), zlib.crc32(codes.tobytes())]
+
+    def _tasks(self, size: Size, rng: np.random.Generator, *, weigh: bool) -> list[_Task]:
         """List the models round by round, so that those that come first are all different."""
-        rng = np.random.default_rng(
-            None if self.random_state is None else check_seed(self.random_state)
-        )
         seeds = rng.integers(2**31, size=(size.rounds, len(MEMBERS)))
         return [
-            _Task(name, int(seed))
+            _Task(name, int(seed), weigh and round_ == 0)
             for round_, seeds_of_round in enumerate(seeds)
             for (name, member), seed in zip(MEMBERS.items(), seeds_of_round, strict=True)
             if name in self.members and (round_ == 0 or member.is_random)
@@ -265,13 +338,12 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         views = self._views_of(check_items(self, X, reset=False))
-        logs = {
-            name: _log_probabilities(models, views[self.views_[name]])
-            for name, models in self.members_.items()
-        }
-        if self.classes_.size > 2:
-            return logs
-        return {name: of_member[:, 1] - of_member[:, 0] for name, of_member in logs.items()}
+        scores = {}
+        for name, models in self.members_.items():
+            shares = _mean_probabilities(models, views[self.views_[name]])
+            logs = _log_probabilities(shares, _n_trees(models))
+            scores[name] = logs if self.classes_.size > 2 else logs[:, 1] - logs[:, 0]
+        return scores
 
     def decision_function(self, X: Any) -> Doubles:
         """Return the weighted mean of the members' scores.
@@ -332,29 +404,57 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _some_rows(
+    rows: Rows | None, X: Any, codes: Rows, weights: Doubles | None
+) -> tuple[Any, Rows, Doubles | None]:
+    if rows is None:
+        return X, codes, weights
+    return take_rows(X, rows), codes[rows], None if weights is None else weights[rows]
+
+
 def _fit_member(
     name: str,
     seed: int,
+    weigh: bool,
     size: str,
     X: Any,
     codes: Rows,
     weights: Doubles | None,
     n_jobs: int | None = None,
-) -> Any:
-    """Fit one model; its classes are the positions of the labels."""
+) -> _Fitted:
+    """Fit one model, whose classes are the positions of the labels."""
     member = MEMBERS[name]
-    rows = rows_for(member, SIZES[size], codes, np.random.default_rng(seed))
-    if rows is not None:
-        X, weights, codes = take_rows(X, rows), weights_for(rows, codes, weights), codes[rows]
-    model = member.make(SIZES[size], codes.size, seed, n_jobs)
-    with warnings.catch_warnings():
-        # The network is stopped early on purpose, and the others are close enough.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, codes, **({} if weights is None else {"sample_weight": weights}))
+
+    def fit(model: Any, rows: Rows | None) -> Any:
+        some, own, own_weights = _some_rows(rows, X, codes, weights)
+        sampled = rows_for(member, SIZES[size], own, np.random.default_rng(seed))
+        if sampled is not None:
+            own_weights = weights_for(sampled, own, own_weights)
+            some, own = take_rows(some, sampled), own[sampled]
+        with warnings.catch_warnings():
+            # The network is stopped early on purpose, and few trees leave some rows in every bag.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            extra = {} if own_weights is None else {"sample_weight": own_weights}
+            return model.fit(some, own, **extra)
+
+    fitted = fit(member.make(SIZES[size], codes.size, seed, n_jobs), None)
+    return _Fitted(fitted, out_of_sample(fitted, X, codes, fit, seed) if weigh else None)
 
 
-def _log_probabilities(models: list[Any], X: Any) -> Doubles:
-    """Return logarithms of mean probabilities, kept away from 0 by half a tree."""
-    n_trees = sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or 10_000
-    mean = np.mean([model.predict_proba(X) for model in models], axis=0)
-    return np.log((mean * n_trees + 0.5) / (n_trees + 0.5 * mean.shape[1]))
+def _mean_probabilities(models: list[Any], X: Any) -> Doubles:
+    return np.mean([model.predict_proba(X) for model in models], axis=0)
+
+
+def _n_trees(models: list[Any]) -> int:
+    """Return the number of trees of forests; other models have smooth probabilities."""
+    return sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or _SMOOTH
+
+
+def _log_probabilities(shares: Doubles, n_trees: int) -> Doubles:
+    """Return logarithms of probabilities, kept away from 0 by half a tree."""
+    return np.log((shares * n_trees + 0.5) / (n_trees + 0.5 * shares.shape[1]))
+
+
+def _log_odds(shares: Doubles, n_trees: int) -> Doubles:
+    return _log_probabilities(shares, n_trees) - _log_probabilities(1 - shares, n_trees)

@@ -42,7 +42,9 @@ def make_estimator(
     """
     check_option("learner", learner, LEARNERS)
     if learner == "auto":
-        return CapacityEnsembleClassifier(random_state=random_state, **options)
+        return CapacityEnsembleClassifier(
+            capacity, rare_label=True, random_state=random_state, **options
+        )
     return Pipeline(
         [("columns", prepare_columns(schema)), ("learner", _make(learner, capacity, random_state))]
     )

@@ -77,7 +77,7 @@ class OutOfFold:
         unseen = learned.take(rows)
         frames = [learned.X.iloc[fold] for fold in folds]
         judged = [
-            calibration.flag_with_keys(sample.scores, sample.tie_keys.__getitem__)
+            calibration.flag_with_keys(sample.scores, np.asarray(sample.tie_keys).__getitem__)
             for calibration, sample in zip(
                 classifier.calibrations_, classifier.rule_.samples, strict=True
             )
