@@ -6,7 +6,7 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ._demo import demo
@@ -14,6 +14,7 @@ from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._missed import missed
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
@@ -23,14 +24,26 @@ from ._stream import stream
 
 __all__ = ["app"]
 
-_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_COMMANDS = (fit, select, flag, evaluate, plan, report, missed, stream, export, demo, reproduce)
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__
 
 
+class _Command(TyperCommand):
+    """A command whose switches stand without a type: they take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
+        return _without_types(super().get_params(ctx))
+
+
 class _Program(TyperGroup):
     """Commands whose usage errors take one line and name the help page."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
+        return _without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit with its code."""
@@ -42,6 +55,13 @@ class _Program(TyperGroup):
         except _UsageError as error:
             _explain(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_types(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 def _explain(error: Any) -> NoReturn:
@@ -58,7 +78,7 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
+from ._reading import with_line_options
 from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
-    from ..tables import TableModel
+    from ..tables import Reading, TableModel
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
 @answering
+@with_line_options
 def stream(
     model: Model,
     state: Annotated[Path, typer.Option(help="State file; created if it does not exist.")],
@@ -68,6 +71,8 @@ def stream(
         bool, typer.Option("--adopt", help="Continue from a state of another model or capacity.")
     ] = False,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
 
@@ -75,6 +80,7 @@ def stream(
     Invalid lines are reported, counted and skipped. The state is saved before a decision is
     printed. Therefore a crash never makes room for more flags.
     """
+    check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction)
     from ..persistence import load_model
     from ..streaming import StreamSettings
@@ -99,7 +105,7 @@ def stream(
             )
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch)
+        summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch, reading=reading)
     _print_summary(summary, as_json)
 
 

@@ -25,6 +25,7 @@ from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._profile import column_profiles, notes_on
+from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
@@ -91,6 +92,7 @@ def fit_table(
     random_state: int = 0,
     n_jobs: int | None = None,
     memory: Any = None,
+    reading: Reading | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
@@ -143,6 +145,8 @@ def fit_table(
         Number of threads that grow trees.
     memory : str or joblib.Memory, default=None
         A folder for finished members of the ensemble: an interrupted fit resumes.
+    reading : Reading, default=None
+        What to know about the file; everything else is inferred.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -157,7 +161,7 @@ def fit_table(
     test_share = _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    with open_source(path) as source:
+    with open_source(path, reading=reading) as source:
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)
         rows = schema.convert(table, target=target)
@@ -239,7 +243,7 @@ def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
 
 def _set_threshold(model: TableModel, unlabelled: Path) -> None:
     """Set the threshold of the model by recent rows without labels."""
-    with open_source(unlabelled) as source:
+    with model.schema.open(unlabelled) as source:
         recent = model.schema.read(source)
     model.classifier.recalibrate(recent.X, ids=recent.ids)
 
