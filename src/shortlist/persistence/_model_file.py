@@ -117,7 +117,7 @@ def manifest_of(model: TableModel) -> dict[str, Any]:
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
-        "n_calibration": model.n_calibration,
+        "n_calibration": model.calibration.n_calibration,
         "schema": model.schema.to_json(),
         "reference": {name: _or_none(value) for name, value in model.reference.items()},
         "card": None if model.card is None else model.card.to_json(),
