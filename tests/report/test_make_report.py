@@ -11,10 +11,10 @@ from shortlist import Capacity, adjusted_detection_interval, capacity_curve
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import score_distribution, spread_cuts
-from shortlist.report._drift import measure_drift, stability_index
+from shortlist.report._drift import measure_drift
 from shortlist.report._promise import judge_promise
 from shortlist.report._words import number, percent
-from shortlist.tables import evaluate_table, select_rows
+from shortlist.tables import evaluate_table, select_rows, stability_index
 
 
 @pytest.fixture(scope="module")

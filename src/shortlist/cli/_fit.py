@@ -13,10 +13,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
+from ._compiling import announce_compiling
+from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
     AsJson,
+    Confidence,
     Data,
+    NBatches,
     answering,
     capacity_from,
     interval,
@@ -82,6 +86,10 @@ def fit(
             autocompletion=_guarantees,
         ),
     ] = "expected",
+    confidence: Confidence = None,
+    n_batches: NBatches = None,
+    model: OwnModel = None,
+    trust_model: TrustModel = False,
     id: Annotated[
         str | None,
         typer.Option("--id", help="The column with the id of a case; never learned from."),
@@ -162,13 +170,15 @@ def fit(
     had not seen.
     """
     limit = capacity_from(capacity, per, fraction, multiple)
-    check_writable(out, keep=(data,))  # before any work
+    check_writable(out, keep=(data, model, unlabelled))  # before any work
     from ..persistence import save_model
-    from ..tables import fit_table
 
+    announce_compiling()
     with progress_bar() as progress:
-        result = fit_table(
+        result = fit_or_calibrate(
             data,
+            own=model,
+            trust=trust_model,
             target=target,
             capacity=limit,
             rare=rare,
@@ -181,6 +191,8 @@ def fit(
             time=time,
             group=group,
             unlabelled=unlabelled,
+            confidence=0.95 if confidence is None else confidence,
+            n_batches=1 if n_batches is None else n_batches,
             smote=smote,
             random_state=seed,
             n_jobs=jobs,

@@ -7,6 +7,7 @@ from ._ensemble_members import MEMBERS, SIZES
 from ._kde import DENSITY_KERNELS, KernelDensityClassifier
 from ._kernel_knn import KERNELS, KernelKNeighborsClassifier
 from ._recipes import FAMILIES, PRESETS, make_learner
+from ._trained import TrainedModel
 
 __all__ = [
     "DENSITY_KERNELS",
@@ -19,6 +20,7 @@ __all__ = [
     "CapacityKNeighborsClassifier",
     "KernelDensityClassifier",
     "KernelKNeighborsClassifier",
+    "TrainedModel",
     "VoteSurface",
     "make_learner",
     "watching_members",

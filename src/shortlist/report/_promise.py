@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scipy.stats import betabinom
-
 from .._core.binomial import proportion_interval
-from ..tables import TableModel
+from ..tables import TableModel, chances_of_flags
 from ._words import capacity_in_words, guarantee_in_words, percent
 
 __all__ = ["judge_promise"]
@@ -20,7 +18,7 @@ def judge_promise(model: TableModel, n_items: int, n_flagged: int) -> dict[str, 
     classifier = model.classifier
     calibration = model.calibration
     room = classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
-    as_many, as_few = _chances(n_items, n_flagged, calibration.k, calibration.n_calibration)
+    as_many, as_few = chances_of_flags([calibration], n_items, n_flagged)
     verdict = _verdict(n_flagged, room, as_many, calibration.k)
     return {
         "capacity": capacity_in_words(classifier.capacity),
@@ -48,20 +46,6 @@ def judge_promise(model: TableModel, n_items: int, n_flagged: int) -> dict[str, 
         )
         + (_FEW.format(few=percent(as_few)) if verdict == "kept" and as_few < _UNLIKELY else ""),
     }
-
-
-def _chances(n_items: int, n_flagged: int, k: int, n_calibration: int) -> tuple[float, float]:
-    """Return the chances of as many flags or more, and of as few or fewer.
-
-    If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
-    of n scores follows Beta(k + 1, n - k), and the number of flags among N cases follows a
-    beta-binomial distribution. It covers the randomness of calibration and of the new cases. (For
-    a confident multiple, where k depends on the labels, this holds approximately.)
-    """
-    if k < 0 or k >= n_calibration:  # certainly nothing or everything is flagged
-        return 1.0, 1.0
-    law = betabinom(n_items, k + 1, n_calibration - k)
-    return float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged))
 
 
 def _verdict(n_flagged: int, room: int, as_many: float, k: int) -> str:

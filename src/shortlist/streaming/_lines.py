@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.extras import load_extra
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import MISSING_TEXTS, Feature, Reading, TableSchema
+from ..tables import MISSING_TEXTS, Feature, Reading, RowValues, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -76,6 +76,7 @@ class LineReader:
     ) -> None:
         # This class reads the ids.
         self._schema = replace(schema.adapted(reading or Reading()), id=None)
+        self._row_values: RowValues | None = None
         self._features = schema.features
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
@@ -97,6 +98,12 @@ class LineReader:
             return Item(number, shown, id, moment, values)
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
+
+    def row(self, item: Item) -> list[Any]:
+        """Return the values of a valid item as a row of plain values for the model."""
+        if self._row_values is None:
+            self._row_values = RowValues(self._schema)
+        return self._row_values(item.values)
 
     def frame(self, items: list[Item]) -> Any:
         """Return the values of valid items as rows for the model."""

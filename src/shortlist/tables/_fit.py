@@ -21,9 +21,11 @@ from ..learners import SIZES, watching_members
 from ..thresholds import check_guarantee
 from ._candidates import LEARNERS, make_estimator
 from ._evaluate import labels_of
+from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
+from ._own import own_name, own_pipeline
 from ._profile import column_profiles, notes_on
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
@@ -82,6 +84,9 @@ def fit_table(
     id: str | None = None,
     learner: str = "auto",
     guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    own: Any = None,
     size: str = "default",
     minutes: float | None = None,
     test_share: float | None = None,
@@ -120,6 +125,12 @@ def fit_table(
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`. "plug-in" and
         "expected" hold with the models of ten folds. For the others, one model learns from three
         quarters of the rows, and the rest sets its threshold.
+    confidence : float, default=0.95
+        How surely "confident", "next-batch" and "simultaneous" hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
+    own : classifier, default=None
+        An untrained classifier of your own, instead of `learner`.
     size : {"quick", "default", "thorough"}, default="default"
         How large the ensemble is.
     minutes : float, default=None
@@ -155,7 +166,7 @@ def fit_table(
     FitResult
         The model, and what the capacity finds on rows that were not learned from.
     """
-    check_guarantee(guarantee, capacity)
+    check_guarantee(guarantee, capacity, n_batches)
     check_option("size", size, SIZES)
     check_option("learner", learner, LEARNERS)
     test_share = _check_test_share(test_share, time)
@@ -179,6 +190,8 @@ def fit_table(
     estimator = make_estimator(
         learner, schema, capacity=capacity, random_state=random_state, **options
     )
+    if own is not None:
+        learner, estimator = own_name(own), own_pipeline(own, schema)
     classifier = CapacityClassifier(
         estimator,
         capacity=capacity,
@@ -187,6 +200,8 @@ def fit_table(
         cv=folds,
         ensemble=True,
         guarantee=guarantee,
+        confidence=confidence,
+        n_batches=n_batches,
         ties="hash",
         random_state=random_state,
     )
@@ -195,8 +210,9 @@ def fit_table(
         classifier.fit(learned.X, labels_of(learned), ids=learned.ids)
     unseen = OutOfFold.of(classifier, learned, [scored for _, scored in folds])
     reference = reference_values(learned.X, schema)
-    model = TableModel(classifier, schema, reference, learner)
-    if smote:
+    known = RowFingerprints.of(learned, key=random_state)
+    model = TableModel(classifier, schema, reference, learner, fingerprints=known)
+    if smote and own is None:
         on_progress("fitting for comparison", 0, 1)
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
