@@ -108,6 +108,14 @@ def fit(
             metavar="NUMBER",
         ),
     ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            help="Number of models, each without a part of the rows. --folds 1 makes a small file "
+            "that finds less.",
+            min=1,
+        ),
+    ] = 10,
     test_share: Annotated[
         float | None,
         typer.Option(
@@ -187,6 +195,7 @@ def fit(
             guarantee=guarantee,
             size=size,
             minutes=minutes,
+            folds=folds,
             test_share=test_share,
             time=time,
             group=group,

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.arrays import Mask
 from .._core.labels import rare_share
-from .._core.validation import check_number, check_option, check_positive
+from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
@@ -29,7 +29,7 @@ from ._own import own_name, own_pipeline
 from ._profile import column_profiles, notes_on
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
-from ._splits import LATEST_SHARE, Parts, divide_rows, make_folds, set_aside
+from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
 
 __all__ = ["FitResult", "fit_table"]
@@ -89,6 +89,7 @@ def fit_table(
     own: Any = None,
     size: str = "default",
     minutes: float | None = None,
+    folds: int = N_FOLDS,
     test_share: float | None = None,
     time: str | None = None,
     group: str | None = None,
@@ -135,6 +136,9 @@ def fit_table(
         How large the ensemble is.
     minutes : float, default=None
         Most time for the members of the ensemble. Results then depend on the machine.
+    folds : int, default=10
+        Number of models, each without the rows of its fold. 1 fits a single model to three
+        quarters of the rows, and the others set its threshold: a small file, which finds less.
     test_share : float, default=None
         Share of the rows that only test the finished model. `None` keeps none aside, or the latest
         fifth with `time`.
@@ -181,12 +185,16 @@ def fit_table(
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
-    folds = make_folds(
-        labels_of(learned), aside.groups_of(parts.learn), guarantee, random_state=random_state
+    pairs = make_folds(
+        labels_of(learned),
+        aside.groups_of(parts.learn),
+        guarantee,
+        folds=check_count("folds", folds),
+        random_state=random_state,
     )
     options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
     if minutes is not None:
-        options["minutes"] = check_positive("minutes", minutes) / len(folds)
+        options["minutes"] = check_positive("minutes", minutes) / len(pairs)
     estimator = make_estimator(
         learner, schema, capacity=capacity, random_state=random_state, **options
     )
@@ -197,7 +205,7 @@ def fit_table(
         capacity=capacity,
         rare_label=True,
         prevalence=_prevalence(labels_of(rows), capacity, guarantee),
-        cv=folds,
+        cv=pairs,
         ensemble=True,
         guarantee=guarantee,
         confidence=confidence,
@@ -206,9 +214,9 @@ def fit_table(
         random_state=random_state,
     )
     on_progress("fitting", 0, 1)
-    with watching_members(_by_fold(on_progress, len(folds))):
+    with watching_members(_by_fold(on_progress, len(pairs))):
         classifier.fit(learned.X, labels_of(learned), ids=learned.ids)
-    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in folds])
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs])
     reference = reference_values(learned.X, schema)
     known = RowFingerprints.of(learned, key=random_state)
     model = TableModel(classifier, schema, reference, learner, fingerprints=known)

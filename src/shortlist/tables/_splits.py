@@ -92,25 +92,30 @@ def _latest(times: NDArray[np.float64], share: float) -> Parts:
 
 
 def make_folds(
-    is_rare: Mask, groups: NDArray[Any] | None, guarantee: str, *, random_state: int
+    is_rare: Mask,
+    groups: NDArray[Any] | None,
+    guarantee: str,
+    *,
+    folds: int = N_FOLDS,
+    random_state: int,
 ) -> list[tuple[Rows, Rows]]:
     """Return pairs of rows: to learn from, and to be scored by what was learned.
 
-    Ten folds score every row by a model of nine tenths. A guarantee that does not hold with
-    several thresholds gets one model, and a quarter of the rows for its threshold.
+    Ten folds score every row by a model of nine tenths. One fold is a quarter of the rows, which
+    sets the threshold of one model; so it is for guarantees that do not hold with several.
     """
-    n_folds = N_FOLDS if guarantee in _BY_FOLD else round(1 / _SHARE_FOR_THRESHOLD)
+    single = folds == 1 or guarantee not in _BY_FOLD
+    n_folds = round(1 / _SHARE_FOR_THRESHOLD) if single else folds
     options: dict[str, Any] = {"shuffle": True, "random_state": random_state}
     n_folds = min(n_folds, int(is_rare.sum()), int((~is_rare).sum()))
     if groups is None:
-        folds = StratifiedKFold(n_folds, **options).split(is_rare, is_rare)
+        pairs = list(StratifiedKFold(n_folds, **options).split(is_rare, is_rare))
     else:
         n_folds = min(n_folds, np.unique(groups).size)
-        folds = StratifiedGroupKFold(n_folds, **options).split(is_rare, is_rare, groups)
-    pairs = list(folds)
+        pairs = list(StratifiedGroupKFold(n_folds, **options).split(is_rare, is_rare, groups))
     if groups is not None and not all(is_rare[learn].any() for learn, _ in pairs):
         raise TableError(
             "--group puts all rare rows into one group, and a model would have none to learn from. "
             "Name another column."
         )
-    return pairs if guarantee in _BY_FOLD else pairs[:1]
+    return pairs[:1] if single else pairs
