@@ -444,6 +444,9 @@ def listed(*options, check=None, code=0, words=(), name=None, table=None, model=
     )
 
 
+KEEP = ("--count", 3, "--keep", "name", "-o")
+
+
 def rows(result):
     """Return the rows of a list."""
     return numbers(result)["rows"]

@@ -78,7 +78,7 @@ def test_of_several_folds_a_graph_flags_what_all_of_them_flag(table_fit, new_cas
     rows = rows_of(model, new_cases)
     answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
     assert_allclose(answers["score"].ravel(), model.classifier.score_samples(rows.X), atol=1e-12)
-    assert exported.comparison.flagged_more == 0 < exported.comparison.flagged_both
+    assert exported.comparison.flagged_more == 0 < exported.comparison.flagged_by_both
 
 
 @pytest.mark.parametrize("learner", EXPORTED)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import betabinom
 
 from shortlist import Capacity, calibrate_threshold
+from shortlist.report._promise import expected_flags
 from shortlist.tables import chances_of_flags
 
 
@@ -22,3 +23,10 @@ def test_chances_are_those_of_the_beta_binomial_law(rng):
     # Four standard errors of a share from 20,000 runs are at most 4 * 0.5 / sqrt(20,000) = 0.015.
     assert_allclose([as_many, as_few], [(flags >= 7).mean(), (flags <= 7).mean()], atol=0.015)
     assert as_many == pytest.approx(betabinom.sf(6, n_items, k + 1, n_calibration - k))
+    low, high = expected_flags([threshold], n_items)
+    # At most 2.5 % on either side, and four standard errors: 4 sqrt(0.025 / 20,000) = 0.0045.
+    assert max((flags < low).mean(), (flags > high).mean()) <= 0.025 + 0.0045
+    assert betabinom.cdf(low - 1, n_items, k + 1, n_calibration - k) <= 0.025
+    assert betabinom.cdf(low, n_items, k + 1, n_calibration - k) > 0.025
+    assert betabinom.sf(high, n_items, k + 1, n_calibration - k) <= 0.025
+    assert betabinom.sf(high - 1, n_items, k + 1, n_calibration - k) > 0.025

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
 
 _MOST_LINES = 12
+# Of fewer rows than this share, equal ones are not worth a line.
+_A_FEW = 0.01
 
 
 @answering
@@ -49,7 +51,7 @@ def evaluate(
 
 def warn_of_seen(seen: SeenRows | None) -> None:
     """Say on standard error that a model has seen rows before."""
-    if seen is not None and seen.in_words is not None:
+    if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
         kind = "Warning" if seen.is_surprising else "Note"
         typer.echo(f"{kind}: {seen.in_words}", err=True)
 

@@ -87,7 +87,7 @@ def _capacity(content: dict[str, Any]) -> str:
 def _guarantee(content: dict[str, Any]) -> str:
     words = content["guarantee"]
     if words in ("confident", "next-batch", "simultaneous"):
-        words += f", with {content['confidence']:.4g} confidence"
+        words += f", with {100 * content['confidence']:.4g} % confidence"
     if words.startswith("next-batch") and content.get("n_batches", 1) > 1:
         words += f", for {content['n_batches']} batches"
     return words

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numba import njit
 from scipy.special import expit
 
 from .._core.arrays import Doubles
@@ -34,13 +35,26 @@ def sum_error(n_terms: int, sizes: Doubles) -> Doubles:
 
 def linear_form(weights: Doubles, shift: float) -> Form:
     """Return a linear form."""
-    weights = np.asarray(weights, dtype=np.float64)
-    sizes = np.abs(weights)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
 
     def form(X: Doubles) -> tuple[Doubles, Doubles]:
-        return X @ weights + shift, sum_error(sizes.size, np.abs(X) @ sizes + abs(shift))
+        values, sizes = np.empty(len(X)), np.empty(len(X))
+        _add_products(X, weights, shift, values, sizes)
+        return values, sum_error(weights.size, sizes)
 
     return form
+
+
+@njit(cache=True)
+def _add_products(X, weights, shift, values, sizes):
+    for i in range(X.shape[0]):
+        value, size = shift, abs(shift)
+        for k in range(weights.size):
+            term = X[i, k] * weights[k]
+            value += term
+            size += abs(term)
+        values[i] = value
+        sizes[i] = size
 
 
 def network_form(coefs: Sequence[Doubles], shifts: Sequence[Doubles], activation: str) -> Form:
@@ -48,20 +62,39 @@ def network_form(coefs: Sequence[Doubles], shifts: Sequence[Doubles], activation
     if activation not in _ACTIVATIONS:
         raise Unsupported(f"a network with the activation {activation!r}")
     activate, last = _ACTIVATIONS[activation], len(coefs) - 1
-    layers = [(W, np.abs(W), b) for W, b in zip(coefs, shifts, strict=True)]
+    layers = [
+        (np.ascontiguousarray(W, dtype=np.float64), np.asarray(b, dtype=np.float64))
+        for W, b in zip(coefs, shifts, strict=True)
+    ]
 
     def form(X: Doubles) -> tuple[Doubles, Doubles]:
-        values, errors = X, np.zeros_like(X)
-        for place, (W, sizes, b) in enumerate(layers):
-            largest = (np.abs(values) + errors) @ sizes + np.abs(b)
-            errors = errors @ sizes * (1 + 1e-12) + sum_error(len(W), largest)
-            values = values @ W + b
+        values, errors = X, np.zeros(X.shape)
+        for place, (W, b) in enumerate(layers):
+            values, errors = _next_layer(values, errors, W, b)
             if place < last:  # none of these functions is steeper than 1
                 values = activate(values)
-                errors = errors + _FEW * UNIT * np.abs(values)
+                errors += _FEW * UNIT * np.abs(values)
         return values[:, 0], errors[:, 0]
 
     return form
+
+
+@njit(cache=True)
+def _next_layer(X, errors, W, b):
+    """Return the sums of a layer, and how far those of the model can be from them."""
+    values = np.empty((X.shape[0], W.shape[1]))
+    bounds = np.empty_like(values)
+    rounding = 2.02 * (W.shape[0] + 2) * 2.0**-53
+    for i in range(X.shape[0]):
+        for j in range(W.shape[1]):
+            value, size, moved = b[j], abs(b[j]), 0.0
+            for k in range(W.shape[0]):
+                value += X[i, k] * W[k, j]
+                size += (abs(X[i, k]) + errors[i, k]) * abs(W[k, j])
+                moved += errors[i, k] * abs(W[k, j])
+            values[i, j] = value
+            bounds[i, j] = moved * (1 + 1e-12) + rounding * size
+    return values, bounds
 
 
 _ACTIVATIONS: dict[str, Callable[[Doubles], Doubles]] = {

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy.special import expit
 from sklearn.utils import get_tags
 
@@ -88,13 +89,24 @@ def _single(takes_gaps: bool) -> Callable[[Doubles], Doubles]:
     """Round to single precision, as scikit-learn's trees do, and refuse what they refuse."""
 
     def read(X: Doubles) -> Doubles:
-        with np.errstate(over="ignore"):
-            single = X.astype(np.float32).astype(np.float64)
-        if not np.isfinite(single).all() and not (takes_gaps and not np.isinf(single).any()):
+        single = np.empty_like(X)
+        if not _round_to_single(X, takes_gaps, single):
             raise Refused
         return single
 
     return read
+
+
+@njit(cache=True)
+def _round_to_single(X, takes_gaps, out):
+    """Round numbers; return whether all are finite, or missing where that is allowed."""
+    for i in range(X.shape[0]):
+        for k in range(X.shape[1]):
+            number = np.float64(np.float32(X[i, k]))
+            out[i, k] = number
+            if number - number != 0 and not (takes_gaps and number != number):
+                return False
+    return True
 
 
 def histogram_boosting(learner: Any, prepared: Prepared, ask: Ask) -> Scored:
@@ -128,7 +140,20 @@ def _logistic(number: float) -> float:
 
 def _booster(booster: Any) -> Callable[[Doubles], Doubles]:
     leaves = lightgbm_trees(booster)
-    return lambda X: leaves(np.where(np.abs(X) <= _TINY, 0.0, X))
+
+    def raw(X: Doubles) -> Doubles:
+        rounded = np.empty_like(X)
+        _round_to_zero(X, _TINY, rounded)
+        return leaves(rounded)
+
+    return raw
+
+
+@njit(cache=True)
+def _round_to_zero(X, tiny, out):
+    for i in range(X.shape[0]):
+        for k in range(X.shape[1]):
+            out[i, k] = 0.0 if abs(X[i, k]) <= tiny else X[i, k]
 
 
 def _outcome(
@@ -167,9 +192,9 @@ def _bounded(form: Form, second: bool, prepared: Prepared, method: str) -> Score
     """Return what the score of the second or first class, or its probability, is not below."""
 
     def low(X: Doubles) -> Doubles:
-        if not np.isfinite(X).all():
-            raise Refused
         values, errors = form(X)
+        if not np.isfinite(errors).all():  # as they are for every number that is not finite
+            raise Refused
         return (values if second else -values) - errors
 
     if method == "decision_function":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
+from scipy.special import expit
 
 from .._core.arrays import Doubles
-from ._bounds import UNIT, sum_error
+from ._bounds import UNIT
 from ._learners import (
     aware_boosters,
     aware_linear,
@@ -92,14 +95,13 @@ def _check_rare(model: Any, ask: Ask) -> None:
 
 def _aware_forest(model: Any, prepared: Prepared, ask: Ask) -> Combined:
     _check_rare(model, ask)
-    weights = model.weights_.tolist()
+    weights = np.asarray(model.weights_, dtype=np.float64)
     parts: list[Scoring] = [
         forest(each, prepared, Ask("predict_proba", True)) for each in model.forests_
     ]
 
     def combine(scores: list[Doubles]) -> Doubles:
-        sums = added([weight * score for weight, score in zip(weights, scores, strict=True)])
-        return sums - sum_error(len(weights), sums)
+        return _weighted_below(np.array(scores), weights)
 
     return Combined(parts, combine, is_exact=False)
 
@@ -128,9 +130,10 @@ def _ensemble(model: Any, prepared: Prepared, ask: Ask) -> Combined:
         parts.append(Combined([chances], _log_odds(models), is_exact=False))
         weights.append(model.weights_[name])
 
+    shares = np.array(weights, dtype=np.float64)
+
     def combine(scores: list[Doubles]) -> Doubles:
-        terms = [weight * score for weight, score in zip(weights, scores, strict=True)]
-        low = added(terms) - sum_error(len(terms), added([np.abs(term) for term in terms]))
+        low = _weighted_below(np.array(scores), shares)
         return low if ask.method == "decision_function" else _probability(low)
 
     return Combined(parts, combine, is_exact=False)
@@ -143,23 +146,36 @@ def _log_odds(models: list[Any]) -> Callable[[list[Doubles]], Doubles]:
     added up on its own.
     """
     n_trees = sum(len(each.estimators_) for each in models if hasattr(each, "estimators_"))
-    pull = n_trees or 10_000
+    pull = float(n_trees or 10_000)
     slack = 2.02 * (n_trees + len(models) + 8) * UNIT
+    return lambda scores: _log_odds_below(scores[0], pull, slack)
 
-    def low(scores: list[Doubles]) -> Doubles:
-        (chance,) = scores
-        rare = np.log((chance * pull + 0.5) / (pull + 1))
-        other = np.log(((1 - chance + slack) * pull + 0.5) / (pull + 1))
-        return rare - other - 8 * UNIT * (np.abs(rare) + np.abs(other) + 1)
 
-    return low
+@njit(cache=True)
+def _log_odds_below(chances, pull, slack):
+    out = np.empty_like(chances)
+    for i in range(chances.size):
+        rare = math.log((chances[i] * pull + 0.5) / (pull + 1))
+        other = math.log(((1 - chances[i] + slack) * pull + 0.5) / (pull + 1))
+        out[i] = rare - other - 2.0**-50 * (abs(rare) + abs(other) + 1)
+    return out
+
+
+@njit(cache=True)
+def _weighted_below(scores, weights):
+    """Return what a weighted sum over the first axis is not below."""
+    out = np.empty(scores.shape[1])
+    for i in range(out.size):
+        total, size = 0.0, 0.0
+        for k in range(weights.size):
+            total += weights[k] * scores[k, i]
+            size += abs(weights[k] * scores[k, i])
+        out[i] = total - 2.02 * (weights.size + 2) * 2.0**-53 * size
+    return out
 
 
 def _probability(log_odds: Doubles) -> Doubles:
-    half = log_odds / 2
-    largest = np.abs(half)
-    rare, other = np.exp(half - largest), np.exp(-half - largest)
-    return rare / (rare + other) * (1 - 16 * UNIT)
+    return expit(log_odds) * (1 - 16 * UNIT)
 
 
 # By name: LightGBM is optional, and nothing else of scikit-learn need be imported.

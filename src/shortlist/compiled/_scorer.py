@@ -139,7 +139,7 @@ def compile_scorer(
     >>> scorer = compile_scorer(model, X[:100])
     >>> scorer.kind
     'exact'
-    >>> scorer.score_row(X[0].tolist()) == model.score_samples(X[:1])[0]
+    >>> bool(scorer.score_row(X[0].tolist()) == model.score_samples(X[:1])[0])
     True
     """
     frame = _Frame(X, columns)

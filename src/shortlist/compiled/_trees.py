@@ -19,7 +19,7 @@ __all__ = ["GrownTree", "LeafSum"]
 
 _NODE = np.dtype([("value", np.float64), ("code", np.int32), ("left", np.int32)])
 _MISSING_LEFT, _IN_SET = 1, 2  # the lowest bits of a code; the feature lies above them
-_LEAF = -1
+_AT_ONCE = 8  # trees that are walked together
 
 
 class GrownTree(NamedTuple):
@@ -119,27 +119,42 @@ def _pack(left, right, codes, values, nodes, start):
 
 @njit(cache=True)
 def _add_leaves(nodes, roots, set_starts, words, X, start, least, out):
+    """Walk down several trees at once: while one waits for memory, the others go on."""
+    at = np.empty(_AT_ONCE, np.int64)
     out[:] = start
-    for root in roots:
+    for first in range(0, roots.size, _AT_ONCE):
+        n_trees = min(_AT_ONCE, roots.size - first)
         for i in range(X.shape[0]):
-            node = root
-            left = nodes[node].left
-            while left >= 0:
-                code = nodes[node].code
-                number = X[i, code >> 2]
-                if code & 2:
-                    which = np.int64(nodes[node].value)
-                    found = False
-                    n_bits = 32 * (set_starts[which + 1] - set_starts[which])
-                    if number >= least and number < n_bits:
-                        bit = np.int64(number)
-                        word = words[set_starts[which] + (bit >> 5)]
-                        found = (word >> np.uint32(bit & 31)) & np.uint32(1) == 1
-                    goes_left = found != ((code & 1) == 1)
-                elif number != number:
-                    goes_left = (code & 1) == 1
-                else:
-                    goes_left = number <= nodes[node].value
-                node = left + (0 if goes_left else 1)
-                left = nodes[node].left
-            out[i] += nodes[node].value
+            at[:n_trees] = roots[first : first + n_trees]
+            is_going = True
+            while is_going:
+                is_going = False
+                for k in range(n_trees):
+                    node = at[k]
+                    left = nodes[node].left
+                    if left < 0:
+                        continue
+                    is_going = True
+                    code = nodes[node].code
+                    value = nodes[node].value
+                    number = X[i, code >> 2]
+                    if code & 2:
+                        is_in = _is_in_set(number, np.int64(value), set_starts, words, least)
+                        goes_right = is_in == ((code & 1) == 1)
+                    elif number != number:
+                        goes_right = (code & 1) == 0
+                    else:
+                        goes_right = number > value
+                    at[k] = left + np.int64(goes_right)
+            for k in range(n_trees):  # in their order
+                out[i] += nodes[at[k]].value
+
+
+@njit(cache=True)
+def _is_in_set(number, which, set_starts, words, least):
+    n_bits = 32 * (set_starts[which + 1] - set_starts[which])
+    if not (number >= least and number < n_bits):
+        return False
+    bit = np.int64(number)
+    word = words[set_starts[which] + (bit >> 5)]
+    return (word >> np.uint32(bit & 31)) & np.uint32(1) == 1

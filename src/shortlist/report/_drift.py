@@ -24,7 +24,7 @@ _BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     """Compare new cases with the calibration cases of a model."""
-    score = compare_scores(model.classifier.calibration_scores_, cases.scores)
+    score = compare_scores(model.classifier.calibration_scores_, cases.decided_scores)
     card = model.card
     columns = (
         []
@@ -33,34 +33,38 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     )
     judge_shifts([score, *columns])
     columns.sort(key=lambda column: -column["psi"])
-    calibration = model.calibration
+    n_calibration = model.classifier.calibration_scores_.size
     return {
-        "n_calibration": calibration.n_calibration,
-        "n_items": cases.is_rare.size,
+        "n_calibration": n_calibration,
+        "n_items": cases.n_items,
         "score": score,
         "columns": columns,
-        "flag_rate": _rates(
-            calibration.flagged_fraction, calibration.n_calibration, cases.n_flagged, cases
-        ),
+        "flag_rate": {
+            "before": _flagged_in_calibration(model),
+            "after": cases.n_flagged / cases.n_items,
+        },
         "prevalence": None
-        if card is None
+        if card is None or cases.is_rare is None
         else _rates(
-            card.n_calibration_rare / card.n_calibration,
-            card.n_calibration,
-            int(cases.is_rare.sum()),
-            cases,
+            card.n_calibration_rare, card.n_calibration, int(cases.is_rare.sum()), cases.n_items
         ),
         "verdict": verdict_on(score, columns),
     }
 
 
-def _rates(share: float, n_before: int, n_after: int, cases: Cases) -> dict[str, Any]:
-    n_items = cases.is_rare.size
+def _flagged_in_calibration(model: TableModel) -> float:
+    """Return the share of the calibration cases above the threshold of their own model."""
+    calibrations = model.classifier.calibrations_
+    sizes = [each.n_calibration for each in calibrations]
+    return float(np.average([each.flagged_fraction for each in calibrations], weights=sizes))
+
+
+def _rates(n_before: int, all_before: int, n_after: int, all_after: int) -> dict[str, Any]:
     return {
-        "before": share,
-        "before_interval": proportion_interval(round(share * n_before), n_before),
-        "after": n_after / n_items,
-        "after_interval": proportion_interval(n_after, n_items),
+        "before": n_before / all_before,
+        "before_interval": proportion_interval(n_before, all_before),
+        "after": n_after / all_after,
+        "after_interval": proportion_interval(n_after, all_after),
     }
 
 

@@ -76,7 +76,6 @@ class LineReader:
     ) -> None:
         # This class reads the ids.
         self._schema = replace(schema.adapted(reading or Reading()), id=None)
-        self._row_values: RowValues | None = None
         self._features = schema.features
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
@@ -99,11 +98,9 @@ class LineReader:
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
 
-    def row(self, item: Item) -> list[Any]:
-        """Return the values of a valid item as a row of plain values for the model."""
-        if self._row_values is None:
-            self._row_values = RowValues(self._schema)
-        return self._row_values(item.values)
+    def row_values(self) -> RowValues:
+        """Return what turns the values of a valid item into a row of plain values for a model."""
+        return RowValues(self._schema)
 
     def frame(self, items: list[Item]) -> Any:
         """Return the values of valid items as rows for the model."""

@@ -192,10 +192,10 @@ def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> lis
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:
-        new = np.flatnonzero(~np.isin(decided.codes, (SEEN_BEFORE, MOMENT_REFUSED)))
-        latest = np.maximum.accumulate(np.maximum(at[new], before))
-        for place, moment in zip(new.tolist(), latest.tolist(), strict=True):
-            counted[place] = moment
+        latest = before
+        for place, (code, moment) in enumerate(zip(decided.codes, at.tolist(), strict=True)):
+            if code not in (SEEN_BEFORE, MOMENT_REFUSED):
+                latest = counted[place] = max(latest, moment)
     return counted
 
 

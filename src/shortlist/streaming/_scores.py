@@ -38,6 +38,7 @@ class ItemScorer:
     def __init__(self, model: TableModel, reader: LineReader, *, scorer: str = "auto") -> None:
         self._classifier, self._reader = model.classifier, reader
         self._compiled = None if _kind(model, scorer) == "model" else model.row_scorer
+        self._values = None if self._compiled is None else reader.row_values()
 
     def scores(self, items: list[Item]) -> Floats:
         """Score valid lines; a line that the model cannot score raises a ValueError.
@@ -60,9 +61,9 @@ class ItemScorer:
         return np.asarray(lift(scores), dtype=np.float64)
 
     def _raw(self, items: list[Item]) -> Floats:
-        if self._compiled is None:
+        if self._compiled is None or self._values is None:
             return self._classifier.score_samples(self._reader.frame(items))
-        return self._compiled.score_rows([self._reader.row(item) for item in items])
+        return self._compiled.score_rows([self._values(item.values) for item in items])
 
 
 def scorer_identity(model: TableModel, scorer: str = "auto") -> dict[str, Any]:

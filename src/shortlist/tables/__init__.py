@@ -20,6 +20,7 @@ from ._drift import (
 from ._evaluate import (
     CurvePoint,
     Evaluation,
+    check_has_both_classes,
     evaluate_table,
     measure_list,
     measure_random,
@@ -77,6 +78,7 @@ __all__ = [
     "Watch",
     "calibrate_own",
     "chances_of_flags",
+    "check_has_both_classes",
     "check_table",
     "compare_columns",
     "compare_scores",

@@ -156,7 +156,17 @@ def read_labelled(
 
 
 def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
-    """Raise an error if there is nothing to find, or nothing else."""
+    """Raise an error if there is nothing to find, or nothing else.
+
+    Parameters
+    ----------
+    rows : TableRows
+        With `is_rare`.
+    schema : TableSchema
+        Names the rare label.
+    target : str
+        The column with the labels.
+    """
     is_rare = labels_of(rows)
     if not is_rare.any():
         raise TableError(

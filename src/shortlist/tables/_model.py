@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from .._core.arrays import Floats, Mask, Rows
-from .._core.binomial import Interval, proportion_interval
+from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
 from ..compiled import RowScorer, compile_scorer
-from ..thresholds import CalibratedThreshold
 from ._candidates import knows_capacity
 from ._fingerprints import RowFingerprints, SeenRows
 from ._probes import probe_rows
@@ -204,29 +203,6 @@ class TableModel:
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
         return knows_capacity(self.classifier.estimators_[0])
-
-    @property
-    def calibration(self) -> CalibratedThreshold:
-        """The calibrated threshold; of several folds, what is known about them together.
-
-        Its `value` is then the mean of their thresholds, for pictures: no row is compared with it.
-        As the folds are of the same kind, the flag rate of their mixture is close to that of one
-        threshold with the same number of calibration scores above it, of as many.
-        """
-        several = self.classifier.calibrations_
-        if len(several) == 1:
-            return several[0]
-        n_calibration = sum(each.n_calibration for each in several)
-        n_above = sum(each.k + 1 for each in several)
-        n_flagged = sum(each.flagged_fraction * each.n_calibration for each in several)
-        return replace(
-            several[0],
-            value=float(np.mean([each.value for each in several])),
-            k=n_above - 1,
-            n_calibration=n_calibration,
-            flagged_fraction=n_flagged / n_calibration,
-            interval=proportion_interval(round(n_flagged), n_calibration),
-        )
 
     def predict(self, X: Any) -> Mask:
         """Return what the learner predicts without calibration; of several models, the majority.

@@ -71,21 +71,20 @@ class RowValues:
 
 
 def _converter(schema: TableSchema, feature: Feature) -> Callable[[Any], Any]:
-    by_column = functools.lru_cache(_MOST_REMEMBERED)(_ByColumn(schema, feature))
+    column = _AsColumn(schema, feature)
+    by_column = functools.lru_cache(_MOST_REMEMBERED)(lambda value: column([value])[0])
     quick, samples = _QUICK[feature.kind]
 
     def convert(value: Any) -> Any:
         converted = quick(value)
         return by_column(value) if converted is None else converted
 
-    return convert if _agree(quick, by_column, samples) else by_column
+    return convert if _agree(quick, column, samples) else by_column
 
 
-def _agree(
-    quick: Callable[[Any], Any], by_column: Callable[[Any], Any], samples: tuple[Any, ...]
-) -> bool:
+def _agree(quick: Callable[[Any], Any], column: _AsColumn, samples: Sequence[Any]) -> bool:
     try:
-        return all(_same(quick(sample), by_column(sample)) for sample in samples)
+        return all(map(_same, map(quick, samples), column(samples)))
     except ValueError:
         return False
 
@@ -94,17 +93,17 @@ def _same(one: Any, other: Any) -> bool:
     return one is None or one == other or (one != one and other != other)
 
 
-class _ByColumn:
-    """Converts a value as a column of one row."""
+class _AsColumn:
+    """Converts values as a column of a table."""
 
     def __init__(self, schema: TableSchema, feature: Feature) -> None:
         self._schema = replace(schema, features=(feature,), id=None)
         self._name = feature.name
         self._type = {"numeric": pa.float64(), "boolean": pa.bool_()}.get(feature.kind, pa.string())
 
-    def __call__(self, value: Any) -> Any:
-        column = pa.table({self._name: pa.array([value], self._type)})
-        return self._schema.convert(column).X[self._name].to_list()[0]
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        column = pa.table({self._name: pa.array(values, self._type)})
+        return self._schema.convert(column).X[self._name].to_list()
 
 
 # Each returns None for a value of another form.
