@@ -120,9 +120,7 @@ def summarise(rows: Table) -> tuple[Table, Table]:
         for table in dict.fromkeys(row["table"] for row in rows)
         if all((table, method, b) in means for method in methods for b in MULTIPLES)
     ]
-    found = np.array(
-        [[[means[t, m, b] for b in MULTIPLES] for m in methods] for t in complete]
-    )
+    found = np.array([[[means[t, m, b] for b in MULTIPLES] for m in methods] for t in complete])
     ranks = np.mean([rankdata(-found[..., k].round(9), axis=1) for k in range(3)], axis=0)
     ours = found[:, [methods.index(OURS)]]
     detection = [

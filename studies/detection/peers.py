@@ -71,9 +71,14 @@ PEERS: dict[str, Callable[[int], Any]] = {
 def codes() -> Any:
     """Return a preparation of columns: gaps filled, categories numbered."""
     number = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    numbers, texts = (make_column_selector(dtype_include=kind) for kind in (float, object))
     return ColumnTransformer(
         [
-            ("numbers", SimpleImputer(strategy="median"), make_column_selector(dtype_include=float)),
+            (
+                "numbers",
+                SimpleImputer(strategy="median"),
+                make_column_selector(dtype_include=float),
+            ),
             ("categories", number, make_column_selector(dtype_include=object)),
         ]
     )
