@@ -74,12 +74,8 @@ def codes() -> Any:
     numbers, texts = (make_column_selector(dtype_include=kind) for kind in (float, object))
     return ColumnTransformer(
         [
-            (
-                "numbers",
-                SimpleImputer(strategy="median"),
-                make_column_selector(dtype_include=float),
-            ),
-            ("categories", number, make_column_selector(dtype_include=object)),
+            ("numbers", SimpleImputer(strategy="median"), numbers),
+            ("categories", number, texts),
         ]
     )
 
