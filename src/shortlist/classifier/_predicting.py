@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
+from .._core.groups import number_groups
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
 from .._core.probing import check_probe, probe_seed
@@ -295,6 +296,7 @@ class CapacityDecisionMixin:
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Find a new threshold from other items, without refitting the model.
 
@@ -309,6 +311,8 @@ class CapacityDecisionMixin:
             As for :meth:`decide`.
         y : array-like of shape (n_items,), default=None
             Labels, if there are any; their prevalence replaces that of `fit`.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if some belong together, as for `fit`.
 
         Returns
         -------
@@ -319,7 +323,9 @@ class CapacityDecisionMixin:
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         old = self.rule_.terms
         labels = old.reference if is_rare is None else None
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=old.seed, labels=labels)
+        calibrator = self._calibrator(
+            X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups
+        )
         rows = np.arange(n_rows(X))
         unseen = [Unseen(rows, self._score(X, k).rare) for k in range(len(self.rule_.samples))]
         self.rule_ = self.rule_.recalibrated(
@@ -457,13 +463,16 @@ class CapacityDecisionMixin:
         *,
         seed: int,
         labels: ReferencePrevalence | None = None,
+        groups: ArrayLike | None = None,
     ) -> Calibrator:
         """Gather what turns scores of unseen items into a rule; impossible capacities fail here.
 
         The prevalence comes from `labels`, or else from `is_rare`.
         """
         limits = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
-        labels = ReferencePrevalence.of_labels(is_rare) if labels is None else labels
+        numbered = number_groups(groups, n_rows(X))
+        if labels is None:
+            labels = ReferencePrevalence.of_labels(is_rare, numbered, seed=seed)
         ids = check_ids(ids, n_rows(X))
         without = segments is None and limits is None
         return Calibrator(
@@ -474,6 +483,7 @@ class CapacityDecisionMixin:
             keyed_by_ids=ids is not None,
             is_rare=is_rare,
             segment_of=None if without else segment_codes(segments, limits, n_rows(X)),
+            group_of=numbered,
         )
 
     @property
