@@ -22,6 +22,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..exceptions import TableNote
+
 if TYPE_CHECKING:
     from ..capacity import Capacity
 
@@ -56,7 +58,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .parquet, .feather; - reads CSV from standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
+        "standard input.",
     ),
 ]
 Target = Annotated[
@@ -64,7 +67,7 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
+    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -144,8 +147,9 @@ def _warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {_one_line(message)}", err=True)
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                word = "Note" if issubclass(kind, TableNote) else "Warning"
+                typer.echo(f"{word}: {_one_line(message)}", err=True)
 
 
 # --- answers ---

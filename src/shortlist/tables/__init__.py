@@ -17,13 +17,16 @@ from ._evaluate import (
 )
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._formats import open_source
+from ._forms import Form, read_number, read_truth
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, select_rows
+from ._source import MISSING_TEXTS
+from ._writers import open_writer, output_format
 
 __all__ = [
     "LEARNERS",
@@ -37,6 +40,7 @@ __all__ = [
     "Feature",
     "FitResult",
     "FlagSummary",
+    "Form",
     "ModelCard",
     "NextReviewer",
     "Plan",
@@ -58,5 +62,7 @@ __all__ = [
     "output_format",
     "plan_capacity",
     "read_labelled",
+    "read_number",
+    "read_truth",
     "select_rows",
 ]

@@ -163,7 +163,7 @@ def fit_table(
         calibration.size,
         test.size,
         int(is_rare[test].sum()),
-        notes_on(rows, schema),
+        [*source.notes, *notes_on(rows, schema)],
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._formats import open_writer
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._writers import open_writer
 
 __all__ = ["FlagSummary", "flag_rows"]
 
