@@ -43,6 +43,7 @@ __all__ = [
     "as_values",
     "guess_column",
     "is_text",
+    "look_damaged",
 ]
 
 #: The category of a missing value. That a value is missing is often informative.

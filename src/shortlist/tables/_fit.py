@@ -23,7 +23,8 @@ from ._candidates import candidate_models, smote_twin
 from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
-from ._profile import column_profiles, notes_on
+from ._notes import notes_on
+from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 
