@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats, Mask, Rows
 from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
@@ -29,12 +29,14 @@ from .._core.scoring import (
 from .._core.validation import check_option, check_seed
 from .._wrapping.fitting import (
     Fitted,
+    Groups,
     Unseen,
     WrapperMixin,
     check_classes,
     check_cv_option,
     check_enough_rare,
     check_labels,
+    check_no_groups,
     check_trained,
     fit_on_folds,
     fit_out_of_bag,
@@ -255,6 +257,7 @@ class CapacityClassifier(
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit the model and calibrate its threshold.
@@ -269,6 +272,11 @@ class CapacityClassifier(
             Identifiers for hashed ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, where segments have capacities.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if several belong together: the rows of one customer. Whole
+            groups are held out, a float `cv` is a share of the groups, and the promise is about
+            an item of a new group; see :func:`~shortlist.calibrate_threshold`. A splitter gets
+            the groups, too.
         **params : dict
             Handed to the `fit` of the model, and sliced with the rows where they have their
             length. With metadata routing enabled, they go where they were requested.
@@ -279,7 +287,7 @@ class CapacityClassifier(
         """
         forget(self)
         with restored_on_error(self):
-            self._fit(X, y, ids, segments, params)
+            self._fit(X, y, ids, segments, groups, params)
         return self
 
     def _fit(
@@ -288,15 +296,18 @@ class CapacityClassifier(
         y: ArrayLike | None,
         ids: ArrayLike | None,
         segments: ArrayLike | None,
+        groups: ArrayLike | None,
         params: dict[str, Any],
     ) -> None:
         self._check_params()
         X, y = indexable(X, y)
         seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed)
+        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed, groups=groups)
         self.response_method_ = response_method_of(self.estimator, self.response_method)
-        self.estimators_, unseen = self._fit_models(X, y, is_rare, params, seed)
+        self.estimators_, unseen = self._fit_models(
+            X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
+        )
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
@@ -349,7 +360,7 @@ class CapacityClassifier(
         return None, None
 
     def _fit_models(
-        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int
+        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int, groups: Groups
     ) -> Fitted:
         """Get the models that are to decide, and scores of items that they have not seen."""
         score = partial(_rare_scores, method=self.response_method_, rare_label=self.rare_label_)
@@ -361,8 +372,9 @@ class CapacityClassifier(
             return Fitted(
                 [self.estimator], [Unseen(np.arange(n_rows(X)), score(self.estimator, X))]
             )
-        routed = route(self, params)
+        routed = route(self, params, groups.given)
         if self._is_out_of_bag:
+            check_no_groups(groups.numbers)
             if self.response_method_ != "predict_proba":
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             return fit_out_of_bag(
@@ -375,7 +387,7 @@ class CapacityClassifier(
             self.estimator,
             X,
             y,
-            self._folds(X, y, is_rare, routed.splitter.split, seed),
+            self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers),
             fit_params=routed.estimator.fit,
             score=score,
             refit=not (holds_out(self.cv) or self.ensemble),
@@ -383,15 +395,20 @@ class CapacityClassifier(
         )
 
     def _folds(
-        self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any], seed: int
+        self,
+        X: Any,
+        y: Any,
+        is_rare: Mask,
+        split_params: dict[str, Any],
+        seed: int,
+        groups: Rows | None,
     ) -> list[tuple[Any, Any]]:
         if holds_out(self.cv):
             check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
             rng = np.random.default_rng(None if self.random_state is None else seed)
-            return [hold_out(is_rare, self.cv, rng)]
-        return unseen_once(
-            self.cv, X, y, split_params, once=not self.ensemble, remedy="ensemble=True, or "
-        )
+            return [hold_out(is_rare, self.cv, rng, groups)]
+        once, remedy = not self.ensemble, "ensemble=True, or "
+        return unseen_once(self.cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
 
     # --- scores, and what a threshold on probabilities stands for -------------------------------
 

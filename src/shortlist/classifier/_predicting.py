@@ -13,8 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
+from .._core.groups import number_groups
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
+from .._core.probing import check_probe, probe_seed
+from .._core.ranking import lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
 from .._wrapping.fitting import Unseen
@@ -33,6 +36,9 @@ from ..thresholds import (
     Rule,
     Terms,
     check_guarantee,
+    describe_list,
+    expected_gains,
+    with_probes,
 )
 
 __all__ = ["CapacityDecisionMixin"]
@@ -209,7 +215,10 @@ class CapacityDecisionMixin:
         ids: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
-    ) -> Mask:
+        probe: Any = 0,
+        strata: int = 1,
+        return_details: bool = False,
+    ) -> Any:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
         If segments have capacities, no segment gets more than its own: the result is the best list
@@ -225,17 +234,31 @@ class CapacityDecisionMixin:
             Identifiers that break ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
+        probe, strata, return_details
+            As for :func:`~shortlist.select`: a share of the slots for items below the cut, drawn
+            at random. Each segment with a capacity of its own gives a share of its own slots.
 
         Returns
         -------
-        ndarray of bool, shape (n_items,)
-            True for the items to follow up.
+        ndarray of bool, shape (n_items,), or Selection
+            True for the items to follow up; with `return_details`, also the reason and the
+            probability of each answer.
         """
         self._check_fitted()
-        codes = self.rule_.segment_codes(segments, X)
-        keys = tie_keys_of(X, ids, seed=self.rule_.terms.seed)
+        codes, seed = self.rule_.segment_codes(segments, X), self.rule_.terms.seed
+        keys, scores = tie_keys_of(X, ids, seed=seed), self.score_samples(X)
         limit = None if capacity is None else check_capacity(capacity)
-        return self.rule_.select(self.score_samples(X), keys, limit, codes)
+        flagged = self.rule_.select(scores, keys, limit, codes)
+        share = check_probe(probe)
+        if not return_details and not share:
+            return flagged
+        gains = expected_gains(scores, None)
+        found = describe_list(flagged, gains, float(flagged.sum()))
+        if share:
+            draw_keys, ranked_by = tie_keys_of(X, ids, seed=probe_seed(seed)), lift(scores)
+            options: dict[str, Any] = {"strata": strata, "groups": codes}
+            found = with_probes(found, gains, ranked_by, keys, draw_keys, share, **options)
+        return found if return_details else found.flagged
 
     def with_capacity(
         self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED
@@ -273,6 +296,7 @@ class CapacityDecisionMixin:
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Find a new threshold from other items, without refitting the model.
 
@@ -287,6 +311,8 @@ class CapacityDecisionMixin:
             As for :meth:`decide`.
         y : array-like of shape (n_items,), default=None
             Labels, if there are any; their prevalence replaces that of `fit`.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if some belong together, as for `fit`.
 
         Returns
         -------
@@ -297,7 +323,9 @@ class CapacityDecisionMixin:
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         old = self.rule_.terms
         labels = old.reference if is_rare is None else None
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=old.seed, labels=labels)
+        calibrator = self._calibrator(
+            X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups
+        )
         rows = np.arange(n_rows(X))
         unseen = [Unseen(rows, self._score(X, k).rare) for k in range(len(self.rule_.samples))]
         self.rule_ = self.rule_.recalibrated(
@@ -435,13 +463,16 @@ class CapacityDecisionMixin:
         *,
         seed: int,
         labels: ReferencePrevalence | None = None,
+        groups: ArrayLike | None = None,
     ) -> Calibrator:
         """Gather what turns scores of unseen items into a rule; impossible capacities fail here.
 
         The prevalence comes from `labels`, or else from `is_rare`.
         """
         limits = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
-        labels = ReferencePrevalence.of_labels(is_rare) if labels is None else labels
+        numbered = number_groups(groups, n_rows(X))
+        if labels is None:
+            labels = ReferencePrevalence.of_labels(is_rare, numbered, seed=seed)
         ids = check_ids(ids, n_rows(X))
         without = segments is None and limits is None
         return Calibrator(
@@ -452,6 +483,7 @@ class CapacityDecisionMixin:
             keyed_by_ids=ids is not None,
             is_rare=is_rare,
             segment_of=None if without else segment_codes(segments, limits, n_rows(X)),
+            group_of=numbered,
         )
 
     @property

@@ -14,6 +14,7 @@ from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._missed import missed
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
@@ -23,7 +24,7 @@ from ._stream import stream
 
 __all__ = ["app"]
 
-_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_COMMANDS = (fit, select, flag, evaluate, plan, report, missed, stream, export, demo, reproduce)
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__

@@ -19,6 +19,7 @@ from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import open_source
 from ._forms import Form, read_number, read_truth
+from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
@@ -41,6 +42,7 @@ __all__ = [
     "FitResult",
     "FlagSummary",
     "Form",
+    "MissedResult",
     "ModelCard",
     "NextReviewer",
     "Plan",
@@ -57,6 +59,7 @@ __all__ = [
     "measure_list",
     "measure_random",
     "measure_rule",
+    "missed_in_table",
     "open_source",
     "open_writer",
     "output_format",

@@ -20,6 +20,7 @@ from ..exceptions import TableError
 from ..metrics import capacity_scorer
 from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
+from ._columns import Place
 from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
@@ -127,7 +128,8 @@ def fit_table(
         on_progress("reading", 0, 1)
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)
-        rows = schema.convert(table, target=target)
+        rows = schema.convert(table, target=target, place=Place(source.name))
+        notes = source.take_notes()
     _check_enough(rows, schema, capacity)
     is_rare = labels_of(rows)
     train, calibration, test = parts = _parts(is_rare, random_state)
@@ -164,7 +166,7 @@ def fit_table(
         calibration.size,
         test.size,
         int(is_rare[test].sum()),
-        [*source.notes, *notes_on(rows, schema)],
+        [*notes, *notes_on(rows, schema)],
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from .._core.extras import load_extra
-from ..exceptions import TableError
+from ..exceptions import TableError, TableNote
 from ._reading import NOTHING_SAID, Reading
 from ._records import open_json_lines, open_workbook
 from ._source import Source, listed, translated
@@ -46,7 +47,8 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
     Returns
     -------
     context manager
-        It gives a source: the names of the columns, and their values in chunks.
+        It gives a source: the names of the columns, and their values in chunks. Its notes become
+        warnings at the end, unless they were taken.
     """
     reading = NOTHING_SAID if reading is None else reading
     opener = _opener(path)
@@ -56,6 +58,8 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
             source = opener(path, name, stack, reading)
         _check_unique(source)
         yield source
+        for note in source.notes:
+            warnings.warn(note, TableNote, stacklevel=3)
 
 
 def _opener(path: Path) -> Opener:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
-from ..exceptions import TableError, TableNote
+from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
 from ._formats import open_source
 from ._forms import PLAIN, Form
@@ -190,8 +189,6 @@ class TableSchema:
         for chunk in source.chunks(wanted, plain):
             yield self.convert(chunk, target=target, place=Place(source.name, n_before))
             n_before += chunk.num_rows
-        for note in source.notes:
-            warnings.warn(note, TableNote, stacklevel=2)
 
     def read(self, source: Source, *, target: str | None = None) -> TableRows:
         """Read all rows of an open table at once; a table without rows raises an error.

@@ -52,6 +52,12 @@ class Source:
             raise TableError(f"{self.name} has no rows. Check how the file was made.")
         return pa.concat_tables(chunks)
 
+    def take_notes(self) -> list[str]:
+        """Return the notes, and forget them."""
+        notes = list(self.notes)
+        self.notes.clear()
+        return notes
+
     def require(self, columns: Collection[str], why: str) -> None:
         """Raise an error if a column is missing; `why` says what needs it."""
         missing = [column for column in columns if column not in self.columns]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats, Mask, Rows
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.groups import number_groups
 from .._core.hashing import keys_by_id
 from .._core.labels import EstimatedShare, find_rare, rare_share
-from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above
+from .._core.ranking import BEFORE_ALL, Cut, TieKeys, count_above, cut_after, flag_above
 from .._core.validation import (
     check_confidence,
     check_ids,
@@ -26,6 +27,7 @@ from .._core.validation import (
 from ..capacity import Capacity, check_capacity
 from ._bands import simultaneous_interval
 from ._decisions import CalibratedThreshold
+from ._groups import cut_for_groups, draw_one_of_each
 from ._promise import (
     COVER_PREVALENCE,
     Promise,
@@ -57,6 +59,7 @@ def calibrate_threshold(
     sample_weight: ArrayLike | None = None,
     max_weight: float | None = None,
     random_state: Any = None,
+    groups: ArrayLike | None = None,
 ) -> CalibratedThreshold:
     r"""Find the lowest threshold that keeps a capacity on future items.
 
@@ -110,6 +113,10 @@ def calibrate_threshold(
         such a bound: 1 over the lowest sampling rate, for example.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
+    groups : array-like of shape (n_items,), default=None
+        The group of each item, if several items belong together: the rows of one customer. Groups
+        are then what is exchangeable, and R is the chance that a random item of a new group is
+        flagged. The number of groups is what counts for the sample size.
 
     Returns
     -------
@@ -168,6 +175,7 @@ def calibrate_threshold(
         max_weight=max_weight,
         seed=seed,
         n_batches=n_batches,
+        groups=number_groups(groups, scores.size),
     )
 
 
@@ -184,6 +192,7 @@ def calibrate_scores(
     max_weight: float | None = None,
     seed: int = 0,
     n_batches: int = 1,
+    groups: Rows | None = None,
 ) -> CalibratedThreshold:
     """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
     if scores.size == 0:
@@ -191,27 +200,37 @@ def calibrate_scores(
     check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
     error, covers = 1 - confidence, False
+    drawn = None if groups is None else draw_one_of_each(scores, groups, tie_keys, seed=seed)
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
         covers = capacity.kind == "multiple" and guarantee in COVER_PREVALENCE
         if covers and guarantee == "simultaneous":
             error /= 2  # the other half is spent on a lower bound of the prevalence
-            n_rare = int(np.count_nonzero(is_rare))
-            prevalence = prevalence_lower_bound(n_rare, is_rare.size, error=error)
+            known = is_rare if drawn is None else is_rare[drawn]
+            n_rare = int(np.count_nonzero(known))
+            prevalence = prevalence_lower_bound(n_rare, known.size, error=error)
     promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
 
-    if weights is not None:
-        k = weighted_k(scores, weights, promise, tie_keys, max_weight)
-    elif is_rare is not None and covers and guarantee == "confident":
-        k = walked_k(scores, is_rare, promise, tie_keys, seed)
+    walked = is_rare if covers and guarantee == "confident" else None
+    if groups is not None and drawn is not None:
+        if weights is not None:
+            raise ValueError("sample_weight and groups cannot be combined: no rule is exact then.")
+        cut = cut_for_groups(scores, groups, drawn, promise, tie_keys, walked=walked, seed=seed)
+        k = -1 if cut == BEFORE_ALL else int(np.count_nonzero(flag_above(scores, cut, tie_keys)))
     else:
-        k = promised_k(scores.size, promise)
-        if promise.ratio == 0 and capacity.value and isinstance(prevalence, EstimatedShare):
-            warn_too_few(promise, "needs rare items among the labels; got none")
-    cut = cut_after(scores, k, tie_keys)
+        if weights is not None:
+            k = weighted_k(scores, weights, promise, tie_keys, max_weight)
+        elif walked is not None:
+            k = walked_k(scores, walked, promise, tie_keys, seed)
+        else:
+            k = promised_k(scores.size, promise)
+        cut = cut_after(scores, k, tie_keys)
+    is_estimated = isinstance(prevalence, EstimatedShare) and walked is None
+    if is_estimated and promise.ratio == 0 and capacity.value and weights is None:
+        warn_too_few(promise, "needs rare items among the labels; got none")
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
     interval = _UNKNOWN
-    if weights is None:
+    if weights is None and groups is None:
         interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,

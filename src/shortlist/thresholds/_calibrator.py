@@ -33,6 +33,8 @@ class Calibrator:
         Whether they come from ids.
     is_rare, segment_of : ndarray or None
         Labels of all items, and the numbers of their segments.
+    group_of : ndarray or None
+        Numbers of their groups, if some items belong together.
     """
 
     capacity: Capacity | None
@@ -42,6 +44,7 @@ class Calibrator:
     keyed_by_ids: bool = False
     is_rare: Mask | None = None
     segment_of: Rows | None = None
+    group_of: Rows | None = None
 
     def __post_init__(self) -> None:
         limits = [self.capacity, *(self.segments.limits if self.segments else [])]
@@ -67,6 +70,7 @@ class Calibrator:
                 is_rare=self.is_rare,
                 segments=self.segment_of,
                 out_of_bag=out_of_bag,
+                groups=self.group_of,
             )
             for rows, scores in unseen
         ]

@@ -30,7 +30,8 @@ class CalibratedThreshold:
     value : float
         An item is flagged when its score is strictly above. Infinity flags nothing.
     k : int
-        The threshold is the (k + 1)-th largest calibration score; -1 when nothing is flagged.
+        The threshold is the (k + 1)-th largest calibration score; -1 when nothing is flagged. With
+        groups, the number of calibration scores above.
     n_calibration : int
         Number of calibration scores.
     flagged_fraction : float
@@ -41,7 +42,7 @@ class CalibratedThreshold:
         threshold, the upper one at k. It covers for every distribution of the scores, tied or
         not, if k was fixed beforehand, and with ``guarantee="simultaneous"`` for any k. A
         multiple of an estimated prevalence makes k an estimate, which the interval takes as given.
-        NaN with sample weights.
+        NaN with sample weights, and with groups.
     capacity_fraction : float
         The capacity as a fraction of all items; an estimate when the prevalence was one.
     guarantee, confidence, ties : str, float, str

@@ -72,14 +72,14 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
         )
 
 
-def promised_k(n: int, promise: Promise) -> int:
+def promised_k(n: int, promise: Promise, *, unit: str = "calibration scores") -> int:
     """Apply the rule of the guarantee, and warn when there are too few scores for it."""
     if promise.ratio == 0:
         return -1
     k = _K[promise.guarantee](n, promise)
     if k < 0:
         needed = _SAMPLE_SIZE[promise.guarantee](promise)
-        warn_too_few(promise, f"needs at least {needed} calibration scores; got {n}")
+        warn_too_few(promise, f"needs at least {needed} {unit}; got {n}")
     return k
 
 

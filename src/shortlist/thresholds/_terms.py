@@ -41,6 +41,8 @@ class CalibrationSample:
         Numbers of the items' segments.
     out_of_bag : bool
         Whether each item was scored by only some of the trees.
+    groups : ndarray of shape (n_items,) or None
+        Numbers of the items' groups, if some belong together.
     """
 
     scores: Floats
@@ -49,6 +51,7 @@ class CalibrationSample:
     is_rare: Mask | None = None
     segments: Rows | None = None
     out_of_bag: bool = False
+    groups: Rows | None = None
 
     @classmethod
     def of(
@@ -61,10 +64,12 @@ class CalibrationSample:
         is_rare: Mask | None = None,
         segments: Rows | None = None,
         out_of_bag: bool = False,
+        groups: Rows | None = None,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
-        `tie_keys`, `is_rare` and `segments` belong to all items. Only tied items are hashed.
+        `tie_keys`, `is_rare`, `segments` and `groups` belong to all items. Only tied items are
+        hashed.
         """
         scores = lift(check_scores(scores, rows=rows))
         if not scores.size:
@@ -82,6 +87,7 @@ class CalibrationSample:
             None if is_rare is None else is_rare[rows],
             None if segments is None else segments[rows],
             out_of_bag,
+            None if groups is None else groups[rows],
         )
 
     def keys_of(self, rows: Rows) -> NDArray[np.float64]:
@@ -93,7 +99,15 @@ class CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
         own = np.flatnonzero(self.segments == segment)
         keys = None if self.tie_keys is None else self.tie_keys[own]
-        return replace(self, scores=self.scores[own], tie_keys=keys, is_rare=None, segments=None)
+        groups = None if self.groups is None else self.groups[own]
+        return replace(
+            self,
+            scores=self.scores[own],
+            tie_keys=keys,
+            is_rare=None,
+            segments=None,
+            groups=groups,
+        )
 
 
 class ReferencePrevalence(NamedTuple):
@@ -102,11 +116,25 @@ class ReferencePrevalence(NamedTuple):
     stated: Any = None
     n_rare: int | None = None
     n_labelled: int | None = None
+    n_rare_independent: int | None = None
+    n_independent: int | None = None
 
     @classmethod
-    def of_labels(cls, is_rare: Mask | None) -> ReferencePrevalence:
-        """Count the rare items; without labels nothing is known."""
-        return cls() if is_rare is None else cls(None, int(np.count_nonzero(is_rare)), is_rare.size)
+    def of_labels(
+        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
+    ) -> ReferencePrevalence:
+        """Count the rare items; without labels nothing is known.
+
+        With groups, a lower bound rests on one item of each, drawn by lot.
+        """
+        if is_rare is None:
+            return cls()
+        counts = int(np.count_nonzero(is_rare)), is_rare.size
+        if groups is None:
+            return cls(None, *counts)
+        shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
+        drawn = shuffled[np.unique(groups[shuffled], return_index=True)[1]]
+        return cls(None, *counts, int(np.count_nonzero(is_rare[drawn])), drawn.size)
 
     @property
     def share(self) -> EstimatedShare | None:
@@ -122,7 +150,10 @@ class ReferencePrevalence(NamedTuple):
 
     def lower_bound(self, *, error: float) -> EstimatedShare:
         """Return what the share in the population exceeds, except with probability `error`."""
-        return prevalence_lower_bound(self.n_rare or 0, self.n_labelled or 1, error=error)
+        n_rare, n = self.n_rare, self.n_labelled
+        if self.n_independent is not None:
+            n_rare, n = self.n_rare_independent, self.n_independent
+        return prevalence_lower_bound(n_rare or 0, n or 1, error=error)
 
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
@@ -167,6 +198,7 @@ class Terms:
             "tie_keys": None if sample.tie_keys is None else sample.keys_of,
             "seed": self.seed,
             "n_batches": self.n_batches,
+            "groups": sample.groups,
         }
         is_estimated = self.reference.stated is None and self.reference.share is not None
         is_covered = self.guarantee in COVER_PREVALENCE
