@@ -254,14 +254,14 @@ def _unreadable(
 def _remedy(text: str, name: str, kind: str, form: Form) -> str:
     missing = f"If it means missing, use --na {text!r}; otherwise correct it, or fit a new model."
     if kind == "date":
-        return f"If dates are written differently here, use --date-format {name}=... {missing}"
+        return f"Use --date-format {name}=... if dates are written differently here. {missing}"
     other = "," if form.decimal == "." else "."
     try:
         read_number(text, Form(decimal=other, thousands=form.decimal))
     except ValueError:
         return missing
     words = "commas" if other == "," else "points"
-    return f"If this file has decimal {words}, use --decimal {other} {missing}"
+    return f"Use --decimal {other} if this file has decimal {words}. {missing}"
 
 
 def _changed(column: Any, name: str, wanted: str) -> TableError:

@@ -146,41 +146,37 @@ def read_number(text: str, form: Form = PLAIN) -> float | None:
     """Read one number as a column of this form is read; None if the text means "missing".
 
     Anything else raises a ValueError.
+
+    >>> read_number("1.234,50 €", Form(decimal=",", thousands="."))
+    1234.5
     """
     if is_word_for_missing(text, form):
         return None
+    number = _number(text, form)
+    if number is None:
+        raise ValueError(f"{text!r} is not a number of this column.")
+    return None if number in sentinels(form) else number
+
+
+def _number(text: str, form: Form) -> float | None:
+    """Return the number that a text is, or None."""
     found = re.match(_pattern_of(form), text.translate(_TRANSLATION).strip())
     if found is None or bool(found["open"]) != bool(found["close"]):
-        raise ValueError(f"{text!r} is not a number.")
+        return None
     if bool(found["percent"]) != form.percent:
-        raise ValueError(f"{text!r} is not a percentage, or the column holds none.")
-    number = float(re.sub("[ ']", "", _with_point(found["number"], form)))
-    number = number / 100 if form.percent else number
+        return None
+    plain = found["number"].replace(form.thousands, "") if form.thousands else found["number"]
+    number = float(re.sub("[ ']", "", plain.replace(form.decimal, ".")))
     signs = found["open"] + found["before"] + found["inside"] + found["after"]
     number = -number if set(signs) & set("(-") else number
-    return None if _is_sentinel(number, form) else number
-
-
-def _with_point(number: str, form: Form) -> str:
-    if form.thousands:
-        number = number.replace(form.thousands, "")
-    return number.replace(form.decimal, ".")
-
-
-def _is_sentinel(number: float, form: Form) -> bool:
-    return number in sentinels(form)
+    return number / 100 if form.percent else number
 
 
 @functools.cache
 def sentinels(form: Form) -> tuple[float, ...]:
     """Return the numbers among the words for missing, such as -999."""
-    found = []
-    for word in form.missing:
-        try:
-            found.append(float(word.replace(",", ".")))
-        except ValueError:
-            continue
-    return tuple(found)
+    found = [_number(word, form) for word in form.missing]
+    return tuple(number for number in found if number is not None)
 
 
 def matches_numbers(texts: Any, decimal: str, unit: str = "") -> Any:

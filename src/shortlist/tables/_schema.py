@@ -266,6 +266,8 @@ def _chosen(source: Source, target: str, id: str | None) -> list[str]:
 def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
+    for option in ("categorical", "numeric"):
+        source.reading.names(option, source.columns, source.name)  # raises an error for others
     for name in names:
         try:
             guesses[name] = _guess(source, table[name], name)
@@ -287,7 +289,7 @@ def _guess(source: Source, column: Any, name: str) -> Guess:
     numeric = name in reading.names("numeric", source.columns, source.name)
     guess = guess_column(column, name, form=form, numeric=numeric)
     asked = dict(reading.date_formats()).get(name)
-    if asked is not None and guess.kind != "date":
+    if asked is not None and guess.form.date_format != asked:
         raise _NoDates(
             f"--date-format {name}=... does not fit the column {name!r}, which holds "
             f"{column.drop_null()[0].as_py()!r}, for example. Use the format of its values."

@@ -65,22 +65,27 @@ def _parsed(
     reading: Reading,
 ) -> Any:
     """Parse a block; numbers that are not written plainly come as texts."""
-    # In one piece, because a value that spans lines must not be cut.
-    read = pa.csv.ReadOptions(column_names=columns, block_size=len(block) + 1)
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    for plain in (set(numeric), set()):
+
+    def read(plain: Collection[str], use_threads: bool = True) -> Any:
         convert = pa.csv.ConvertOptions(
             include_columns=list(wanted),
             column_types={c: pa.float64() if c in plain else pa.string() for c in wanted},
             null_values=[*MISSING_TEXTS, *reading.na],
             strings_can_be_null=True,
         )
-        try:
-            return pa.csv.read_csv(_arrow_memory(block), read, parse, convert)
-        except pa.ArrowInvalid as error:
-            if "conversion error to double" not in str(error) or not plain:
-                raise
-    raise AssertionError
+        # In one piece, because a value that spans lines must not be cut.
+        options = pa.csv.ReadOptions(
+            column_names=columns, block_size=len(block) + 1, use_threads=use_threads
+        )
+        return pa.csv.read_csv(_arrow_memory(block), options, parse, convert)
+
+    try:
+        return read(numeric)
+    except pa.ArrowInvalid as error:
+        if "conversion error to double" in str(error):
+            return read(())
+        return read(numeric, use_threads=False)  # its error names the row
 
 
 @contextlib.contextmanager
