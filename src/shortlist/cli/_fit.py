@@ -12,10 +12,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
+from ._compiling import announce_compiling
+from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
     AsJson,
+    Confidence,
     Data,
+    NBatches,
     answering,
     capacity_from,
     interval,
@@ -75,6 +79,10 @@ def fit(
             autocompletion=_guarantees,
         ),
     ] = "expected",
+    confidence: Confidence = None,
+    n_batches: NBatches = None,
+    model: OwnModel = None,
+    trust_model: TrustModel = False,
     id: Annotated[
         str | None,
         typer.Option("--id", help="The column with the id of a case; never learned from."),
@@ -92,19 +100,23 @@ def fit(
     The output shows what the capacity finds on held-out rows.
     """
     limit = capacity_from(capacity, per, fraction, multiple)
-    check_writable(out, keep=(data,))  # before any work
+    check_writable(out, keep=(data, model))  # before any work
     from ..persistence import save_model
-    from ..tables import fit_table
 
+    announce_compiling()
     with progress_bar() as progress:
-        result = fit_table(
+        result = fit_or_calibrate(
             data,
+            own=model,
+            trust=trust_model,
             target=target,
             capacity=limit,
             rare=rare,
             id=id,
             learner=learner,
             guarantee=guarantee,
+            confidence=0.95 if confidence is None else confidence,
+            n_batches=1 if n_batches is None else n_batches,
             smote=smote,
             reading=reading,
             on_progress=_reporter(progress),

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._evaluate import curve_table
+from ._compiling import announce_compiling
+from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
@@ -35,7 +36,9 @@ def plan(
     from ..persistence import load_model
     from ..tables import plan_capacity
 
+    announce_compiling()
     result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
+    warn_of_seen(result.seen)
     if as_json:
         print_json(result)
     else:

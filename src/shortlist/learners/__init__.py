@@ -5,6 +5,7 @@ from ._choice import VoteSurface
 from ._kde import DENSITY_KERNELS, KernelDensityClassifier
 from ._kernel_knn import KERNELS, KernelKNeighborsClassifier
 from ._recipes import FAMILIES, PRESETS, make_learner
+from ._trained import TrainedModel
 
 __all__ = [
     "DENSITY_KERNELS",
@@ -14,6 +15,7 @@ __all__ = [
     "CapacityKNeighborsClassifier",
     "KernelDensityClassifier",
     "KernelKNeighborsClassifier",
+    "TrainedModel",
     "VoteSurface",
     "make_learner",
 ]

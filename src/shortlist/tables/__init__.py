@@ -4,29 +4,47 @@ Needs the extra `cli` (pandas and pyarrow). The commands of the command line par
 call one function of this package, and print the result.
 """
 
+from ._calibrate_own import calibrate_own
 from ._candidates import LEARNERS
+from ._check import TableCheck, check_table
 from ._columns import MISSING_CATEGORY
+from ._drift import (
+    chances_of_flags,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+    stability_index,
+    verdict_on,
+)
 from ._evaluate import (
     CurvePoint,
     Evaluation,
+    check_has_both_classes,
     evaluate_table,
     measure_list,
     measure_random,
     measure_rule,
     read_labelled,
 )
+from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import open_source
 from ._forms import Form, read_number, read_truth
+from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._recalibrate import Recalibration, recalibrate_table
+from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, select_rows
+from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
 from ._source import MISSING_TEXTS
+from ._watch import Finding, Watch, date_text
 from ._writers import open_writer, output_format
 
 __all__ = [
@@ -39,6 +57,7 @@ __all__ = [
     "Evaluation",
     "ExpectedFlags",
     "Feature",
+    "Finding",
     "FitResult",
     "FlagSummary",
     "Form",
@@ -48,18 +67,36 @@ __all__ = [
     "Plan",
     "Reading",
     "Reason",
+    "Recalibration",
+    "RowFingerprints",
+    "RowValues",
     "RuleResult",
+    "SeenRows",
     "SelectedRow",
+    "Selection",
+    "TableCheck",
     "TableModel",
     "TableRows",
     "TableSchema",
+    "Watch",
+    "calibrate_own",
+    "chances_of_flags",
+    "check_has_both_classes",
+    "check_table",
+    "compare_columns",
+    "compare_scores",
+    "count_columns",
+    "date_text",
     "evaluate_table",
     "fit_table",
     "flag_rows",
+    "is_trained",
+    "judge_shifts",
     "measure_list",
     "measure_random",
     "measure_rule",
     "missed_in_table",
+    "open_list",
     "open_source",
     "open_writer",
     "output_format",
@@ -67,5 +104,9 @@ __all__ = [
     "read_labelled",
     "read_number",
     "read_truth",
+    "reasons_for",
+    "recalibrate_table",
     "select_rows",
+    "stability_index",
+    "verdict_on",
 ]

@@ -86,9 +86,9 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
     )
 
 
-def knows_capacity(pipeline: Pipeline) -> bool:
-    """Return whether the learner in a pipeline is trained for a capacity."""
-    return hasattr(pipeline.named_steps["learner"], "capacity")
+def knows_capacity(estimator: Any) -> bool:
+    """Return whether the learner in a model is trained for a capacity."""
+    return isinstance(estimator, Pipeline) and hasattr(estimator.named_steps["learner"], "capacity")
 
 
 def smote_twin(

@@ -19,6 +19,7 @@ from ..metrics import (
     adjusted_detection_score,
     capacity_curve,
 )
+from ._fingerprints import SeenRows
 from ._model import RuleResult, TableModel
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
@@ -61,7 +62,10 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows."""
+    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
+
+    `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    """
 
     n_items: int
     n_rare: int
@@ -70,6 +74,7 @@ class Evaluation:
     flag_rate_interval: Interval
     rules: list[RuleResult]
     curve: list[CurvePoint]
+    seen: SeenRows | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -116,6 +121,7 @@ def evaluate_table(
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, _spread(is_rare.size)),
+        seen=model.seen_in(rows),
     )
 
 
@@ -148,7 +154,17 @@ def read_labelled(
 
 
 def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
-    """Raise an error if there is nothing to find, or nothing else."""
+    """Raise an error if there is nothing to find, or nothing else.
+
+    Parameters
+    ----------
+    rows : TableRows
+        With `is_rare`.
+    schema : TableSchema
+        Names the rare label.
+    target : str
+        The column with the labels.
+    """
     is_rare = labels_of(rows)
     if not is_rare.any():
         raise TableError(

@@ -22,9 +22,11 @@ from ..thresholds import check_guarantee
 from ._candidates import candidate_models, smote_twin
 from ._columns import Place
 from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
+from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._notes import notes_on
+from ._own import own_name, own_pipeline
 from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
@@ -79,6 +81,9 @@ def fit_table(
     id: str | None = None,
     learner: str = "auto",
     guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    own: Any = None,
     smote: bool = True,
     random_state: int = 0,
     reading: Reading | None = None,
@@ -107,6 +112,12 @@ def fit_table(
         One of `LEARNERS`; "auto" tries several and takes the best.
     guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`.
+    confidence : float, default=0.95
+        How surely "confident", "next-batch" and "simultaneous" hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
+    own : classifier, default=None
+        An untrained classifier of your own, instead of `learner`.
     smote : bool, default=True
         Whether to train the same learner after SMOTE as well, for comparison in reports. This
         needs the extra `smote`, and is skipped without it.
@@ -122,7 +133,7 @@ def fit_table(
     FitResult
         The model, the learners that were tried, and what the capacity finds on the held-out rows.
     """
-    check_guarantee(guarantee, capacity)
+    check_guarantee(guarantee, capacity, n_batches)
     on_progress = on_progress or (lambda step, done, total: None)
     with open_source(path, reading=reading) as source:
         on_progress("reading", 0, 1)
@@ -135,9 +146,11 @@ def fit_table(
     train, calibration, test = parts = _parts(is_rare, random_state)
 
     candidates = candidate_models(learner, schema, capacity=capacity, random_state=random_state)
+    if own is not None:
+        candidates = {own_name(own): own_pipeline(own, schema)}
     tried = _try_all(candidates, rows.take(train), capacity, random_state, on_progress)
     best = max(tried, key=lambda candidate: candidate.detection) if tried else None
-    name = best.learner if best else learner
+    name = best.learner if best else next(iter(candidates))
     on_progress("fitting", 0, 1)
     X_train = rows.X.iloc[train]
     pipeline = candidates[name].fit(X_train, is_rare[train])
@@ -149,17 +162,24 @@ def fit_table(
         prevalence=_prevalence(is_rare, capacity, guarantee),
         cv="prefit",
         guarantee=guarantee,
+        confidence=confidence,
+        n_batches=n_batches,
         ties="hash",
         random_state=random_state,
     ).fit(unseen.X, unseen.is_rare, ids=unseen.ids)
     on_progress("fitting for comparison", 0, 1)
     twin = None
-    if smote:
+    if smote and own is None:
         twin = smote_twin(pipeline, X_train, is_rare[train], random_state=random_state)
     model = TableModel(classifier, schema, reference_values(X_train, schema), name, twin=twin)
     measured = _measure(model, rows.take(test))
+    used = rows.take(np.concatenate([train, calibration]))
     return FitResult(
-        replace(model, card=_card(rows, schema, parts, measured)),
+        replace(
+            model,
+            card=_card(rows, schema, parts, measured),
+            fingerprints=RowFingerprints.of(used, key=random_state),
+        ),
         tried,
         measured,
         train.size,

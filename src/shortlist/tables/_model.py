@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy
@@ -19,9 +20,12 @@ from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
+from ..compiled import RowScorer, compile_scorer
 from ._candidates import knows_capacity
+from ._fingerprints import RowFingerprints, SeenRows
+from ._probes import probe_rows
 from ._profile import ColumnProfile
-from ._schema import TableSchema
+from ._schema import TableRows, TableSchema
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 
@@ -96,6 +100,10 @@ class ModelCard:
         What the model and other rules found on the test rows.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
+    recalibrated_at : str or None
+        Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
+    n_recalibration : int
+        Number of rows that set the new threshold. The profiles are then of these rows.
     """
 
     fitted_at: str
@@ -109,6 +117,8 @@ class ModelCard:
     n_test_rare: int
     rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    recalibrated_at: str | None = None
+    n_recalibration: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -123,6 +133,8 @@ class ModelCard:
             **{size: int(content[size]) for size in _SIZES},
             rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
             profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+            recalibrated_at=content.get("recalibrated_at"),
+            n_recalibration=int(content.get("n_recalibration", 0)),
         )
 
 
@@ -156,6 +168,8 @@ class TableModel:
         Where the model comes from.
     twin : fitted pipeline or None
         The same learner trained after SMOTE, for comparison in reports.
+    fingerprints : RowFingerprints or None
+        Of the rows that trained or calibrated the model.
     """
 
     classifier: CapacityClassifier
@@ -164,11 +178,42 @@ class TableModel:
     learner: str
     card: ModelCard | None = None
     twin: Any = None
+    fingerprints: RowFingerprints | None = None
+
+    def seen_in(self, rows: TableRows) -> SeenRows | None:
+        """Count the rows that trained or calibrated this model; None if that is not known.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Rows of a table.
+
+        Returns
+        -------
+        SeenRows or None
+        """
+        return None if self.fingerprints is None else self.fingerprints.compare(rows)
 
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
+
+    @cached_property
+    def row_scorer(self) -> RowScorer:
+        """Scores rows of plain values in microseconds; compiled when it is first asked for.
+
+        It takes what :class:`RowValues` returns. On artificial rows with the distributions of the
+        columns it has been compared with the classifier: see
+        :func:`~shortlist.compiled.compile_scorer`.
+        """
+        profiles = () if self.card is None else self.card.profiles
+        probes = probe_rows(self.schema.features, profiles, self.reference)
+        return compile_scorer(self.classifier, probes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions are made anew where they are needed.
+        return {name: value for name, value in vars(self).items() if name != "row_scorer"}
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.
