@@ -467,7 +467,7 @@ FITS = {
     "free text": (
         text(lambda f: f.assign(note=[f"we wrote to her on day {i}" for i in range(len(f))])),
         (),
-        noted("'note' holds free text.*--drop note"),
+        same("'note' holds free text and is left out.*--categorical note"),
     ),
     "another id": (
         text(lambda f: f.assign(number=range(len(f)))),

@@ -28,11 +28,14 @@ from ._forms import (
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
-__all__ = ["Guess", "guess_form", "settle_decimals"]
+__all__ = ["Guess", "guess_form", "is_prose", "settle_decimals"]
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05
 _MOST_SHOWN = 3
+_FEWEST_TEXTS = 50
+_MOST_DIFFERENT = 0.5
+_FEWEST_WORDS = 3
 _CODE = r"^0[0-9]+$"
 _DIGITS = r"^[0-9]+$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
@@ -83,6 +86,15 @@ def _present(texts: Any, form: Form) -> Any:
     present = texts.drop_null()
     words = pa.array(["", *form.missing])
     return present.filter(pa.compute.invert(pa.compute.is_in(lowered(present), value_set=words)))
+
+
+def is_prose(texts: Any) -> bool:
+    """Return whether a column holds free text: several words, mostly different in every row."""
+    present = combined(texts).drop_null()
+    if len(present) < _FEWEST_TEXTS or len(present.unique()) < _MOST_DIFFERENT * len(present):
+        return False
+    words = pa.compute.count_substring_regex(present, r"\S+")
+    return bool(np.median(np.array(words)) > _FEWEST_WORDS)
 
 
 def settle_decimals(
@@ -309,9 +321,14 @@ def _about_look(form: Form, numbers: Any, name: str) -> list[str]:
     example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
     value = as_numbers(pa.array([example]), form)[0][0]
     return [
-        f"{name!r} is read as numbers with {' and '.join(seen)}: {example.strip()!r} is "
+        f"{name!r} is read as numbers with {_listed(seen)}: {example.strip()!r} is "
         f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}"
     ]
+
+
+def _listed(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _about_words(

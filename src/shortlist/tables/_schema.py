@@ -17,7 +17,7 @@ from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
 from ._formats import open_source
 from ._forms import PLAIN, Form
-from ._inference import Guess, settle_decimals
+from ._inference import Guess, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
 from ._reading import NOTHING_SAID, Reading
 from ._source import Source
@@ -270,9 +270,17 @@ def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ..
         source.reading.names(option, source.columns, source.name)  # raises an error for others
     for name in names:
         try:
-            guesses[name] = _guess(source, table[name], name)
+            guess = _guess(source, table[name], name)
         except TableError as error:
             source.notes.append(f"{name!r} is left out. {error}")
+            continue
+        if guess.kind == "categorical" and not guess.form.codes and is_prose(table[name]):
+            source.notes.append(
+                f"{name!r} holds free text and is left out. To learn from it as categories, use "
+                f"--categorical {name}"
+            )
+            continue
+        guesses[name] = guess
     if not guesses:
         raise TableError(f"{source.name} has no column that a model can learn from.")
     settled = settle_decimals(guesses, decimal=source.reading.decimal, sep=source.sep)
