@@ -23,7 +23,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..exceptions import TooManyFlagsError
+from ..exceptions import TableNote, TooManyFlagsError
 from ._words import in_options
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .parquet, .feather; - reads CSV from standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
+        "standard input.",
     ),
 ]
 Target = Annotated[
@@ -87,7 +88,7 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
+    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -313,8 +314,9 @@ def _warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {in_options(_one_line(message))}", err=True)
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                word = "Note" if issubclass(kind, TableNote) else "Warning"
+                typer.echo(f"{word}: {in_options(_one_line(message))}", err=True)
 
 
 # --- answers ---
