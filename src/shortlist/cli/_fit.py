@@ -136,7 +136,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "threshold": classifier.threshold_,
-        "flag_rate_interval": classifier.calibration_.interval,
+        "flag_rate_interval": classifier.flag_rate_interval_,
         **{size: getattr(result, size) for size in sizes},
         "measured_on": "held-out rows",
         "rules": result.rules,

@@ -117,7 +117,7 @@ def manifest_of(model: TableModel) -> dict[str, Any]:
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
-        "n_calibration": classifier.calibration_.n_calibration,
+        "n_calibration": classifier.pooled_calibration_.n_calibration,
         "schema": model.schema.to_json(),
         "reference": {name: _or_none(value) for name, value in model.reference.items()},
         "card": None if model.card is None else model.card.to_json(),

@@ -100,6 +100,7 @@ def export_onnx(
         Inputs, outputs, the threshold, and how closely the scores agree.
     """
     check_option("ties", ties, _TIES)
+    _check_single(model)
     _check_ties(model, ties)
     _check_names(model)
     graph = GraphBuilder()
@@ -116,6 +117,15 @@ def export_onnx(
         file.write(content)
     inputs = {f.name: "string" if f.kind == "categorical" else "double" for f in _features(model)}
     return OnnxExport(inputs, outputs, threshold, margin, difference, comparison)
+
+
+def _check_single(model: TableModel) -> None:
+    n_models = len(model.classifier.estimators_)
+    if n_models > 1:
+        raise ModelFileError(
+            f"ONNX needs one model with one threshold, and this model has {n_models}, one for each "
+            "fold. Fit one that holds rows out for its threshold."
+        )
 
 
 def _check_ties(model: TableModel, ties: str) -> None:

@@ -43,7 +43,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     measured = [
         ("own", by_threshold("This model, case by case", cases.flagged)),
         ("list", by_list(f"This model, a list of {room:,}", cases.order)),
-        ("default", by_threshold(default, _predicted(model.classifier.estimator_, cases))),
+        ("default", by_threshold(default, model.predict_alone(cases.X))),
     ]
     if model.twin is not None:
         predicted = _predicted(model.twin, cases)

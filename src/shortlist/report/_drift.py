@@ -37,7 +37,7 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     columns = [] if card is None else _columns(card.profiles, cases.X)
     _judge([score, *columns])
     columns.sort(key=lambda column: -column["psi"])
-    calibration = model.classifier.calibration_
+    calibration = model.classifier.pooled_calibration_
     return {
         "n_calibration": calibration.n_calibration,
         "n_items": cases.is_rare.size,

@@ -18,7 +18,7 @@ _UNLIKELY = 0.05
 def judge_promise(model: TableModel, n_items: int, n_flagged: int) -> dict[str, Any]:
     """Compare the number of flags on new cases with the capacity."""
     classifier = model.classifier
-    calibration = classifier.calibration_
+    calibration = classifier.pooled_calibration_
     room = classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
     as_many, as_few = _chances(n_items, n_flagged, calibration.k, calibration.n_calibration)
     verdict = _verdict(n_flagged, room, as_many, calibration.k)

@@ -62,7 +62,7 @@ def make_report(
             "cuts": cut_table(cases, cuts),
             "cases": neighbours(cases, cuts),
             "scores": score_distribution(
-                cases.scores, cases.is_rare, threshold=model.classifier.threshold_
+                cases.scores, cases.is_rare, threshold=model.classifier.pooled_calibration_.value
             ),
             "calibration": _calibration(model),
             "drift": measure_drift(model, cases),
@@ -86,7 +86,7 @@ def _data(model: TableModel, cases: Cases, path: Path, target: str) -> dict[str,
 
 
 def _calibration(model: TableModel) -> dict[str, Any]:
-    calibration = model.classifier.calibration_
+    calibration = model.classifier.pooled_calibration_
     return {
         "n": calibration.n_calibration,
         "n_above": max(calibration.k, 0),

@@ -259,7 +259,7 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     threshold.
     """
     name = "its own threshold" if model.knows_capacity else "default threshold"
-    flagged = np.asarray(model.classifier.estimator_.predict(X), dtype=bool)
+    flagged = model.predict_alone(X)
     return measure_rule(name, is_rare, flagged, model.classifier.capacity)
 
 

@@ -6,13 +6,13 @@ import platform
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy
+import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
@@ -131,7 +131,7 @@ def versions_in_use() -> dict[str, str]:
     return {
         "shortlist": __version__,
         "Python": platform.python_version(),
-        "NumPy": numpy.__version__,
+        "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
@@ -168,7 +168,12 @@ class TableModel:
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
+
+    def predict_alone(self, X: Any) -> Mask:
+        """Return what the learner predicts by itself; of several, what most of them predict."""
+        votes = [np.asarray(each.predict(X), dtype=bool) for each in self.classifier.estimators_]
+        return np.mean(votes, axis=0) > 0.5
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.

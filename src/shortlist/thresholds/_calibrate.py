@@ -39,7 +39,7 @@ from ._promise import (
     weighted_k,
 )
 
-__all__ = ["TIES", "calibrate_scores", "calibrate_threshold"]
+__all__ = ["TIES", "calibrate_scores", "calibrate_threshold", "threshold_at"]
 
 TIES = ("exclude", "hash")
 
@@ -228,18 +228,43 @@ def calibrate_scores(
     is_estimated = isinstance(prevalence, EstimatedShare) and walked is None
     if is_estimated and promise.ratio == 0 and capacity.value and weights is None:
         warn_too_few(promise, "needs rare items among the labels; got none")
+    return threshold_at(
+        cut,
+        k,
+        scores,
+        promise,
+        tie_keys,
+        confidence=confidence,
+        seed=seed,
+        weights=weights,
+        knows_rate=weights is None and groups is None,
+    )
+
+
+def threshold_at(
+    cut: Cut,
+    k: int,
+    scores: Floats,
+    promise: Promise,
+    tie_keys: TieKeys | None,
+    *,
+    confidence: float,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
+    knows_rate: bool = True,
+) -> CalibratedThreshold:
+    """Describe a cut that leaves at most `k` scores above it; `knows_rate` adds its interval."""
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
-    interval = _UNKNOWN
-    if weights is None and groups is None:
-        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,
         k=k,
         n_calibration=scores.size,
         flagged_fraction=flagged_fraction,
-        interval=interval,
+        interval=_interval(k, n_flagged, scores.size, promise, tie_keys)
+        if knows_rate
+        else _UNKNOWN,
         capacity_fraction=float(promise.ratio),
-        guarantee=guarantee,
+        guarantee=promise.guarantee,
         confidence=confidence,
         ties="exclude" if tie_keys is None else "hash",
         tie_key=cut.key,
@@ -275,10 +300,14 @@ def _count_flagged(
     """Return how many calibration items are flagged, and their share (of the weight)."""
     if weights is None and tie_keys is None:
         n_flagged = count_above(scores, cut.value)
-        return n_flagged, n_flagged / scores.size
+        return n_flagged, n_flagged / max(scores.size, 1)
     flagged = flag_above(scores, cut, tie_keys)
     n_flagged = int(np.count_nonzero(flagged))
-    share = n_flagged / scores.size if weights is None else weights[flagged].sum() / weights.sum()
+    share = (
+        n_flagged / max(scores.size, 1)
+        if weights is None
+        else weights[flagged].sum() / weights.sum()
+    )
     return n_flagged, float(share)
 
 

@@ -52,13 +52,15 @@ class Calibrator:
             if limit is not None:
                 limit.as_ratio(self.terms.reference.value)
 
-    def rule(self, unseen: Sequence[Unseen], *, out_of_bag: bool = False) -> Rule:
+    def rule(
+        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False, refitted: bool = False
+    ) -> Rule:
         """Calibrate on scores of rows that the models have not seen, one part for each model."""
-        samples = self.samples(unseen, out_of_bag=out_of_bag)
+        samples = self.samples(unseen, out_of_bag=out_of_bag, refitted=refitted)
         return make_rule(samples, self.capacity, self.terms, segments=self.segments)
 
     def samples(
-        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False
+        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False, refitted: bool = False
     ) -> list[CalibrationSample]:
         """Keep such scores with what is known about their rows."""
         return [
@@ -71,6 +73,7 @@ class Calibrator:
                 segments=self.segment_of,
                 out_of_bag=out_of_bag,
                 groups=self.group_of,
+                refitted=refitted,
             )
             for rows, scores in unseen
         ]

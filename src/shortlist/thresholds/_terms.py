@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from .._core.validation import check_scores, warn_user
 from ..capacity import Capacity
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold
-from ._promise import COVER_PREVALENCE, prevalence_lower_bound
+from ._folds import fold_thresholds
+from ._promise import COVER_PREVALENCE, Promise, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
@@ -41,6 +43,8 @@ class CalibrationSample:
         Numbers of the items' segments.
     out_of_bag : bool
         Whether each item was scored by only some of the trees.
+    refitted : bool
+        Whether each item was scored by another model than the one in use, which has seen it.
     groups : ndarray of shape (n_items,) or None
         Numbers of the items' groups, if some belong together.
     """
@@ -52,6 +56,7 @@ class CalibrationSample:
     segments: Rows | None = None
     out_of_bag: bool = False
     groups: Rows | None = None
+    refitted: bool = False
 
     @classmethod
     def of(
@@ -65,6 +70,7 @@ class CalibrationSample:
         segments: Rows | None = None,
         out_of_bag: bool = False,
         groups: Rows | None = None,
+        refitted: bool = False,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
@@ -88,6 +94,7 @@ class CalibrationSample:
             None if segments is None else segments[rows],
             out_of_bag,
             None if groups is None else groups[rows],
+            refitted,
         )
 
     def keys_of(self, rows: Rows) -> NDArray[np.float64]:
@@ -179,6 +186,24 @@ class Terms:
     seed: int = 0
     n_batches: int = 1
 
+    def thresholds(
+        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+    ) -> list[CalibratedThreshold]:
+        """Calibrate one threshold for each sample; several of them keep the capacity together."""
+        if len(samples) == 1:
+            return [self.threshold(samples[0], capacity, confidence)]
+        error, prevalence = 1 - confidence, self.reference.value
+        if self._covers_prevalence(capacity):
+            error /= 2  # the other half is spent on a lower bound of the prevalence
+            prevalence = self.reference.lower_bound(error=error)
+        promise = Promise(capacity, capacity.as_ratio(prevalence), self.guarantee, error)
+        return fold_thresholds(samples, promise, confidence=confidence, seed=self.seed)
+
+    def _covers_prevalence(self, capacity: Capacity) -> bool:
+        is_estimated = self.reference.stated is None and self.reference.share is not None
+        is_covered = self.guarantee in COVER_PREVALENCE
+        return capacity.kind == "multiple" and is_estimated and is_covered
+
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
@@ -200,9 +225,7 @@ class Terms:
             "n_batches": self.n_batches,
             "groups": sample.groups,
         }
-        is_estimated = self.reference.stated is None and self.reference.share is not None
-        is_covered = self.guarantee in COVER_PREVALENCE
-        if not (capacity.kind == "multiple" and is_estimated and is_covered):
+        if not self._covers_prevalence(capacity):
             return calibrate_scores(sample.scores, capacity, **options)
         if sample.is_rare is not None and self.guarantee == "confident":
             options |= {"prevalence": None, "is_rare": sample.is_rare}
