@@ -26,7 +26,11 @@ ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
 IDS = ("tests/properties/test_id_laws.py",)
 GROUPS = ("tests/thresholds/test_groups.py",)
-GROUPED_FIT = ("tests/classifier/test_grouped_fit.py", "-k", "are_held or splitter or strat or trained")
+GROUPED_FIT = (
+    "tests/classifier/test_grouped_fit.py",
+    "-k",
+    "are_held or splitter or strat or trained",
+)
 FOLDS = ("tests/thresholds/test_folds.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 STATE = ("tests/streaming/test_state_file.py",)
@@ -95,8 +99,8 @@ MUTANTS = [
     Mutant("classes do not share", "multiclass/_prices.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
-    Mutant("Holm without a correction", "report/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
-    Mutant("Holm not monotone", "report/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    Mutant("Holm without a correction", "tables/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
+    Mutant("Holm not monotone", "tables/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
     # An unknown prevalence, and weights
     Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),

@@ -67,6 +67,7 @@ _MODULES = (
     "classifier",
     "datasets",
     "exceptions",
+    "feedback",
     "learners",
     "metrics",
     "multiclass",

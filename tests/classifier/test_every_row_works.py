@@ -173,12 +173,3 @@ def test_segments_work_with_folds():
     assert narrower.flag(new, segments=where)[where == "north"].mean() > 0.05
     recent = model.recalibrate(new, segments=where)
     assert isinstance(recent.segment_thresholds_["north"], float)
-
-
-def test_the_overview_of_folds_for_reports(model):
-    """Counts and shares of all folds together; with one threshold it is that threshold."""
-    pooled = model.pooled_calibration_
-    assert pooled.n_calibration == 1_500
-    assert pooled.flagged_fraction == pytest.approx(0.1, abs=0.01)
-    assert pooled.interval == model.flag_rate_interval_
-    assert min(model.threshold_) <= pooled.value <= max(model.threshold_)

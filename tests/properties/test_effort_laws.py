@@ -52,9 +52,7 @@ def test_decimals_are_summed_as_they_are_written(items, budget):
 def test_small_batches_are_solved_exactly(items, budget):
     """No list within the budget has a larger expected value."""
     p, values, efforts = items
-    found = select(
-        p, Capacity.effort(budget), values=values, efforts=efforts, return_details=True
-    )
+    found = select(p, Capacity.effort(budget), values=values, efforts=efforts, return_details=True)
     tenths, room = np.rint(efforts * 10).astype(int), round(budget * 10)
     lists = np.array(list(product([False, True], repeat=p.size)))
     best = max((p * values)[each].sum() for each in lists if tenths[each].sum() <= room)

@@ -14,7 +14,7 @@ __all__ = ["to_plain"]
 def to_plain(content: Any) -> Any:
     """Return dicts, lists, texts and numbers that JSON can hold; NaN and infinities become None.
 
-    Dataclasses become dicts of their fields, tuples and arrays become lists, and NumPy scalars become
+    Dataclasses become dicts of their fields, tuples and arrays lists, and NumPy scalars become
     Python numbers.
 
     >>> to_plain({"shares": (np.float64(0.5), math.nan)})

@@ -120,8 +120,7 @@ def check_scores(
     if bad.size:
         named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
-            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. "
-            f"{instead}"
+            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. {instead}"
         )
     return array
 

@@ -29,6 +29,7 @@ __all__ = [
     "expected_worth",
     "in_order_of_worth",
     "reaches",
+    "weigh",
 ]
 
 _MOST_DIGITS = 9  # after the decimal point
@@ -107,12 +108,11 @@ def are_equal(numbers: Doubles | None) -> bool:
     return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
 
 
-def expected_worth(
-    scores: Floats, values: Doubles | None, efforts: Doubles | None
-) -> Floats:
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Doubles:
     """Return the expected value per unit of effort; 1 stands for what was not given."""
     with np.errstate(over="ignore", under="ignore"):
-        worth = scores.astype(np.float64) if values is None else scores * values
+        worth: Doubles = scores.astype(np.float64, copy=False)
+        worth = worth if values is None else worth * values
         return worth if efforts is None else worth / efforts
 
 
@@ -132,6 +132,22 @@ def in_order_of_worth(
     return expected_worth(scores, values, efforts), True
 
 
+def weigh(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+    """Return what is compared with a threshold: the scores, or what they are worth, lifted.
+
+    Values and efforts of 1 leave the scores as they are. An item alone and a batch agree: nothing
+    here depends on the other items.
+    """
+    if values is None and efforts is None:
+        return scores
+    worth = expected_worth(scores, values, efforts)
+    unchanged = worth == scores
+    if unchanged.all():
+        return scores
+    check_probabilities(scores)
+    return np.where(unchanged, scores, lift(worth))
+
+
 def reaches(numbers: Floats, least: float) -> Mask:
     """Whether each number is at least `least`, apart from noise in the last digits."""
     lowest = lift(np.array([least], dtype=np.float64))[0]
@@ -146,8 +162,8 @@ class Units(NamedTuple):
 
     def count(self, amount: Fraction) -> int:
         """Return how many units fit into an exact amount."""
-        return amount.numerator * self.unit.denominator // (
-            amount.denominator * self.unit.numerator
+        return (
+            amount.numerator * self.unit.denominator // (amount.denominator * self.unit.numerator)
         )
 
 

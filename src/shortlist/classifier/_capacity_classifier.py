@@ -336,12 +336,6 @@ class CapacityClassifier(
         check_cv_option(self.cv, words=("auto", "oob", "prefit"))
         if isinstance(self.cv, Integral):
             check_count("cv as a number of folds", self.cv, at_least=2)
-        if self._has_folds and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
-            raise ValueError(
-                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
-                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
-                "cv='auto' does, or use another guarantee."
-            )
 
     @property
     def _cv(self) -> Any:
@@ -413,7 +407,9 @@ class CapacityClassifier(
             self.estimator,
             X,
             y,
-            self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers),
+            self._checked(
+                self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
+            ),
             fit_params=routed.estimator.fit,
             score=score,
             refit=not (holds_out(self._cv) or self.ensemble),
@@ -438,6 +434,16 @@ class CapacityClassifier(
             return random_folds(y, is_rare, int(self._cv), rng, groups)
         once, remedy = not self.ensemble, "ensemble=True, or "
         return unseen_once(self._cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
+
+    def _checked(self, folds: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Refuse a guarantee that thresholds of several folds cannot keep, before any fit."""
+        if len(folds) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
+                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
+                "cv='auto' does, or use another guarantee."
+            )
+        return folds
 
     # --- scores, and what a threshold on probabilities stands for -------------------------------
 

@@ -9,12 +9,16 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
+from ._check import check
 from ._demo import demo
 from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._inspect import inspect
+from ._missed import missed
 from ._plan import plan
+from ._recalibrate import recalibrate
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
@@ -23,7 +27,22 @@ from ._stream import stream
 
 __all__ = ["app"]
 
-_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_COMMANDS = (
+    fit,
+    select,
+    flag,
+    check,
+    evaluate,
+    plan,
+    report,
+    missed,
+    recalibrate,
+    inspect,
+    stream,
+    export,
+    demo,
+    reproduce,
+)
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__

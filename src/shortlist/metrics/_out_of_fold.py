@@ -54,8 +54,8 @@ def out_of_fold_detection(
 
     Each fold has a model of its own, whose scores need not be comparable with those of the others.
     Items are therefore ranked within their fold; the same share of each fold is followed up, and
-    what is found is counted together. That estimates what one of these models finds, which has learned
-    from the other folds; a model of all folds together, or of all rows, finds rather more.
+    what is found is counted together. That estimates what one of these models finds, which has
+    learned from the other folds; a model of all folds together, or of all rows, finds rather more.
 
     Parameters
     ----------

@@ -26,7 +26,6 @@ probability `error`, :math:`E[R_j \mid A] \le T_j`, so :math:`E[\bar R \mid A] \
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -40,7 +39,7 @@ from ._groups import draw_one_of_each, group_costs, stricter
 from ._guarantees import plug_in_k, tail_mean
 from ._promise import Promise, warn_too_few
 
-__all__ = ["FOLD_GUARANTEES", "Ladder", "fold_thresholds", "mixed_interval", "pooled", "spend"]
+__all__ = ["FOLD_GUARANTEES", "Ladder", "fold_thresholds", "mixed_interval", "spend"]
 
 #: The guarantees that a mixture of thresholds can keep.
 FOLD_GUARANTEES = ("plug-in", "expected", "confident")
@@ -185,20 +184,3 @@ def mixed_interval(calibrations: Sequence[CalibratedThreshold], *, error: float)
     ]
     highs = [tail_mean(each.k, each.n_calibration, error=tail) for each in calibrations]
     return Interval(float(np.mean(lows)), float(np.mean(highs)))
-
-
-def pooled(calibrations: Sequence[CalibratedThreshold], interval: Interval) -> CalibratedThreshold:
-    """Sum up several thresholds; a single one is returned as it is."""
-    if len(calibrations) == 1:
-        return calibrations[0]
-    sizes = np.array([each.n_calibration for each in calibrations])
-    shares = np.array([each.flagged_fraction for each in calibrations])
-    return replace(
-        calibrations[0],
-        value=float(np.median([each.value for each in calibrations])),
-        k=sum(each.k + 1 for each in calibrations) - 1,
-        n_calibration=int(sizes.sum()),
-        flagged_fraction=float(sizes @ shares / max(sizes.sum(), 1)),
-        interval=interval,
-        tie_key=0.0,
-    )

@@ -209,9 +209,7 @@ def _with_core_solved(
         return replace(filled, optimal=optimal)
     rest[core[best]] = True
     gain = float(gains[rest].sum())
-    return replace(
-        filled, chosen=rest, gain=gain, bound=max(filled.bound, gain), optimal=optimal
-    )
+    return replace(filled, chosen=rest, gain=gain, bound=max(filled.bound, gain), optimal=optimal)
 
 
 def _solve(gains: Doubles, efforts: Ints, room: int) -> tuple[Mask | None, bool]:

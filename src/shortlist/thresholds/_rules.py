@@ -22,7 +22,7 @@ from .._wrapping.segment_capacities import SegmentCapacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
-from ._folds import mixed_interval, pooled
+from ._folds import mixed_interval
 from ._terms import CalibrationSample, Terms
 from ._words import describe_promise
 
@@ -182,14 +182,6 @@ class Rule:
         if len(self.calibrations) == 1:
             return self.calibrations[0].interval
         return mixed_interval(self.calibrations, error=1 - self.terms.confidence)
-
-    @property
-    def pooled_calibration(self) -> CalibratedThreshold:
-        """The calibrated threshold, or an overview of those of all folds, which is not a rule.
-
-        Its `value` is the median of the thresholds, and its `k` that of as many scores together.
-        """
-        return pooled(self.calibrations, self.flag_rate_interval)
 
     @property
     def max_fraction(self) -> float:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Doubles, Floats, Mask
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.hashing import keys_by_id
+from .._core.probing import (
+    BY_SCORE,
+    NOT_SELECTED,
+    PROBE,
+    Probed,
+    check_probe,
+    draw_probes,
+    probe_seed,
+)
 from .._core.ranking import TieKeys, flag_exactly, keys_within
-from .._core.validation import check_ids, check_scores, check_seed
+from .._core.validation import check_count, check_ids, check_scores, check_seed
 from .._core.work import (
     are_equal,
     check_efforts,
@@ -25,7 +35,15 @@ from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
 from ._knapsack import fill
 
-__all__ = ["Selection", "check_capacity_for", "choose", "select"]
+__all__ = [
+    "Selection",
+    "check_capacity_for",
+    "choose",
+    "describe_list",
+    "expected_gains",
+    "select",
+    "with_probes",
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,27 @@ class Selection:
     price: float
     n_not_worth: int
     reason: str
+    probed: Probed | None = field(default=None, repr=False)
+
+    @property
+    def is_probe(self) -> Mask:
+        """The items that were drawn below the cut."""
+        return np.zeros(self.flagged.size, bool) if self.probed is None else self.probed.is_probe
+
+    @property
+    def reasons(self) -> NDArray[np.str_]:
+        """Why each item is on the list or not: "score", "probe" or "not selected"."""
+        listed = np.where(self.flagged, BY_SCORE, NOT_SELECTED)
+        return np.where(self.is_probe, PROBE, listed)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability with which each item was selected.
+
+        It is 1 by score, and below the cut the share that was drawn, for drawn items and for all
+        others.
+        """
+        return self.flagged * 1.0 if self.probed is None else self.probed.probabilities
 
     def __str__(self) -> str:
         left = self.allowed - self.used
@@ -85,6 +124,8 @@ def select(
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
     worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
     return_details: Literal[False] = False,
 ) -> Mask: ...
 
@@ -100,6 +141,8 @@ def select(
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
     worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
     return_details: Literal[True],
 ) -> Selection: ...
 
@@ -114,6 +157,8 @@ def select(
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
     worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
     return_details: bool = False,
 ) -> Mask | Selection:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
@@ -148,6 +193,13 @@ def select(
         The least expected value per unit of effort (``values * scores / efforts``, where what is
         not given counts as 1) for which a slot is used; or ``Worth.precision(0.2)``, the least
         probability. Below it slots stay empty.
+    probe : number, default=0
+        Share of the slots for items below the cut, drawn at random, each with the same
+        probability; rounded down to whole items. The number of flags stays the same. See
+        :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
+    strata : int, default=1
+        Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
+        each.
     return_details : bool, default=False
         Return a :class:`~shortlist.thresholds.Selection` rather than the flags alone.
 
@@ -198,18 +250,57 @@ def select(
 
     >>> print(select([0.3, 0.01, 0.02], Capacity.count(2), worth=0.1, return_details=True))
     1 flags: 1 of 2 used, 1 left (not worth more); expected value 0.3, at most 0 below the best list
+
+    One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
+
+    >>> picked = select(range(10), Capacity.count(4), probe=0.25, return_details=True)
+    >>> picked.reasons[picked.flagged].tolist()
+    ['probe', 'score', 'score', 'score']
+    >>> bool(picked.probabilities[0] == 1 / 7)
+    True
     """
     scores = check_scores(scores)
-    keys = keys_by_id(check_ids(ids, scores.size), seed=check_seed(random_state))
+    ids, seed, share = check_ids(ids, scores.size), check_seed(random_state), check_probe(probe)
+    keys = keys_by_id(ids, seed=seed)
     values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
     check_capacity_for(check_capacity(capacity), efforts)
     worth = check_worth(worth)
-    if capacity.kind != "effort" and worth is None and not return_details:
+    if capacity.kind != "effort" and worth is None and not share and not return_details:
         ratios, lifted = in_order_of_worth(scores, values, None)
         k = capacity.max_flags(scores.size, prevalence)
         return flag_exactly(ratios, k, keys, lifted=lifted)
     found = choose(scores, capacity, keys, values, efforts, worth, prevalence=prevalence)
+    if share:
+        ratios, _ = in_order_of_worth(scores, values, None)
+        draw_keys = keys_by_id(ids, seed=probe_seed(seed))
+        if capacity.kind == "effort":
+            raise CapacityError(
+                f"probe=... is a share of the slots, and {capacity!r} is a budget of work. Limit "
+                "the number of flags, or leave probes out."
+            )
+        gains = expected_gains(scores, values)
+        found = with_probes(found, gains, ratios, keys, draw_keys, share, strata=strata)
     return found if return_details else found.flagged
+
+
+def with_probes(
+    found: Selection,
+    gains: Doubles,
+    ranked_by: Floats,
+    tie_keys: TieKeys,
+    draw_keys: TieKeys,
+    probe: Fraction,
+    *,
+    strata: Any = 1,
+    groups: Rows | None = None,
+) -> Selection:
+    """Give a share of the slots of a list to items below the cut, drawn at random."""
+    n_strata = check_count("strata", strata)
+    drawn = draw_probes(
+        found.flagged, ranked_by, tie_keys, draw_keys, probe, groups=groups, strata=n_strata
+    )
+    gain = float(gains[drawn.flagged].sum())
+    return _changed(found, flagged=drawn.flagged, gain=gain, gap=found.bound - gain, probed=drawn)
 
 
 def check_capacity_for(capacity: Capacity, efforts: Doubles | None) -> None:
@@ -219,7 +310,11 @@ def check_capacity_for(capacity: Capacity, efforts: Doubles | None) -> None:
             f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes, "
             "or limit the number of flags: Capacity.count(...)."
         )
-    if capacity.kind != "effort" and efforts is not None and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size):
+    if (
+        capacity.kind != "effort"
+        and efforts is not None
+        and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size)
+    ):
         raise CapacityError(
             f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
             "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
@@ -242,8 +337,7 @@ def choose(
         suffices = worth.suffices(scores, values, efforts)
         rows = None if suffices.all() else np.flatnonzero(suffices)
     if rows is None:
-        found = _choose_all(scores, capacity, tie_keys, values, efforts, scores.size, prevalence)
-        return found
+        return _choose_all(scores, capacity, tie_keys, values, efforts, scores.size, prevalence)
     found = _choose_all(
         scores[rows],
         capacity,
@@ -275,10 +369,10 @@ def _choose_all(
 ) -> Selection:
     """Choose among items that are all worth it; the capacity refers to `n_items`."""
     ratios, lifted = in_order_of_worth(scores, values, efforts)
-    gains = _gains(scores, values)
+    gains = expected_gains(scores, values)
     if capacity.kind != "effort":
         k = capacity.max_flags(n_items, prevalence)
-        return _of_count(flag_exactly(ratios, k, tie_keys, lifted=lifted), gains, float(k))
+        return describe_list(flag_exactly(ratios, k, tie_keys, lifted=lifted), gains, float(k))
     assert efforts is not None
     units, allowed = count_in_units(efforts), capacity.max_effort(n_items)
     budget = units.count(allowed)
@@ -286,7 +380,7 @@ def _choose_all(
         each = int(units.efforts[0]) if scores.size else 1
         k = budget // each
         flagged = flag_exactly(ratios, k, tie_keys, lifted=lifted)
-        found = _of_count(flagged, gains, float(min(k, scores.size)))
+        found = describe_list(flagged, gains, float(min(k, scores.size)))
         effort = float(efforts[0]) if scores.size else 1.0
         used = float(units.unit * each * int(found.used))
         reason = "full" if used == float(allowed) else "the rest does not fit"
@@ -314,14 +408,14 @@ def _choose_all(
     )
 
 
-def _gains(scores: Floats, values: Doubles | None) -> Doubles:
+def expected_gains(scores: Floats, values: Doubles | None) -> Doubles:
     """Return the expected value of each item; NaN where scores are no probabilities."""
     if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
         return np.full(scores.size, np.nan)
-    return expected_worth(scores, values, None)
+    return np.asarray(expected_worth(scores, values, None), dtype=np.float64)
 
 
-def _of_count(flagged: Mask, gains: Doubles, allowed: float) -> Selection:
+def describe_list(flagged: Mask, gains: Doubles, allowed: float) -> Selection:
     """Describe a list of the highest ratios: it is the best one."""
     used = int(np.count_nonzero(flagged))
     gain = float(gains[flagged].sum())
