@@ -52,7 +52,15 @@ def test_single_rows_are_judged_by_one_model_each(model, recent):
     X, _ = recent
     flagged = model.flag(X)
     assert 0.06 < flagged.mean() < 0.14
-    assert_array_equal([model.flag(X[row : row + 1])[0] for row in range(40)], flagged[:40])
+    decided = model.decide(X)
+    alone = [model.decide(X[row : row + 1]) for row in range(40)]
+    assert_array_equal([each.flagged[0] for each in alone], flagged[:40])
+    assert_allclose([each.scores[0] for each in alone], decided.scores[:40])
+    by_model = np.array([each.predict_proba(X)[:, 1] for each in model.estimators_])
+    judges = np.abs(by_model - decided.scores).argmin(axis=0)
+    assert_allclose(by_model[judges, np.arange(len(X))], decided.scores)
+    assert (np.bincount(judges) > 200).all()
+    assert_array_equal(decided.thresholds, model.threshold_[judges])
     wider = model.with_capacity(Capacity.fraction(0.3))
     assert wider.flag(X)[flagged].all()
 

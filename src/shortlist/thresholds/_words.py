@@ -28,7 +28,9 @@ def _flags(
     has_segments: bool,
 ) -> str:
     limit = "the capacity of each segment"
-    if capacity is not None:
+    if capacity is not None and capacity.kind == "effort":
+        limit = f"the work of {capacity!r}" + (f", and {limit}" if has_segments else "")
+    elif capacity is not None:
         share = capacity.as_fraction(terms.reference.value)
         limit = f"{100 * share:.4g} % of all items" + (f", and {limit}" if has_segments else "")
     item = "items of new groups" if samples[0].groups is not None else "future items"
