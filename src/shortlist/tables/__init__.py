@@ -43,6 +43,7 @@ from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
 from ._watch import Finding, Watch, date_text
+from ._work import MoneyPlan, MoneyPoint, WorkColumns
 
 __all__ = [
     "LEARNERS",
@@ -59,6 +60,8 @@ __all__ = [
     "FlagSummary",
     "MissedResult",
     "ModelCard",
+    "MoneyPlan",
+    "MoneyPoint",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -75,6 +78,7 @@ __all__ = [
     "TableRows",
     "TableSchema",
     "Watch",
+    "WorkColumns",
     "calibrate_own",
     "chances_of_flags",
     "check_has_both_classes",
