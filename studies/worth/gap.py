@@ -2,7 +2,8 @@
 
     python -m studies.worth.gap     # a minute; writes gap.csv beside this file
 
-1,000 random batches of 10 to 200 items, of four kinds, are solved again by HiGHS to a gap of zero.
+1,000 random batches of 10 to 200 items, of four kinds, are solved again by HiGHS to a gap of zero,
+which may print lines of its own.
 `exact` is the share of lists that are the best one, `worst` the largest loss as a share of the best
 list's value, and `in order` the mean loss of filling in order alone. The last rows are batches of a
 million items, where `worst` is the reported gap to the relaxation as a share of the value.
@@ -27,7 +28,7 @@ def _efforts(kind: str, n: int, rng: np.random.Generator) -> Any:
     if kind == "minutes":
         return rng.integers(5, 61, size=n).astype(float)
     if kind == "tenths":
-        return np.round(rng.lognormal(2, 1, size=n), 1) + 0.1
+        return np.round(rng.lognormal(2, 1, size=n) + 0.1, 1)
     if kind == "many digits":
         return rng.lognormal(2, 1, size=n)
     return np.where(rng.uniform(size=n) < 0.2, 120.0, 7.0)  # few large ones

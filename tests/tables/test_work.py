@@ -41,7 +41,8 @@ def test_a_list_spends_its_budget_on_value(tables):
     found = select_rows(model, folder / "new.csv", work=WORK, keep=["amount", "minutes"])
     minutes = [float(row.kept["minutes"]) for row in found]
     assert 440 < sum(minutes) <= 480
-    worth = [row.probability * row.kept["amount"] / float(row.kept["minutes"]) for row in found]
+    amounts = [float(row.kept["amount"]) for row in found]
+    worth = [r.probability * a / m for r, a, m in zip(found, amounts, minutes, strict=True)]
     assert worth == sorted(worth, reverse=True)
     assert any("of 480 minutes" in note and "One more minute" in note for note in found.notes)
 
