@@ -30,7 +30,7 @@ __all__ = ["Filled", "fill"]
 
 _SORT_BELOW = 1 << 17
 _SAMPLE = 1 << 16
-_MOST_CORE = 5_000  # items
+_MOST_CORE, _SMALL_CORE = 5_000, 300  # items, the latter for large batches
 # Nodes of the tree, not seconds, because the answer must not depend on the machine; fewer where the
 # batch is large and the gap small anyway. A node costs about as much as this many cells of a table.
 _MOST_NODES, _FEWER_NODES, _MANY_ITEMS = 100_000, 1_000, 100_000
@@ -83,7 +83,7 @@ def fill(
     if filled.optimal or not solve:
         return filled
     core = np.flatnonzero(np.abs(surplus) <= bound - gain + _ROUNDING * bound)
-    if core.size > _MOST_CORE:
+    if core.size > (_MOST_CORE if gains.size < _MANY_ITEMS else _SMALL_CORE):
         return filled
     core = _ranked(core, ratios, tie_keys)
     return _with_core_solved(filled, core, gains, efforts, budget)
@@ -184,8 +184,10 @@ def _bracket(ratios: Floats, efforts: Ints, budget: int) -> tuple[float, float]:
     order = np.argsort(-ratios[positions])
     used = np.cumsum(efforts[positions][order].astype(np.float64)) * (n / _SAMPLE)
     place = float(np.searchsorted(used, budget))
-    largest = float(efforts.max()) * n / _SAMPLE
-    margin = 6 * (math.sqrt(place + 1) * largest / max(used[-1] / _SAMPLE, 1.0)) + 6
+    # Standard error of the place: items in the sample before it, each with its own effort.
+    own = efforts[positions].astype(np.float64)
+    spread = math.sqrt(float(np.mean(own**2))) / max(float(own.mean()), 1e-300)
+    margin = 6 * math.sqrt(place + 1) * spread + 6
     first, last = int(place - margin), int(place + margin)
     high = np.inf if first < 0 else _edge(ratios[positions[order[first]]])
     low = -np.inf if last >= _SAMPLE else _edge(ratios[positions[order[last]]])
