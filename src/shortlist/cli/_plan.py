@@ -23,6 +23,7 @@ from ._shared import (
     answering,
     percent,
     print_json,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -56,9 +57,10 @@ def plan(
     work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
-    result = plan_capacity(
-        load_model(model), data, target=target, load=load, reading=reading, work=work
-    )
+    with waiting("Reading and scoring ..."):
+        result = plan_capacity(
+            load_model(model), data, target=target, load=load, reading=reading, work=work
+        )
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)

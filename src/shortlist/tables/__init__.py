@@ -28,12 +28,13 @@ from ._evaluate import (
     read_labelled,
 )
 from ._fingerprints import RowFingerprints, SeenRows
-from ._fit import Candidate, FitResult, fit_table
+from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile

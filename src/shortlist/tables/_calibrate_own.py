@@ -107,7 +107,8 @@ def calibrate_own(
         fingerprints=RowFingerprints.of(unseen, key=random_state),
     )
     sizes = (0, len(unseen.X), len(held_out.X), int(labels_of(held_out).sum()))
-    return FitResult(model, [], measured, *sizes, [*notes, *notes_on(rows, schema)])
+    notes = [*notes, *notes_on(rows, schema)]
+    return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes)
 
 
 def _for_model(schema: TableSchema, estimator: Any, name: str) -> tuple[TableSchema, list[str]]:
