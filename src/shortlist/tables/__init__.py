@@ -46,6 +46,7 @@ from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
+from ._work import MoneyPlan, MoneyPoint, WorkColumns
 from ._writers import open_writer, output_format
 
 __all__ = [
@@ -64,6 +65,8 @@ __all__ = [
     "Form",
     "MissedResult",
     "ModelCard",
+    "MoneyPlan",
+    "MoneyPoint",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -80,6 +83,7 @@ __all__ = [
     "TableRows",
     "TableSchema",
     "Watch",
+    "WorkColumns",
     "calibrate_own",
     "chances_of_flags",
     "check_has_both_classes",
