@@ -206,7 +206,7 @@ def score(model: Any, df: Any, *, id: str, keep: Collection[str] = ()) -> Any:
     dask.dataframe.DataFrame
         Ids, kept columns and `score`. Write or persist it before you select from it.
     """
-    return _decided(ModelRows(model, id), df, ("score",), keep)
+    return _decided(ModelRows(model, id), df, ("score",), [id, *keep])
 
 
 def flag(
@@ -226,17 +226,17 @@ def flag(
     dask.dataframe.DataFrame
         Ids, kept columns, `score` and `flagged`.
     """
-    return _decided(ModelRows(model, id, segment), df, ("score", "flagged"), keep)
+    return _decided(ModelRows(model, id, segment), df, ("score", "flagged"), [id, *keep])
 
 
-def _decided(rows: ModelRows, df: Any, said: tuple[str, ...], keep: Collection[str]) -> Any:
+def _decided(rows: ModelRows, df: Any, said: tuple[str, ...], kept: list[str]) -> Any:
     engine = DaskEngine()
-    kernel, schema = plan_rows(engine, df, rows, said=said, kept=[rows.id, *keep])
+    kernel, schema = plan_rows(engine, df, rows, said=said, kept=kept)
     return engine.map_rows(df, kernel, schema)
 
 
 def evaluate(
-    model: Any, df: Any, *, id: str, target: str | None = None, segment: str | None = None
+    model: Any, df: Any, *, id: str | None, target: str | None = None, segment: str | None = None
 ) -> LargeEvaluation:
     """Measure a model on a labelled data frame.
 

@@ -41,6 +41,8 @@ _CALIBRATES = (
     "random_state",
     "reading",
 )
+# Options that say how to fit.
+_FOR_A_FIT = ("minutes", "test_share", "time", "group", "unlabelled")
 
 
 def fit_or_calibrate(
@@ -60,6 +62,10 @@ def fit_or_calibrate(
     estimator = load_own_model(own, trust=trust)
     if not is_trained(estimator):
         return fit_table(data, own=estimator, **options)
+    unused = [name for name in _FOR_A_FIT if options.get(name) is not None]
+    if unused:
+        named = ", ".join("--" + name.replace("_", "-") for name in unused)
+        raise typer.BadParameter(f"the model in {own} is trained; {named} would not be used")
     used = {name: value for name, value in options.items() if name in _CALIBRATES}
     result = calibrate_own(estimator, data, **used)
     typer.echo(

@@ -23,7 +23,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..exceptions import TooManyFlagsError
+from ..exceptions import TableNote, TooManyFlagsError
 from ._words import in_options
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ __all__ = [
     "TOO_MANY",
     "USER_ERROR",
     "AsJson",
+    "Budget",
     "CapacityCount",
     "Confidence",
     "Data",
+    "Effort",
     "Exclude",
     "Fraction",
     "Guarantee",
@@ -51,15 +53,20 @@ __all__ = [
     "Out",
     "Per",
     "Target",
+    "Unit",
+    "Value",
+    "WorthOption",
     "answering",
     "as_json_text",
     "capacity_from",
+    "columns_of_data",
     "interval",
     "percent",
     "print_json",
     "progress_bar",
     "reporter",
     "tell",
+    "waiting",
 ]
 
 USER_ERROR = 2
@@ -77,7 +84,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .parquet, .feather; - reads CSV from standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
+        "standard input.",
     ),
 ]
 Target = Annotated[
@@ -85,7 +93,7 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
+    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -162,10 +170,33 @@ NBatches = Annotated[
         show_default=False,
     ),
 ]
+
+
+def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that was typed, for completion by the shell."""
+    from ..tables import open_source
+
+    # Bash and other shells hand the words over in variables of their own.
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    for word in typed.split()[2:]:
+        try:
+            with open_source(Path(word)) as source:
+                return [name for name in source.columns if name.startswith(incomplete)]
+        except Exception:  # not a table: a shell that completes shows no errors
+            continue
+    return []
+
+
+def _columns_or_all(ctx: typer.Context, incomplete: str) -> list[str]:
+    every = ["all"] if "all".startswith(incomplete) else []
+    return [*every, *columns_of_data(ctx, incomplete)]
+
+
 Keep = Annotated[
     list[str] | None,
     typer.Option(
         "--keep",
+        autocompletion=_columns_or_all,
         metavar="NAMES",
         show_default=False,
         help="Columns to carry along, such as --keep name,town; --keep all takes all of them.",
@@ -175,6 +206,7 @@ Id = Annotated[
     str | None,
     typer.Option(
         "--id",
+        autocompletion=columns_of_data,
         metavar="NAME",
         show_default=False,
         help="The column that names a case, such as --id customer. Default: as in fit.",
@@ -186,6 +218,45 @@ Exclude = Annotated[
         "--exclude",
         show_default=False,
         help="A table with the ids of cases to leave out, such as --exclude done.csv.",
+    ),
+]
+
+
+Value = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that says what a case is worth if it is rare, such as --value amount.",
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that says how much work a case takes, such as --effort minutes_needed ...",
+    ),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        metavar="AMOUNT",
+        show_default=False,
+        help="... and how much may be spent on all, such as --budget 480 ...",
+    ),
+]
+Unit = Annotated[
+    str, typer.Option(metavar="WORD", help="... in which unit, such as --unit minutes.")
+]
+WorthOption = Annotated[
+    float | None,
+    typer.Option(
+        "--worth",
+        metavar="X",
+        show_default=False,
+        help="Leave places empty for cases of less expected value per unit of effort (without "
+        "--value and --effort: of less probability), such as --worth 1.5.",
     ),
 ]
 
@@ -287,8 +358,9 @@ def _warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {in_options(_one_line(message))}", err=True)
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                word = "Note" if issubclass(kind, TableNote) else "Warning"
+                typer.echo(f"{word}: {in_options(_one_line(message))}", err=True)
 
 
 # --- answers ---
@@ -327,6 +399,11 @@ def progress_bar() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def waiting(what: str) -> Any:
+    """Return a context that shows on a terminal what is being done."""
+    return Console(stderr=True).status(what)
 
 
 def reporter(progress: Progress, first: str) -> Callable[[str, int, int], None]:

@@ -37,7 +37,7 @@ __all__ = ["Drift", "LargeEvaluation", "measure_model"]
 
 #: Up to so many rows, the curve has every cut; beyond, about so many.
 _MOST_CUTS = 1 << 17
-_COLUMNS = ["score", "flagged", "is_rare"]
+_COLUMNS = ("score", "decided", "flagged", "is_rare")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Tally:
     def __call__(self, columns: Columns) -> NDArray[np.int64]:
         flagged, is_rare = columns["flagged"].astype(bool), columns["is_rare"].astype(bool)
         counts = [flagged.size, is_rare.sum(), flagged.sum(), (flagged & is_rare).sum()]
-        return np.array([*counts, *self.profile.count(columns["score"])], dtype=np.int64)
+        return np.array([*counts, *self.profile.count(columns["decided"])], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def measure_model(
     model: Any,
     table: Any,
     *,
-    id: str,
+    id: str | None,
     target: str | None = None,
     segment: str | None = None,
 ) -> LargeEvaluation:
@@ -115,7 +115,7 @@ def measure_model(
         The engine, and a table of its kind.
     model : TableModel or CapacityClassifier
         Fitted.
-    id, segment : str, str or None
+    id, segment : str or None
         Columns with the ids, and with the segments if the model has capacities for them.
     target : str, default=None
         The column with the labels; `None` takes the target of a table model.
@@ -129,13 +129,13 @@ def measure_model(
     """
     target = _target(model, target)
     rows = ModelRows(model, id, segment, target)
-    kernel, schema = plan_rows(engine, table, rows, said=("score", "flagged", "is_rare"), kept=[])
+    kernel, schema = plan_rows(engine, table, rows, said=_COLUMNS, kept=[])
     profile = _score_profile(rows.classifier)
     with engine.kept_rows(table, kernel, schema) as decided:
-        summaries = on_arrays(engine, decided, _COLUMNS)
+        summaries = on_arrays(engine, decided, [*_COLUMNS])
         tally = _sum(summaries(_Tally(profile)), 4 + len(profile.counts))
         _check_classes(tally, target)
-        curve = _curve(CutSearch(summaries, "score", id), *tally[:2].tolist())
+        curve = _curve(CutSearch(summaries, "score", "score"), *tally[:2].tolist())
     drift = _drift(engine, table, rows, profile, tally)
     return _evaluation(rows.classifier.capacity, tally, curve, drift)
 

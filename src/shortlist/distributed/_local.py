@@ -280,7 +280,7 @@ def score(
     ['case', 'score']
     """
     rows = ModelRows(model, id)
-    return _decided(rows, table, ("score",), keep=keep, out=out, on_progress=on_progress)
+    return _decided(rows, table, ("score",), kept=[id, *keep], out=out, on_progress=on_progress)
 
 
 def flag(
@@ -307,10 +307,13 @@ def flag(
     Returns
     -------
     pyarrow.Table or None
-        Ids, kept columns, `score` and `flagged`.
+        Ids, kept columns, `score` and `flagged`. If several models decide, each row has the score
+        of the model that decides about it; rank by :func:`score`.
     """
     rows = ModelRows(model, id, segment)
-    return _decided(rows, table, ("score", "flagged"), keep=keep, out=out, on_progress=on_progress)
+    return _decided(
+        rows, table, ("score", "flagged"), kept=[id, *keep], out=out, on_progress=on_progress
+    )
 
 
 def _decided(
@@ -318,13 +321,13 @@ def _decided(
     table: Any,
     said: tuple[str, ...],
     *,
-    keep: Collection[str],
+    kept: list[str],
     out: Path | None,
     on_progress: Callable[[int, int], None] | None,
 ) -> Any:
     engine = LocalEngine(on_progress)
     engine.refuse_text(table)
-    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[rows.id, *keep])
+    kernel, schema = plan_rows(engine, table, rows, said=said, kept=kept)
     if out is None:
         return engine.map_rows(table, kernel, schema)
     with write_whole(out) as file:
@@ -336,7 +339,7 @@ def evaluate(
     model: Any,
     table: Any,
     *,
-    id: str,
+    id: str | None,
     target: str | None = None,
     segment: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,

@@ -17,8 +17,9 @@ from ._engine import Engine, RowKernel, as_columns, table_schema
 
 __all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "plan_rows"]
 
-#: What a model can say about a row, and the type of each column.
-SAID = {"score": "double", "flagged": "bool", "is_rare": "bool"}
+#: What a model can say about a row, and the type of each column. If several models decide, the
+#: score is that of all models, as in lists, and `score` beside `flagged` that of the one decider.
+SAID = {"score": "double", "decided": "double", "flagged": "bool", "is_rare": "bool"}
 
 
 class _Rows(NamedTuple):
@@ -38,9 +39,10 @@ class ModelRows:
     ----------
     model : TableModel or CapacityClassifier
         Fitted. A classifier must have been fitted on a data frame, whose column names it knows.
-    id : str
+    id : str or None
         The column with the ids. A table model breaks ties as its own commands do: by its id column,
-        or by the values of the row. A classifier takes these ids.
+        or by the values of the row. A classifier takes these ids; without any, the values of the
+        row.
     segment : str, default=None
         The column with the segments, for a model with capacities of segments.
     target : str, default=None
@@ -48,7 +50,7 @@ class ModelRows:
     """
 
     model: Any
-    id: str
+    id: str | None
     segment: str | None = None
     target: str | None = None
 
@@ -90,7 +92,7 @@ class ModelRows:
         if isinstance(self.model, TableModel):
             rows = self.model.schema.convert(block, target=self.target)
             return _Rows(rows.X, rows.ids, segments, rows.is_rare)
-        ids = as_columns(block, [self.id])[self.id]
+        ids = None if self.id is None else as_columns(block, [self.id])[self.id]
         X = block.select(self.features).to_pandas()
         return _Rows(X, ids, segments, self._labels(block))
 
@@ -129,11 +131,11 @@ class DecidedRows:
             scores = self.rows.classifier.score_samples(rows.X)
             return {"score": np.asarray(scores, dtype=np.float64)}
         decided = self.rows.classifier.decide(rows.X, ids=rows.ids, segments=rows.segments)
-        return {
-            "score": np.asarray(decided.scores, dtype=np.float64),
-            "flagged": decided.flagged,
-            "is_rare": rows.is_rare,
-        }
+        scores = np.asarray(decided.scores, dtype=np.float64)
+        said = {"score": scores, "decided": scores, "flagged": decided.flagged}
+        if "decided" in self.said and len(self.rows.classifier.calibrations_) > 1:
+            said["score"] = np.asarray(self.rows.classifier.score_samples(rows.X), dtype=np.float64)
+        return {**said, "is_rare": rows.is_rare}
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ class CapacityKNeighborsClassifier(
                 f"{type(self).__name__} needs items of two classes or more; got only one class, "
                 f"{self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
         check_enough_rare(is_rare, self.rare_label_)
         return is_rare
 
@@ -288,11 +288,9 @@ class CapacityKNeighborsClassifier(
 
     # --- deciding -------------------------------------------------------------------------------
 
-    def decide(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
-    ) -> Decisions:
+    def decide(self, X: Any, **known: Any) -> Decisions:
         """Decide as the rule does, but never flag an item without a rare neighbour: no a0 does."""
-        decisions = super().decide(X, ids=ids, segments=segments)
+        decisions = super().decide(X, **known)
         return replace(decisions, flagged=decisions.flagged & (decisions.scores > 0))
 
     def _score(self, X: Any, model: int | None = None) -> Scores:

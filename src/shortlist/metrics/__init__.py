@@ -6,11 +6,13 @@ from ._adjusted import (
     adjusted_detection_score,
 )
 from ._curve import CapacityCurve, capacity_curve, curve_of_counts
+from ._out_of_fold import OutOfFoldDetection, out_of_fold_detection
 from ._scorer import CapacityScorer, capacity_scorer, detection_at_capacity
 
 __all__ = [
     "CapacityCurve",
     "CapacityScorer",
+    "OutOfFoldDetection",
     "adjusted_detection_interval",
     "adjusted_detection_of_counts",
     "adjusted_detection_score",
@@ -18,4 +20,5 @@ __all__ = [
     "capacity_scorer",
     "curve_of_counts",
     "detection_at_capacity",
+    "out_of_fold_detection",
 ]

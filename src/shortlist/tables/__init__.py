@@ -30,12 +30,14 @@ from ._evaluate import (
     spread_capacities,
 )
 from ._fingerprints import RowFingerprints, SeenRows
-from ._fit import Candidate, FitResult, fit_table
+from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._formats import open_source
+from ._forms import Form, read_number, read_truth
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
@@ -44,7 +46,10 @@ from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
+from ._work import MoneyPlan, MoneyPoint, WorkColumns
+from ._writers import open_writer, output_format
 
 __all__ = [
     "LEARNERS",
@@ -59,8 +64,11 @@ __all__ = [
     "Finding",
     "FitResult",
     "FlagSummary",
+    "Form",
     "MissedResult",
     "ModelCard",
+    "MoneyPlan",
+    "MoneyPoint",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -77,6 +85,7 @@ __all__ = [
     "TableRows",
     "TableSchema",
     "Watch",
+    "WorkColumns",
     "calibrate_own",
     "chances_of_flags",
     "check_has_both_classes",
@@ -101,6 +110,8 @@ __all__ = [
     "plan_capacity",
     "points_at",
     "read_labelled",
+    "read_number",
+    "read_truth",
     "reasons_for",
     "recalibrate_table",
     "select_rows",

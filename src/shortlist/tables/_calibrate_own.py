@@ -22,8 +22,9 @@ from ._fingerprints import RowFingerprints
 from ._fit import FitResult
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._notes import notes_on
 from ._own import own_name
-from ._profile import column_profiles, notes_on
+from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 
@@ -107,7 +108,8 @@ def calibrate_own(
         fingerprints=RowFingerprints.of(unseen, key=random_state),
     )
     sizes = (0, len(unseen.X), len(held_out.X), int(labels_of(held_out).sum()))
-    return FitResult(model, [], measured, *sizes, [*notes, *notes_on(rows, schema)])
+    notes = [*notes, *notes_on(rows, schema)]
+    return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes)
 
 
 def _for_model(schema: TableSchema, estimator: Any, name: str) -> tuple[TableSchema, list[str]]:

@@ -28,6 +28,7 @@ __all__ = [
     "CurvePoint",
     "Evaluation",
     "check_has_both_classes",
+    "default_name",
     "evaluate_table",
     "labels_of",
     "measure_default",
@@ -109,7 +110,8 @@ def evaluate_table(
     is_rare, capacity = labels_of(rows), model.classifier.capacity
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
-    curve = capacity_curve(is_rare, decided.scores, rare_label=True)
+    scores = model.classifier.score_samples(rows.X)  # of all models, as lists have them
+    curve = capacity_curve(is_rare, scores, rare_label=True)
     return Evaluation(
         n_items=is_rare.size,
         n_rare=int(is_rare.sum()),
@@ -275,9 +277,12 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    name = "its own threshold" if model.knows_capacity else "default threshold"
-    flagged = np.asarray(model.classifier.estimator_.predict(X), dtype=bool)
-    return measure_rule(name, is_rare, flagged, model.classifier.capacity)
+    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+
+
+def default_name(model: TableModel) -> str:
+    """Return the name of the rule that a learner has without calibration."""
+    return "its own threshold" if model.knows_capacity else "default threshold"
 
 
 def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:

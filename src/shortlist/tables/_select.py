@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
+from .._core.hashing import tie_keys_of
+from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
+from .._core.validation import check_seed
 from ..exceptions import TableError
+from ..worth import expected_worth
 from ._columns import MISSING_CATEGORY
-from ._formats import Source
 from ._lists import CarriedColumns, as_texts, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._source import Source
 from ._watch import Finding, Watch, date_text
+from ._work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -36,6 +42,8 @@ LIST_COLUMNS = {
     "probability": "double",
     "reasons": "string",
 }
+#: More columns of a list with probes: how a row got its place, and with which probability.
+PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
 
 Progress = Callable[[str, int, int], None]
 
@@ -56,7 +64,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class SelectedRow:
-    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns."""
+    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns.
+
+    `selected_by` is "score" or "probe", and `inclusion` the probability of being selected.
+    """
 
     rank: int
     row: int
@@ -65,6 +76,8 @@ class SelectedRow:
     probability: float | None
     reasons: list[Reason]
     kept: dict[str, Any] = field(default_factory=dict)
+    selected_by: str = BY_SCORE
+    inclusion: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,8 @@ class Selection(Sequence[SelectedRow]):
         Repeated ids, full lists and other things to know.
     findings : list of Finding
         What does not fit the model card.
+    has_probes : bool
+        Whether a share of the places went to rows below the cut.
     """
 
     rows: list[SelectedRow]
@@ -93,6 +108,7 @@ class Selection(Sequence[SelectedRow]):
     n_items: int
     notes: list[str]
     findings: list[Finding]
+    has_probes: bool = False
 
     @overload
     def __getitem__(self, place: int) -> SelectedRow: ...
@@ -109,7 +125,8 @@ class Selection(Sequence[SelectedRow]):
         """The columns of the list in a file, and their types."""
         first = {"rank": LIST_COLUMNS["rank"], "row": LIST_COLUMNS["row"]}
         named = {} if self.id is None else {self.id: "string"}
-        return {**first, **named, **LIST_COLUMNS, **self.kept_types}
+        probes = PROBE_COLUMNS if self.has_probes else {}
+        return {**first, **named, **LIST_COLUMNS, **probes, **self.kept_types}
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the list as columns, with reasons in words."""
@@ -122,7 +139,8 @@ class Selection(Sequence[SelectedRow]):
         """Return one row with the names of the table: its id column and the columns kept."""
         first = {"rank": row.rank, "row": row.row}
         named = {} if self.id is None else {self.id: row.id}
-        others = {name: getattr(row, name) for name in ("score", "probability", "reasons")}
+        columns = ("score", "probability", "reasons", *(PROBE_COLUMNS if self.has_probes else ()))
+        others = {name: getattr(row, name) for name in columns}
         return {**first, **named, **others, **row.kept}
 
 
@@ -130,12 +148,14 @@ def select_rows(
     model: TableModel,
     path: Path,
     *,
-    count: int | Mapping[str, int],
+    count: int | Mapping[str, int] | None = None,
     segment: str | None = None,
     keep: Collection[str] = (),
     id: str | None = None,
     exclude: Path | None = None,
+    probe: float = 0,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> Selection:
     """Return the `count` most suspicious rows of a file, the most suspicious first.
@@ -151,7 +171,8 @@ def select_rows(
     path : Path
         A table with the columns that the model needs; it is held in memory.
     count : int or dict
-        How many rows to select; with `segment`, how many of each segment.
+        How many rows to select; with `segment`, how many of each segment. `None` if `work` has a
+        budget.
     segment : str, default=None
         A column of the table with the segment of each row, such as a team.
     keep : collection of str, default=()
@@ -160,8 +181,14 @@ def select_rows(
         The column that names a case; `None` takes the id of the model.
     exclude : Path, default=None
         A table with the ids of cases to leave out, such as those that were reviewed before.
+    probe : float, default=0
+        Share of the places for rows below the cut, drawn at random; in each segment of its own.
+        See :func:`missed_in_table`.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, a budget, and what a slot must be worth. The list then has
+        the largest expected value, and is ordered by value * probability / effort.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -171,27 +198,50 @@ def select_rows(
         A sequence of rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
-    _check_count(count, segment)
+    work = work or WorkColumns()
+    _check_count(count, segment, work)
     on_progress = on_progress or (lambda step, done, total: None)
     with model.schema.open(path, reading=reading) as source:
-        table = _read(model, source, segment=segment, keep=keep, id=id, on_progress=on_progress)
+        table = _read(
+            model, source, segment=segment, keep=keep, id=id, work=work, on_progress=on_progress
+        )
     notes: list[str] = []
     allowed = _not_excluded(table, exclude, path, notes)
     order = model.rank(table.rows.X, table.rows.ids, table.scores)
     order = _once_each(order[allowed[order]], table, notes)
-    chosen = _cut(order, count, table, segment, path, notes)
-    _note_copies(table, chosen, notes)
+    if work.is_given:
+        chosen = _most_value(model, table, order, count, work, notes)
+        _refuse_probes(probe)
+    else:
+        assert count is not None
+        chosen = _cut(order, count, table, segment, path, notes)
+    drawn = _with_probes(model, table, order, chosen, check_probe(probe))
+    _note_copies(table, drawn.rows, notes)
     return Selection(
-        _described(model, table, chosen, on_progress),
+        _described(model, table, drawn, on_progress),
         table.id,
         table.kept_types,
         len(table.rows.X),
         notes,
         table.findings,
+        probe > 0,
     )
 
 
-def _check_count(count: int | Mapping[str, int], segment: str | None) -> None:
+def _check_count(
+    count: int | Mapping[str, int] | None, segment: str | None, work: WorkColumns
+) -> None:
+    if (count is None) != (work.budget is not None):
+        raise TableError(
+            "Say how long the list may be: --count 50, or --budget 480 with --effort, but not both."
+        )
+    if work.is_given and segment is not None:
+        raise TableError(
+            "--segment with --value, --effort or --worth is not offered here. Use "
+            "CapacityClassifier.select(..., segments=, values=, efforts=), or one table for each."
+        )
+    if count is None:
+        return
     if isinstance(count, Mapping) == (segment is None):
         raise TableError(
             "--segment and a count for each segment belong together, as in: "
@@ -200,6 +250,11 @@ def _check_count(count: int | Mapping[str, int], segment: str | None) -> None:
     counts = list(count.values()) if isinstance(count, Mapping) else [count]
     if min(counts, default=0) < 0:
         raise TableError(f"--count must not be negative; got {min(counts)}.")
+
+
+def _refuse_probes(probe: float) -> None:
+    if probe:
+        raise TableError("--probe with --value, --effort or --worth is not offered.")
 
 
 # --- reading ---
@@ -217,6 +272,8 @@ class _Table:
     kept: dict[str, list[Any]]
     kept_types: dict[str, str]
     findings: list[Finding]
+    values: NDArray[np.float64] | None = None
+    efforts: NDArray[np.float64] | None = None
 
 
 def _read(
@@ -226,13 +283,23 @@ def _read(
     segment: str | None,
     keep: Collection[str],
     id: str | None,
+    work: WorkColumns,
     on_progress: Progress,
 ) -> _Table:
     watch, parts = Watch(model), []
     others = () if segment is None else (segment,)
     source.require(others, "which --segment names")
+    for option, column in work.columns.items():
+        source.require([column], f"which {option} names")
+    others = (*others, *work.columns.values())
+    weighed: list[list[Any]] = [[], []]
     carried = CarriedColumns(
-        source, model.schema, keep=keep, id=id, others=others, taken=LIST_COLUMNS
+        source,
+        model.schema,
+        keep=keep,
+        id=id,
+        others=others,
+        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
     )
     for rows in model.schema.rows(carried.source):
         on_progress(f"{watch.n_items:,} rows scored", 0, 0)
@@ -241,6 +308,8 @@ def _read(
             scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
             segments = None if segment is None else as_texts(carried.column(segment), segment)
             parts.append((rows, scores, carried.ids(), segments, carried.columns()))
+            for known, named in zip(weighed, (work.value, work.effort), strict=True):
+                known.append(None if named is None else carried.column(named))
     if not parts:
         raise TableError(f"{source.name} has a heading, but no rows.")
     every, scores, names, segments, kept = zip(*parts, strict=True)
@@ -254,6 +323,8 @@ def _read(
         {name: [v for part in kept for v in part[name]] for name in carried.names.values()},
         carried.types(),
         watch.findings(),
+        work.numbers("--value", weighed[0]),
+        work.numbers("--effort", weighed[1]),
     )
 
 
@@ -292,6 +363,30 @@ def _once_each(order: Rows, table: _Table, notes: list[str]) -> Rows:
             "further rows. Each takes one place of the list, with its highest score."
         )
     return order[~repeated]
+
+
+def _most_value(
+    model: TableModel,
+    table: _Table,
+    order: Rows,
+    count: Any,
+    work: WorkColumns,
+    notes: list[str],
+) -> Rows:
+    """Return the rows of most expected value, the highest value per unit of effort first."""
+    p = _probabilities(model, table.rows.X.iloc[order])
+    if p is None:
+        raise TableError(
+            "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
+            "whose learner has them."
+        )
+    values = None if table.values is None else table.values[order]
+    efforts = None if table.efforts is None else table.efforts[order]
+    found = work.choose(np.asarray(p, dtype=np.float64), values, efforts, count)
+    notes.append(work.in_words(found))
+    worth = expected_worth(p, values=values, efforts=efforts)
+    chosen = np.flatnonzero(found.flagged)
+    return order[chosen[np.argsort(-worth[chosen], kind="stable")]]
 
 
 def _cut(
@@ -356,12 +451,44 @@ def _note_copies(table: _Table, chosen: Rows, notes: list[str]) -> None:
         )
 
 
+class _Drawn(NamedTuple):
+    """The rows of a list, which of them are probes, and how likely each was selected."""
+
+    rows: Rows
+    is_probe: Mask
+    inclusion: NDArray[np.floating]
+
+
+def _with_probes(
+    model: TableModel, table: _Table, order: Rows, chosen: Rows, probe: Fraction
+) -> _Drawn:
+    """Give the last places to rows below the cut; they stand where their scores put them."""
+    seed = probe_seed(check_seed(model.classifier.random_state))
+    X, ids = table.rows.X, table.names
+    keys = tie_keys_of(X, ids, seed=seed)
+    codes = None
+    if table.segments is not None:
+        codes = np.unique(table.segments[order].astype(str), return_inverse=True)[1]
+    places = -np.arange(order.size, dtype=np.float64)  # the order is known, and has no ties
+    drawn = draw_probes(
+        np.isin(order, chosen),
+        places,
+        lambda rows: np.zeros(rows.size),
+        lambda rows: keys(order[rows]),
+        probe,
+        groups=codes,
+    )
+    listed = drawn.flagged
+    return _Drawn(order[listed], drawn.is_probe[listed], drawn.probabilities[listed])
+
+
 # --- what is said about each ---
 
 
 def _described(
-    model: TableModel, table: _Table, chosen: Rows, on_progress: Progress
+    model: TableModel, table: _Table, drawn: _Drawn, on_progress: Progress
 ) -> list[SelectedRow]:
+    chosen = drawn.rows
     if not chosen.size:
         return []
     X, scores = table.rows.X.iloc[chosen], table.scores[chosen]
@@ -376,6 +503,8 @@ def _described(
             probability=None if probabilities is None else float(probabilities[place]),
             reasons=reasons[place],
             kept={name: values[row] for name, values in table.kept.items()},
+            selected_by=PROBE if drawn.is_probe[place] else BY_SCORE,
+            inclusion=float(drawn.inclusion[place]),
         )
         for place, row in enumerate(chosen.tolist())
     ]

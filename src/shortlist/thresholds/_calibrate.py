@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +47,13 @@ from ._promise import (
 )
 from ._select import check_capacity_for
 
-__all__ = ["TIES", "calibrate_counts", "calibrate_scores", "calibrate_threshold"]
+__all__ = [
+    "TIES",
+    "calibrate_counts",
+    "calibrate_scores",
+    "calibrate_threshold",
+    "threshold_at",
+]
 
 TIES = ("exclude", "hash")
 
@@ -245,15 +252,20 @@ def calibrate_scores(
     efforts: Doubles | None = None,
     max_effort: float | None = None,
     worth: Worth | None = None,
+    are_weighed: bool = False,
 ) -> CalibratedThreshold:
-    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
+    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys.
+
+    If `are_weighed`, the scores are what items are worth already, and values are not needed.
+    """
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
     budget = _check_budget(capacity, efforts, max_effort, weights)
     error, covers = 1 - confidence, False
-    probabilities, scores = scores, weigh(scores, values, efforts)
+    probabilities = scores
+    scores = scores if are_weighed else weigh(scores, values, efforts)
     drawn = None if groups is None else draw_one_of_each(scores, groups, tie_keys, seed=seed)
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
@@ -286,24 +298,24 @@ def calibrate_scores(
         warn_too_few(promise, "needs rare items among the labels; got none")
     limit = Limit(k)
     if worth is not None:
-        limit = worth_limit(worth, k, probabilities, scores, is_rare, promise, tie_keys)
+        limit = worth_limit(
+            worth, k, None if are_weighed else probabilities, scores, is_rare, promise, tie_keys
+        )
         cut = limit.applied(cut, scores, k, tie_keys)
-    n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
-    interval = _UNKNOWN
-    if weights is None and groups is None and budget is None and worth is None:
-        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
-    return CalibratedThreshold(
-        value=cut.value,
-        k=limit.k,
-        n_calibration=scores.size,
-        flagged_fraction=flagged_fraction,
-        interval=interval,
-        capacity_fraction=float(promise.ratio),
-        guarantee=guarantee,
+    found = threshold_at(
+        cut,
+        k,
+        scores,
+        promise,
+        tie_keys,
         confidence=confidence,
-        ties="exclude" if tie_keys is None else "hash",
-        tie_key=cut.key,
         seed=seed,
+        weights=weights,
+        knows_rate=weights is None and groups is None and budget is None and worth is None,
+    )
+    return replace(
+        found,
+        k=limit.k,
         effort_spent=_effort_spent(scores, cut, tie_keys, budget),
         effort_allowed=None if budget is None else float(budget.per_item),
         max_effort=None if budget is None else budget.max_effort,
@@ -361,6 +373,38 @@ def calibrate_counts(
         guarantee=guarantee,
         confidence=confidence,
         ties=ties,
+        tie_key=cut.key,
+        seed=seed,
+    )
+
+
+def threshold_at(
+    cut: Cut,
+    k: int,
+    scores: Floats,
+    promise: Promise,
+    tie_keys: TieKeys | None,
+    *,
+    confidence: float,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
+    knows_rate: bool = True,
+) -> CalibratedThreshold:
+    """Describe a cut that leaves at most `k` scores above it; `knows_rate` adds its interval."""
+    n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
+    interval = _UNKNOWN
+    if knows_rate:
+        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
+    return CalibratedThreshold(
+        value=cut.value,
+        k=k,
+        n_calibration=scores.size,
+        flagged_fraction=flagged_fraction,
+        interval=interval,
+        capacity_fraction=float(promise.ratio),
+        guarantee=promise.guarantee,
+        confidence=confidence,
+        ties="exclude" if tie_keys is None else "hash",
         tie_key=cut.key,
         seed=seed,
     )
@@ -442,10 +486,14 @@ def _count_flagged(
     """Return how many calibration items are flagged, and their share (of the weight)."""
     if weights is None and tie_keys is None:
         n_flagged = count_above(scores, cut.value)
-        return n_flagged, n_flagged / scores.size
+        return n_flagged, n_flagged / max(scores.size, 1)
     flagged = flag_above(scores, cut, tie_keys)
     n_flagged = int(np.count_nonzero(flagged))
-    share = n_flagged / scores.size if weights is None else weights[flagged].sum() / weights.sum()
+    share = (
+        n_flagged / max(scores.size, 1)
+        if weights is None
+        else weights[flagged].sum() / weights.sum()
+    )
     return n_flagged, float(share)
 
 
