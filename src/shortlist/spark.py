@@ -115,13 +115,13 @@ def computed_once(table: Any) -> Any:
     _check_frame(table)
     if table.is_cached:
         return table
-    plan = table._jdf.queryExecution().optimizedPlan()
-    if not plan.deterministic():
+    plans = table._jdf.queryExecution()
+    if not plans.analyzed().deterministic():
         raise TableError(
             "The data frame draws random numbers, so each pass over it would see other rows. Write "
             "it to a table and read that, or cache it."
         )
-    nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", plan.treeString()))
+    nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", plans.optimizedPlan().treeString()))
     return table if nodes <= _CHEAP | {"Relation"} else table.persist()
 
 

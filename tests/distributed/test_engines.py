@@ -78,20 +78,17 @@ def test_thresholds(engine):
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "words"),
+    ("change", "words"),
     [
-        ("risk", np.nan, "1 of 3,000 are NaN"),
-        ("case", 0.5, "must be whole numbers or text"),
-        ("case", 0, "same id"),
+        ({"risk": [np.nan] + [1.0] * (N - 1)}, "1 of 3,000 are NaN"),
+        ({"case": 0.5}, "must be whole numbers or text"),
+        ({"case": 0}, "same id"),
+        ({"case": [None] + ["x"] * (N - 1)}, "'case' is empty in 1 of"),
     ],
 )
-def test_bad_tables_are_refused(engine, column, value, words):
-    """A score that is not a number, ids that are not whole, and one id for all."""
-    frame = make_frame("equal")
-    if column == "risk":
-        frame.loc[7, "risk"] = value
-    else:
-        frame["case"] = value
+def test_bad_tables_are_refused(engine, change, words):
+    """A score that is not a number, ids that are not whole or missing, and one id for all."""
+    frame = make_frame("equal").assign(**change)
     with pytest.raises(TableError, match=words):
         listed(engine, engine.table(frame, 3), Capacity.count(5))
 
@@ -157,3 +154,35 @@ def test_missing_columns_are_named(engine, cases, model):
     """Before anything is computed."""
     with pytest.raises(TableError, match="no column 'b'"):
         engine.functions.score(model, engine.table(cases.drop(columns="b"), 2), id="case")
+
+
+# --- plans and workers ---
+
+
+def test_a_plan_of_spark_is_computed_once_or_refused(spark):
+    """Random numbers are refused, files are read again, and anything else is cached."""
+    import shortlist.spark as functions
+
+    df = spark.createDataFrame(make_frame("tied"))
+    options = {"score": "risk", "id": "case"}
+    with pytest.raises(TableError, match="draws random numbers"):
+        functions.select(df.selectExpr("case", "rand() as risk"), Capacity.count(5), **options)
+    grouped = df.groupBy("case").agg({"risk": "max"}).withColumnRenamed("max(risk)", "risk")
+    functions.select(grouped, Capacity.count(5), **options)
+    assert (grouped.is_cached, df.is_cached) == (True, False)
+
+
+def test_other_versions_on_a_worker_are_refused():
+    """The error names the package and both versions."""
+    from shortlist.distributed import check_same, versions_here
+
+    here = versions_here()()
+    check_same([here, here])
+    with pytest.raises(TableError, match=r"sklearn 0\.1 instead of"):
+        check_same([here, {**here, "sklearn": "0.1"}])
+
+
+def test_other_frames_are_refused(engine):
+    """A data frame of another kind is named in the error."""
+    with pytest.raises(TableError, match="got DataFrame"):
+        listed(engine, make_frame("tied"), Capacity.count(5))

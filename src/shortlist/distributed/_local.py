@@ -42,8 +42,10 @@ class LocalEngine:
     def open(self, table: Any) -> Any:
         """Return an Arrow dataset: of a path, a folder, a list of paths or an Arrow table."""
         dataset = load_extra("pyarrow.dataset", needed_for="Reading large tables")
+        if isinstance(table, dataset.Dataset):
+            return table
         if not isinstance(table, (str, Path)):
-            return table if isinstance(table, dataset.Dataset) else dataset.dataset(table)
+            return _in_memory(dataset, table)
         path = Path(table)
         if not path.exists():
             raise TableError(f"There is no file or folder {path}.")
@@ -101,6 +103,16 @@ class LocalEngine:
 
     def check_versions(self, table: Any) -> None:
         """There is one process, and so nothing to check."""
+
+
+def _in_memory(dataset: Any, table: Any) -> Any:
+    try:
+        return dataset.dataset(table)
+    except TypeError:
+        raise TableError(
+            "table must be the path of a file or folder, an Arrow dataset or an Arrow table; got "
+            f"{type(table).__name__}. For a data frame of pandas: pyarrow.Table.from_pandas(...)."
+        ) from None
 
 
 def _format_of(path: Path) -> str:
