@@ -54,9 +54,9 @@ class FitResult:
         What this model and other rules find.
     n_train, n_calibration, n_test, n_test_rare : int
         How many rows trained, set the threshold and were measured, and rare ones among these.
-    measured_on : {"out-of-fold", "held-out", "latest"}
-        Where the numbers come from: every row, by models that have not seen it; a share of the
-        rows that was kept aside; or the latest rows.
+    measured_on : {"out-of-fold", "calibration", "held-out", "latest"}
+        Where the numbers come from: every row, by models that have not seen it; the rows that set
+        the threshold of a single model; a share of the rows kept aside; or the latest rows.
     seconds_per_row : float
         Processor time for the score of one row among many.
     notes : list of str
@@ -225,7 +225,10 @@ def fit_table(
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
         _set_threshold(model, unlabelled)
-    return _result(model, rows, parts, unseen, "held-out" if time is None else "latest")
+    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    if parts.test.size:
+        where = "held-out" if time is None else "latest"
+    return _result(model, rows, parts, unseen, where)
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
@@ -273,11 +276,10 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
 
 
 def _result(
-    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, tested_on: str
+    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, measured_on: str
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
-    measured_on = tested_on if parts.test.size else "out-of-fold"
     measured = measure_test_rows(model, test) if parts.test.size else unseen.measure(model)
     measured_rows = labels_of(test) if parts.test.size else unseen.is_rare
     card = ModelCard(
