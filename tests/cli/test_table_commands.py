@@ -210,6 +210,15 @@ def test_shells_complete_commands_and_values(words, expected):
     assert expected in answer.stdout.split()
 
 
+def test_shells_complete_columns(model_file, new_cases):
+    """Of the table that was typed."""
+    for option, begun, expected in (("--keep", "am", "amount"), ("--segment", "co", "country")):
+        words = f"shortlist select {model_file} {new_cases} {option} {begun}"
+        env = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
+        answer = CliRunner().invoke(app, [], prog_name="shortlist", env=env)
+        assert answer.stdout.split() == [expected]
+
+
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_help_names_every_learner(learner):
     """Those that know the capacity by the beginning of their names."""

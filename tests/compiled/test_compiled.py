@@ -44,6 +44,7 @@ from shortlist.aware import (
     CapacityAwareLinearClassifier,
 )
 from shortlist.compiled import SCORER_KINDS, compile_scorer
+from shortlist.learners import CapacityEnsembleClassifier
 
 CAPACITY = Capacity.multiple(2)
 NUMBERS = ["a", "b", "c"]
@@ -394,3 +395,17 @@ def test_a_table_model_can_still_be_copied_and_pickled(table_fit):
     assert model.row_scorer.kind == "bounded"
     again = pickle.loads(pickle.dumps(model))
     assert copy.copy(again).row_scorer.kind == "bounded"
+    assert again.seconds_per_row() > 0
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_an_ensemble_of_folds_is_never_above_itself(method):
+    """Forests, boosting, a network and a logistic model together, each on its own columns."""
+    ensemble = CapacityEnsembleClassifier(size="quick", random_state=0)
+    options = {"rare_label": True, "random_state": 0, "response_method": method}
+    model = CapacityClassifier(ensemble, capacity=CAPACITY, cv=2, ensemble=True, **options)
+    scorer = compile_scorer(model.fit(X, Y), X)
+    assert scorer.kind == "bounded", scorer.note
+    new, _ = make_rows(60, seed=4)
+    new.loc[:3, "shop"] = "unknown"
+    agree(scorer, scorer.score_rows(rows_of(new)), model.score_samples(new))

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ._compiling import announce_compiling
 from ._reading import with_reading_options
-from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell
+from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell, waiting
 
 if TYPE_CHECKING:
     from ..tables import Reading, TableCheck
@@ -30,7 +30,8 @@ def check(model: Model, data: Data, as_json: AsJson = False, *, reading: Reading
     from ..tables import check_table
 
     announce_compiling()
-    result = check_table(load_model(model), data, reading=reading)
+    with waiting("Reading and scoring ..."):
+        result = check_table(load_model(model), data, reading=reading)
     if as_json:
         print_json(result)
     else:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ._compiling import announce_compiling
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json
+from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json, waiting
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -39,7 +39,8 @@ def evaluate(
     from ..tables import evaluate_table
 
     announce_compiling()
-    result = evaluate_table(load_model(model), data, target=target, reading=reading)
+    with waiting("Reading and scoring ..."):
+        result = evaluate_table(load_model(model), data, target=target, reading=reading)
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)

@@ -212,10 +212,26 @@ def fit(
     save_model(result.model, out)
     for note in result.notes:
         typer.echo(f"Note: {note}", err=True)
+    cost = _cost(result, out) if learner == "auto" and model is None else {}
     if as_json:
-        print_json({"model": str(out), **_numbers(result)})
+        print_json({"model": str(out), **_numbers(result), **cost})
     else:
         _print(result, out)
+        _print_cost(**cost)
+
+
+def _cost(result: FitResult, out: Path) -> dict[str, float]:
+    """Return what a model costs to keep and to ask."""
+    seconds = result.model.seconds_per_row()
+    return {"file_bytes": out.stat().st_size, "seconds_per_row": seconds}
+
+
+def _print_cost(*, file_bytes: float = 0, seconds_per_row: float = 0) -> None:
+    if file_bytes:
+        typer.echo(
+            f"The file has {file_bytes / 1e6:.1f} MB, and a single row takes "
+            f"{1e3 * seconds_per_row:.2g} ms of processor."
+        )
 
 
 def _reporter(progress: Progress) -> Callable[[str, int, int], None]:

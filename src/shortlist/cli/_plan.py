@@ -11,7 +11,7 @@ from rich.table import Table
 from ._compiling import announce_compiling
 from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
+from ._shared import AsJson, Data, Model, Target, answering, percent, print_json, waiting
 
 if TYPE_CHECKING:
     from ..tables import ExpectedFlags, Plan, Reading
@@ -37,7 +37,8 @@ def plan(
     from ..tables import plan_capacity
 
     announce_compiling()
-    result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
+    with waiting("Reading and scoring ..."):
+        result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)

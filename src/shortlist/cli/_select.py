@@ -21,6 +21,7 @@ from ._shared import (
     Model,
     Out,
     answering,
+    columns_of_data,
     percent,
     print_json,
     progress_bar,
@@ -49,6 +50,7 @@ def select(
         str | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=columns_of_data,
             show_default=False,
             help="A column whose values have counts of their own, such as --segment team.",
         ),
@@ -57,6 +59,15 @@ def select(
     keep: Keep = None,
     exclude: Exclude = None,
     id: Id = None,
+    probe: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of the places for cases below the cut, drawn at random, such as --probe "
+            "0.1. Their outcomes tell what is missed: shortlist missed.",
+        ),
+    ] = 0,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -82,6 +93,7 @@ def select(
             keep=keep or (),
             id=id,
             exclude=exclude,
+            probe=probe,
             reading=reading,
             on_progress=reporter(progress, "reading"),
         )
@@ -153,7 +165,8 @@ def _print(selected: Selection) -> None:
     table = Table(caption="In parentheses: how far the score would fall with the usual value.")
     for heading in ("Rank", "Case", "Score", "Probability"):
         table.add_column(heading, justify="right")
-    for heading in (*selected.kept_types, "Raised by"):
+    probes = ("Selected by",) if selected.has_probes else ()
+    for heading in (*probes, *selected.kept_types, "Raised by"):
         table.add_column(heading)
     for row in selected:
         table.add_row(
@@ -161,6 +174,7 @@ def _print(selected: Selection) -> None:
             f"row {row.row}" if row.id is None else row.id,
             f"{row.score:.4g}",
             percent(row.probability),
+            *([row.selected_by] if selected.has_probes else []),
             *("" if value is None else str(value) for value in row.kept.values()),
             "; ".join(reason.in_words for reason in row.reasons),
         )

@@ -54,12 +54,14 @@ __all__ = [
     "answering",
     "as_json_text",
     "capacity_from",
+    "columns_of_data",
     "interval",
     "percent",
     "print_json",
     "progress_bar",
     "reporter",
     "tell",
+    "waiting",
 ]
 
 USER_ERROR = 2
@@ -162,10 +164,33 @@ NBatches = Annotated[
         show_default=False,
     ),
 ]
+
+
+def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that was typed, for completion by the shell."""
+    from ..tables import open_source
+
+    # Bash and other shells hand the words over in variables of their own.
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    for word in typed.split()[2:]:
+        try:
+            with open_source(Path(word)) as source:
+                return [name for name in source.columns if name.startswith(incomplete)]
+        except Exception:  # not a table: a shell that completes shows no errors
+            continue
+    return []
+
+
+def _columns_or_all(ctx: typer.Context, incomplete: str) -> list[str]:
+    every = ["all"] if "all".startswith(incomplete) else []
+    return [*every, *columns_of_data(ctx, incomplete)]
+
+
 Keep = Annotated[
     list[str] | None,
     typer.Option(
         "--keep",
+        autocompletion=_columns_or_all,
         metavar="NAMES",
         show_default=False,
         help="Columns to carry along, such as --keep name,town; --keep all takes all of them.",
@@ -175,6 +200,7 @@ Id = Annotated[
     str | None,
     typer.Option(
         "--id",
+        autocompletion=columns_of_data,
         metavar="NAME",
         show_default=False,
         help="The column that names a case, such as --id customer. Default: as in fit.",
@@ -327,6 +353,11 @@ def progress_bar() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def waiting(what: str) -> Any:
+    """Return a context that shows on a terminal what is being done."""
+    return Console(stderr=True).status(what)
 
 
 def reporter(progress: Progress, first: str) -> Callable[[str, int, int], None]:

@@ -288,11 +288,9 @@ class CapacityKNeighborsClassifier(
 
     # --- deciding -------------------------------------------------------------------------------
 
-    def decide(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
-    ) -> Decisions:
+    def decide(self, X: Any, **known: Any) -> Decisions:
         """Decide as the rule does, but never flag an item without a rare neighbour: no a0 does."""
-        decisions = super().decide(X, ids=ids, segments=segments)
+        decisions = super().decide(X, **known)
         return replace(decisions, flagged=decisions.flagged & (decisions.scores > 0))
 
     def _score(self, X: Any, model: int | None = None) -> Scores:

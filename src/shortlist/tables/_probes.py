@@ -15,7 +15,7 @@ pd = load_extra("pandas", needed_for="Reading tables")
 
 __all__ = ["probe_rows"]
 
-_N_PROBES = 300
+_N_PROBES = 200
 _MISSING = 0.1  # share of missing values in each column
 _AT_ENDS = 0.3  # share of numbers that lie exactly at the end of a bin
 

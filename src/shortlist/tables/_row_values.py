@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
@@ -20,9 +21,9 @@ __all__ = ["RowValues"]
 
 _SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Moments with whole seconds, in years that every version of pandas can hold in nanoseconds.
+# Whole seconds, in years whose seconds pandas can turn into days without rounding twice.
 _MOMENT = re.compile(
-    r"(1[7-9]|2[01])\d\d-\d\d-\d\d([T ]\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?)?", re.ASCII
+    r"(18[3-9]|19\d|20\d)\d-\d\d-\d\d([T ]\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?)?", re.ASCII
 )
 _MOST_REMEMBERED = 1 << 16
 
@@ -74,9 +75,12 @@ def _converter(schema: TableSchema, feature: Feature) -> Callable[[Any], Any]:
     column = _AsColumn(schema, feature)
     by_column = functools.lru_cache(_MOST_REMEMBERED)(lambda value: column([value])[0])
     quick, samples = _QUICK[feature.kind]
+    # Words that mean "missing" in this column, if the schema knows some; they may be numbers.
+    words = frozenset(getattr(getattr(feature, "form", None), "missing", ()))
+    numbers = frozenset(number for word in words for number in _numbers_in(word))
 
     def convert(value: Any) -> Any:
-        converted = quick(value)
+        converted = None if words and _may_be(value, words, numbers) else quick(value)
         return by_column(value) if converted is None else converted
 
     return convert if _agree(quick, column, samples) else by_column
@@ -87,6 +91,22 @@ def _agree(quick: Callable[[Any], Any], column: _AsColumn, samples: Sequence[Any
         return all(map(_same, map(quick, samples), column(samples)))
     except ValueError:
         return False
+
+
+def _may_be(value: Any, words: frozenset[str], numbers: frozenset[float]) -> bool:
+    """Return whether a value could be one of some words, written in one way or another."""
+    if isinstance(value, str):
+        return not value.isascii() or value.strip().lower() in words
+    return value in numbers
+
+
+def _numbers_in(word: str) -> list[float]:
+    """Return what a word can mean as a number, with a decimal comma or a decimal point."""
+    found = []
+    for text in (word, word.replace(",", "."), word.replace(",", ""), word.replace(".", "")):
+        with contextlib.suppress(ValueError):
+            found.append(float(text.replace(",", ".")))
+    return found
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
+from .._core.hashing import tie_keys_of
+from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
+from .._core.validation import check_seed
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY
 from ._formats import Source
@@ -36,6 +40,8 @@ LIST_COLUMNS = {
     "probability": "double",
     "reasons": "string",
 }
+#: More columns of a list with probes: how a row got its place, and with which probability.
+PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
 
 Progress = Callable[[str, int, int], None]
 
@@ -56,7 +62,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class SelectedRow:
-    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns."""
+    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns.
+
+    `selected_by` is "score" or "probe", and `inclusion` the probability of being selected.
+    """
 
     rank: int
     row: int
@@ -65,6 +74,8 @@ class SelectedRow:
     probability: float | None
     reasons: list[Reason]
     kept: dict[str, Any] = field(default_factory=dict)
+    selected_by: str = BY_SCORE
+    inclusion: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,8 @@ class Selection(Sequence[SelectedRow]):
         Repeated ids, full lists and other things to know.
     findings : list of Finding
         What does not fit the model card.
+    has_probes : bool
+        Whether a share of the places went to rows below the cut.
     """
 
     rows: list[SelectedRow]
@@ -93,6 +106,7 @@ class Selection(Sequence[SelectedRow]):
     n_items: int
     notes: list[str]
     findings: list[Finding]
+    has_probes: bool = False
 
     @overload
     def __getitem__(self, place: int) -> SelectedRow: ...
@@ -109,7 +123,8 @@ class Selection(Sequence[SelectedRow]):
         """The columns of the list in a file, and their types."""
         first = {"rank": LIST_COLUMNS["rank"], "row": LIST_COLUMNS["row"]}
         named = {} if self.id is None else {self.id: "string"}
-        return {**first, **named, **LIST_COLUMNS, **self.kept_types}
+        probes = PROBE_COLUMNS if self.has_probes else {}
+        return {**first, **named, **LIST_COLUMNS, **probes, **self.kept_types}
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the list as columns, with reasons in words."""
@@ -122,7 +137,8 @@ class Selection(Sequence[SelectedRow]):
         """Return one row with the names of the table: its id column and the columns kept."""
         first = {"rank": row.rank, "row": row.row}
         named = {} if self.id is None else {self.id: row.id}
-        others = {name: getattr(row, name) for name in ("score", "probability", "reasons")}
+        columns = ("score", "probability", "reasons", *(PROBE_COLUMNS if self.has_probes else ()))
+        others = {name: getattr(row, name) for name in columns}
         return {**first, **named, **others, **row.kept}
 
 
@@ -135,6 +151,7 @@ def select_rows(
     keep: Collection[str] = (),
     id: str | None = None,
     exclude: Path | None = None,
+    probe: float = 0,
     reading: Reading | None = None,
     on_progress: Progress | None = None,
 ) -> Selection:
@@ -160,6 +177,9 @@ def select_rows(
         The column that names a case; `None` takes the id of the model.
     exclude : Path, default=None
         A table with the ids of cases to leave out, such as those that were reviewed before.
+    probe : float, default=0
+        Share of the places for rows below the cut, drawn at random; in each segment of its own.
+        See :func:`missed_in_table`.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
@@ -180,14 +200,16 @@ def select_rows(
     order = model.rank(table.rows.X, table.rows.ids, table.scores)
     order = _once_each(order[allowed[order]], table, notes)
     chosen = _cut(order, count, table, segment, path, notes)
-    _note_copies(table, chosen, notes)
+    drawn = _with_probes(model, table, order, chosen, check_probe(probe))
+    _note_copies(table, drawn.rows, notes)
     return Selection(
-        _described(model, table, chosen, on_progress),
+        _described(model, table, drawn, on_progress),
         table.id,
         table.kept_types,
         len(table.rows.X),
         notes,
         table.findings,
+        probe > 0,
     )
 
 
@@ -232,7 +254,12 @@ def _read(
     others = () if segment is None else (segment,)
     source.require(others, "which --segment names")
     carried = CarriedColumns(
-        source, model.schema, keep=keep, id=id, others=others, taken=LIST_COLUMNS
+        source,
+        model.schema,
+        keep=keep,
+        id=id,
+        others=others,
+        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
     )
     for rows in model.schema.rows(carried.source):
         on_progress(f"{watch.n_items:,} rows scored", 0, 0)
@@ -356,12 +383,44 @@ def _note_copies(table: _Table, chosen: Rows, notes: list[str]) -> None:
         )
 
 
+class _Drawn(NamedTuple):
+    """The rows of a list, which of them are probes, and how likely each was selected."""
+
+    rows: Rows
+    is_probe: Mask
+    inclusion: NDArray[np.floating]
+
+
+def _with_probes(
+    model: TableModel, table: _Table, order: Rows, chosen: Rows, probe: Fraction
+) -> _Drawn:
+    """Give the last places to rows below the cut; they stand where their scores put them."""
+    seed = probe_seed(check_seed(model.classifier.random_state))
+    X, ids = table.rows.X, table.names
+    keys = tie_keys_of(X, ids, seed=seed)
+    codes = None
+    if table.segments is not None:
+        codes = np.unique(table.segments[order].astype(str), return_inverse=True)[1]
+    places = -np.arange(order.size, dtype=np.float64)  # the order is known, and has no ties
+    drawn = draw_probes(
+        np.isin(order, chosen),
+        places,
+        lambda rows: np.zeros(rows.size),
+        lambda rows: keys(order[rows]),
+        probe,
+        groups=codes,
+    )
+    listed = drawn.flagged
+    return _Drawn(order[listed], drawn.is_probe[listed], drawn.probabilities[listed])
+
+
 # --- what is said about each ---
 
 
 def _described(
-    model: TableModel, table: _Table, chosen: Rows, on_progress: Progress
+    model: TableModel, table: _Table, drawn: _Drawn, on_progress: Progress
 ) -> list[SelectedRow]:
+    chosen = drawn.rows
     if not chosen.size:
         return []
     X, scores = table.rows.X.iloc[chosen], table.scores[chosen]
@@ -376,6 +435,8 @@ def _described(
             probability=None if probabilities is None else float(probabilities[place]),
             reasons=reasons[place],
             kept={name: values[row] for name, values in table.kept.items()},
+            selected_by=PROBE if drawn.is_probe[place] else BY_SCORE,
+            inclusion=float(drawn.inclusion[place]),
         )
         for place, row in enumerate(chosen.tolist())
     ]

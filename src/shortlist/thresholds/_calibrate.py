@@ -244,15 +244,20 @@ def calibrate_scores(
     efforts: Doubles | None = None,
     max_effort: float | None = None,
     worth: Worth | None = None,
+    are_weighed: bool = False,
 ) -> CalibratedThreshold:
-    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
+    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys.
+
+    If `are_weighed`, the scores are what items are worth already, and values are not needed.
+    """
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
     budget = _check_budget(capacity, efforts, max_effort, weights)
     error, covers = 1 - confidence, False
-    probabilities, scores = scores, weigh(scores, values, efforts)
+    probabilities = scores
+    scores = scores if are_weighed else weigh(scores, values, efforts)
     drawn = None if groups is None else draw_one_of_each(scores, groups, tie_keys, seed=seed)
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
@@ -285,7 +290,9 @@ def calibrate_scores(
         warn_too_few(promise, "needs rare items among the labels; got none")
     limit = Limit(k)
     if worth is not None:
-        limit = worth_limit(worth, k, probabilities, scores, is_rare, promise, tie_keys)
+        limit = worth_limit(
+            worth, k, None if are_weighed else probabilities, scores, is_rare, promise, tie_keys
+        )
         cut = limit.applied(cut, scores, k, tie_keys)
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
     interval = _UNKNOWN

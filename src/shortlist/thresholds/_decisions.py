@@ -17,9 +17,11 @@ from .._core.hashing import keys_by_id, tie_keys_of
 from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above, lift
 from .._core.scoring import Scores, n_rows, take_rows
 from .._core.validation import check_ids, check_scores
-from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
+from .._core.work import Work, check_efforts, check_max_effort, check_values, reaches, weigh
 
 __all__ = ["CalibratedThreshold", "Decisions", "Items", "judge"]
+
+_NO_WORK = Work()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,8 @@ class Items:
         Identifiers for tie keys; the row's own values are hashed when absent.
     segments : ndarray of int, default=None
         Numbers of the items' segments.
+    work : Work
+        Values and efforts of the items, if there are any: scores are then what they are worth.
     """
 
     def __init__(
@@ -180,8 +184,9 @@ class Items:
         *,
         ids: ArrayLike | None = None,
         segments: Rows | None = None,
+        work: Work = _NO_WORK,
     ) -> None:
-        self.X, self.ids, self.segments = X, ids, segments
+        self.X, self.ids, self.segments, self.work = X, ids, segments, work
         self._score = score
 
     def __len__(self) -> int:
@@ -190,7 +195,10 @@ class Items:
     def scores(self, model: int = 0, rows: Rows | None = None) -> Scores:
         """Return the scores of some rows, or of all, by the model of that number."""
         X = self.X if rows is None else take_rows(indexable(self.X)[0], rows)
-        return self._score(X, model)
+        scores = self._score(X, model)
+        if not self.work.is_given:
+            return scores
+        return scores._replace(rare=self.work.within(rows).weigh(check_scores(scores.rare)))
 
     def keys(self, seed: int) -> TieKeys:
         """Return tie keys made with that seed."""

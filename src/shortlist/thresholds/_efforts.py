@@ -23,6 +23,7 @@ from .._core.ranking import TieKeys, rank
 from .._core.work import Units, are_equal, check_max_effort, count_in_units
 from ..capacity import Capacity, exact
 from ._promise import Promise, promised_k, warn_too_few
+from ._select import check_capacity_for
 
 __all__ = ["Budget", "budget_of", "effort_k"]
 
@@ -51,8 +52,10 @@ class Budget:
         return min(self.per_item / exact(self.max_effort), Fraction(1))
 
 
-def budget_of(capacity: Capacity, efforts: Doubles, max_effort: Any) -> Budget:
+def budget_of(capacity: Capacity, efforts: Doubles | None, max_effort: Any) -> Budget:
     """Return the budget; efforts that differ need a bound."""
+    check_capacity_for(capacity, efforts)
+    assert efforts is not None
     per_item = capacity.effort_per_item()
     if max_effort is not None:
         return Budget(per_item, check_max_effort(max_effort, efforts), efforts)

@@ -37,7 +37,7 @@ class Limit(NamedTuple):
 def worth_limit(
     worth: Worth,
     k: int,
-    probabilities: Floats,
+    probabilities: Floats | None,
     scores: Floats,
     is_rare: Mask | None,
     promise: Promise,
@@ -46,7 +46,12 @@ def worth_limit(
     """Return the limit that leaves capacity empty below a worth."""
     if worth.kind == "precision" and is_rare is not None:
         return Limit(_precise(worth, k, scores, is_rare, promise, tie_keys))
-    check_probabilities(probabilities)
+    if probabilities is not None:
+        check_probabilities(probabilities)
+    if worth.kind == "precision" and probabilities is None:
+        raise ValueError(
+            f"{worth!r} needs labels: pass y, or use worth=..., a value per unit of effort."
+        )
     if worth.kind == "precision":
         return Limit(k, least_probability=worth.least)
     return Limit(k, least_worth=float(cell_of(worth.least, scores.dtype)[0]))
