@@ -31,17 +31,24 @@ def test_columns_get_their_kinds_and_nothing_leaks(table_fit):
     assert (schema.target, schema.rare_label, schema.id) == ("fraud", "yes", "case")
 
 
-def test_every_row_is_learned_from_and_measured(table_fit):
+def test_every_row_is_learned_from_and_measured(folded_fit):
     """Ten models learn from nine tenths each, and score the tenth that they have not seen."""
-    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_500,) * 3
-    calibrations = table_fit.model.classifier.calibrations_
+    assert (folded_fit.n_train, folded_fit.n_calibration, folded_fit.n_test) == (1_500,) * 3
+    calibrations = folded_fit.model.classifier.calibrations_
     assert [each.n_calibration for each in calibrations] == [150] * 10
-    assert table_fit.measured_on == "out-of-fold"
+    assert folded_fit.measured_on == "out-of-fold"
 
 
-def test_the_capacity_finds_more_than_chance(table_fit):
+def test_a_single_model_leaves_a_quarter_of_the_rows_to_its_threshold(table_fit):
+    """They are measured on, too."""
+    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_125, 375, 375)
+    assert table_fit.model.classifier.calibration_.n_calibration == 375
+    assert table_fit.measured_on == "calibration"
+
+
+def test_the_capacity_finds_more_than_chance(folded_fit):
     """And the list of the batch has exactly the length that the capacity allows."""
-    by_rule = {rule.rule: rule for rule in table_fit.rules}
+    by_rule = {rule.rule: rule for rule in folded_fit.rules}
     listed, chance = by_rule["this model, as a list"], by_rule["random"]
     assert listed.flagged == chance.flagged == 150
     assert listed.detection > 2 * chance.detection

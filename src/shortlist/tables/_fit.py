@@ -228,7 +228,8 @@ def fit_table(
     where = "out-of-fold" if len(pairs) > 1 else "calibration"
     if parts.test.size:
         where = "held-out" if time is None else "latest"
-    return _result(model, rows, parts, unseen, where)
+    n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
+    return _result(model, rows, parts, unseen, where, n_train)
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
@@ -276,7 +277,12 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
 
 
 def _result(
-    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, measured_on: str
+    model: TableModel,
+    rows: TableRows,
+    parts: Parts,
+    unseen: OutOfFold,
+    measured_on: str,
+    n_train: int,
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
@@ -287,7 +293,7 @@ def _result(
         versions=versions_in_use(),
         n_rows=labels_of(rows).size,
         n_rare=int(labels_of(rows).sum()),
-        n_train=parts.learn.size,
+        n_train=n_train,
         n_calibration=unseen.is_rare.size,
         n_calibration_rare=int(unseen.is_rare.sum()),
         n_test=measured_rows.size,
