@@ -14,8 +14,8 @@ __all__ = ["to_plain"]
 def to_plain(content: Any) -> Any:
     """Return dicts, lists, texts and numbers that JSON can hold; NaN and infinities become None.
 
-    Dataclasses become dicts of their fields, tuples become lists, and NumPy scalars become Python
-    numbers.
+    Dataclasses become dicts of their fields, tuples and arrays lists, and NumPy scalars become
+    Python numbers.
 
     >>> to_plain({"shares": (np.float64(0.5), math.nan)})
     {'shares': [0.5, None]}
@@ -26,6 +26,8 @@ def to_plain(content: Any) -> Any:
         return {str(key): to_plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
         return [to_plain(value) for value in content]
+    if isinstance(content, np.ndarray):
+        return to_plain(content.tolist())
     if isinstance(content, np.generic):
         content = content.item()
     return None if isinstance(content, float) and not math.isfinite(content) else content
