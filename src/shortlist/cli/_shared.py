@@ -12,6 +12,7 @@ import functools
 import json
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ __all__ = [
     "INTERRUPTED",
     "SYSTEM_ERROR",
     "USER_ERROR",
+    "ZONE_HELP",
     "AsJson",
     "Data",
     "Model",
@@ -39,6 +41,7 @@ __all__ = [
     "capacity_from",
     "interval",
     "percent",
+    "period_from",
     "print_json",
     "progress_bar",
 ]
@@ -46,6 +49,9 @@ __all__ = [
 USER_ERROR = 2
 SYSTEM_ERROR = 3
 INTERRUPTED = 130
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -66,6 +72,11 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
 ]
+#: For --zone.
+ZONE_HELP = (
+    "Time zone, such as Europe/Berlin: periods are then days, weeks, months or "
+    "'Mon-Fri 09:00-17:00' of its calendar, with summer time."
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
@@ -89,6 +100,19 @@ def capacity_from(
     if capacity is not None:
         return Capacity.count(capacity, per=per)
     return Capacity.fraction(fraction) if fraction is not None else Capacity.multiple(multiple)
+
+
+def period_from(period: str, zone: str | None) -> float | str:
+    """Return the seconds of a period, or its text if it belongs to a calendar."""
+    if zone is not None or period == "month" or " " in period.strip():
+        return period if zone is None and " " in period.strip() else f"{period} {zone or 'UTC'}"
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period).strip())
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(
+            f"--period {period} is not a length of time; use hour, day, week, 90s, 15m, 12h or 2d, "
+            "or with --zone: day, week, month or 'Mon-Fri 09:00-17:00'"
+        )
+    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 # --- errors and warnings ---
