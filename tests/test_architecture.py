@@ -24,7 +24,8 @@ ROWS = [
     {"learners"},
     {"aware"},
     {"datasets", "plots", "tables"},
-    {"persistence", "report", "reproduce", "streaming"},
+    {"client", "persistence", "report", "reproduce", "streaming"},
+    {"service"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

@@ -5,12 +5,15 @@ Needs the extra `cli` (pandas and pyarrow).
 
 from ._adopt import adopt
 from ._durable import DurableController
+from ._lines import Item, LineReader
 from ._run import StreamSummary, run_stream
 from ._settings import CONTROLLERS, StreamSettings, make_controller
 
 __all__ = [
     "CONTROLLERS",
     "DurableController",
+    "Item",
+    "LineReader",
     "StreamSettings",
     "StreamSummary",
     "adopt",
