@@ -14,16 +14,31 @@ from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._keys import keys
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
+from ._serve import serve
 from ._shared import USER_ERROR
 from ._stream import stream
 
 __all__ = ["app"]
 
-_COMMANDS = (fit, select, flag, evaluate, plan, report, stream, export, demo, reproduce)
+_COMMANDS = (
+    fit,
+    select,
+    flag,
+    evaluate,
+    plan,
+    report,
+    stream,
+    serve,
+    keys,
+    export,
+    demo,
+    reproduce,
+)
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__

@@ -76,6 +76,7 @@ class Decider:
         self._wanted_model = 0
         self._connected = self._closing = False
         self.stopped: str | None = None
+        self.id_fields: tuple[str, ...] = ("id",)
         self.ready = False
         self.groups = self.decided = self.doubts = 0
         self._alarmed: dict[str, float] = {}
@@ -149,6 +150,7 @@ class Decider:
             for case in batch:
                 case.answer(Failure(503, "no-model", str(error)), finished)
             return []
+        self.id_fields = model.id_fields
         valid = []
         for case in batch:
             case.model, case.columns = model.id, model.read(case.fields)
@@ -227,7 +229,7 @@ class Decider:
             self._follower = join_queue(self._store, self.queue, self._kernel_name, self._clock)
             self._wanted_model = self._follower.model
         if not self.ready:
-            self._shelf.get(self._follower.model)
+            self.id_fields = self._shelf.get(self._follower.model).id_fields
             self.ready = True
         return self._follower
 

@@ -14,10 +14,20 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
+from ._open import opened
 from ._problems import Problem
 from ._store import Store
 
-__all__ = ["ACTIONS", "ROLES", "ApiKey", "KeyRing", "list_keys", "make_key", "revoke_key"]
+__all__ = [
+    "ACTIONS",
+    "ROLES",
+    "ApiKey",
+    "KeyRing",
+    "has_keys",
+    "list_keys",
+    "make_key",
+    "revoke_key",
+]
 
 #: What each role may do.
 ROLES = {
@@ -76,6 +86,12 @@ def revoke_key(store: Store, id: str) -> None:
     store.note(time.time(), "command", "key revoked", None, json.dumps({"key": id}))
 
 
+def has_keys(address: str) -> bool:
+    """Whether a database has a valid key."""
+    with opened(address) as store:
+        return any(key["revoked"] is None for key in list_keys(store))
+
+
 def list_keys(store: Store) -> list[dict[str, Any]]:
     """Return all keys, without anything secret."""
     names = ("id", "role", "queues", "note", "made", "revoked")
@@ -105,9 +121,7 @@ class KeyRing:
 
     def refresh(self) -> None:
         """Read the keys."""
-        rows = self._store.query(
-            "SELECT id, role, queues, hash FROM api_key WHERE revoked IS NULL"
-        )
+        rows = self._store.query("SELECT id, role, queues, hash FROM api_key WHERE revoked IS NULL")
         self._keys = {
             id: ApiKey(id, role, None if queues is None else tuple(json.loads(queues)), hash)
             for id, role, queues, hash in rows

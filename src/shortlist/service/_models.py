@@ -18,11 +18,12 @@ from .._core.ranking import lift
 from ..persistence import load_model
 from ..streaming import Item, LineReader
 from ..tables import TableModel
-from ._store import Store
+from ._store import Store, StoreError
 
 __all__ = ["Columns", "LoadedModel", "ModelShelf", "add_model", "calibration_of"]
 
 _LOADED_AT_ONCE = 4
+_REASONS_KEPT = 4_096
 
 
 class Columns(NamedTuple):
@@ -86,9 +87,26 @@ class ModelShelf:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._connected = store, True
         self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
         self._lock = threading.Lock()
+        #: Reasons for the scores of entries of the log, by queue and sequence.
+        self.reasons: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
+
+    def use(self, store: Store) -> None:
+        """Read from another connection, such as that of a process that was forked."""
+        self._store = store
+        self._connected = False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
+
+    def keep_reasons(self, queue: int, seq: int, reasons: list[dict[str, Any]]) -> None:
+        """Remember reasons; they never change."""
+        self.reasons[queue, seq] = reasons
+        while len(self.reasons) > _REASONS_KEPT:
+            self.reasons.popitem(last=False)
 
     def get(self, id: int) -> LoadedModel:
         """Return a model; a scorer other than the recorded one raises an error."""
@@ -101,14 +119,21 @@ class ModelShelf:
             return self._loaded[id]
 
     def _load(self, id: int) -> LoadedModel:
-        [(content, scorer)] = self._store.query("SELECT file, scorer FROM model WHERE id = ?", id)
+        try:
+            if not self._connected:
+                self._store.connect()
+            self._connected = True
+            found = self._store.query("SELECT file, scorer FROM model WHERE id = ?", id)
+        except StoreError:
+            self._connected = False
+            raise
+        [(content, scorer)] = found
         loaded = LoadedModel(id, read_model(bytes(content)))
         if loaded.scorer != scorer:
             raise ValueError(
                 f"Model {id} is scored by {scorer}, but this program scores by {loaded.scorer}. "
                 "Scores of both must not be mixed. Post the model again to make a new version."
             )
-        loaded.table.classifier.score_samples  # noqa: B018 (fails here rather than at a request)
         return loaded
 
 

@@ -22,7 +22,7 @@ from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, select_rows
+from ._select import Reason, SelectedRow, explain_rows, select_rows
 
 __all__ = [
     "LEARNERS",
@@ -46,6 +46,7 @@ __all__ = [
     "TableRows",
     "TableSchema",
     "evaluate_table",
+    "explain_rows",
     "fit_table",
     "flag_rows",
     "measure_list",

@@ -14,7 +14,7 @@ from ._columns import MISSING_CATEGORY
 from ._formats import open_source
 from ._model import TableModel
 
-__all__ = ["Reason", "SelectedRow", "select_rows"]
+__all__ = ["Reason", "SelectedRow", "explain_rows", "select_rows"]
 
 _MOST_REASONS = 3
 _SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason
@@ -73,7 +73,7 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
     X, ids = listed.X, listed.ids
     scores = np.asarray(classifier.score_samples(X), dtype=np.float64)
     probabilities = _probabilities(model, X)
-    reasons = _reasons(model, X, scores)
+    reasons = explain_rows(model, X, scores)
     ranked = model.rank(X, ids, scores)
     return [
         SelectedRow(
@@ -95,13 +95,31 @@ def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
     return model.classifier.predict_proba(X)[:, rare]
 
 
-def _reasons(model: TableModel, X: Any, scores: NDArray[np.float64]) -> list[list[Reason]]:
+def explain_rows(
+    model: TableModel, X: Any, scores: NDArray[np.float64] | None = None
+) -> list[list[Reason]]:
     """Measure for each column how much the score falls if it takes its usual value.
 
-    Columns are changed one at a time, in the selected rows only. This is cheap, works for every
+    Columns are changed one at a time, in the given rows only. This is cheap, works for every
     learner, and describes the model itself. Columns that can replace each other may each show a
     small effect.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    X : data frame
+        The rows.
+    scores : ndarray, default=None
+        Their scores, if they are known.
+
+    Returns
+    -------
+    list of lists of Reason
+        For each row the columns that raised its score, at most three, the largest effect first.
     """
+    if scores is None:
+        scores = np.asarray(model.classifier.score_samples(X), dtype=np.float64)
     effects = np.column_stack(
         [
             scores - model.classifier.score_samples(_with_usual(X, model, feature.name))
