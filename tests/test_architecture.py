@@ -16,10 +16,11 @@ PACKAGE = ROOT / "src" / "shortlist"
 ROWS = [
     {"exceptions"},
     {"_core"},
-    {"capacity"},
+    {"capacity", "worth"},
     {"_wrapping"},
     {"assignment", "metrics", "thresholds", "theory"},
     {"online"},
+    {"feedback"},
     {"classifier", "multiclass"},
     {"learners"},
     {"aware"},

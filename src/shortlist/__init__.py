@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .multiclass import MulticlassCapacityClassifier
     from .plots import CapacityCurveDisplay
     from .thresholds import CalibratedThreshold, calibrate_threshold, select
+    from .worth import Worth
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "CapacityCurve",
     "CapacityCurveDisplay",
     "MulticlassCapacityClassifier",
+    "Worth",
     "adjusted_detection_interval",
     "adjusted_detection_score",
     "assign",
@@ -49,6 +51,7 @@ _DEFINED_IN = {
     "CapacityCurve": "metrics",
     "CapacityCurveDisplay": "plots",
     "MulticlassCapacityClassifier": "multiclass",
+    "Worth": "worth",
     "adjusted_detection_interval": "metrics",
     "adjusted_detection_score": "metrics",
     "assign": "assignment",
@@ -64,6 +67,7 @@ _MODULES = (
     "classifier",
     "datasets",
     "exceptions",
+    "feedback",
     "learners",
     "metrics",
     "multiclass",
@@ -75,6 +79,7 @@ _MODULES = (
     "tables",
     "theory",
     "thresholds",
+    "worth",
 )
 
 

@@ -1,4 +1,4 @@
-"""How many cases can be followed up: a count, a fraction, or a multiple of the prevalence."""
+"""How much can be followed up: a count, a fraction, a multiple of the prevalence, or an effort."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from .exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Capacity", "check_capacity", "check_prevalence", "exact"]
 
-Kind = Literal["multiple", "fraction", "count"]
+Kind = Literal["multiple", "fraction", "count", "effort"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Capacity:
-    """A limit on the number of items that may be flagged.
+    """A limit on the number of items that may be flagged, or on the work that they make.
 
     Make one with :meth:`count`, :meth:`fraction` or :meth:`multiple`; the three say the same
-    thing in different units. A capacity is immutable and hashable. It can be a parameter of an
-    estimator and a value in a parameter grid.
+    thing in different units. Where cases take different amounts of work, :meth:`effort` is a budget
+    of it. A capacity is immutable and hashable. It can be a parameter of an estimator and a value
+    in a parameter grid.
 
     All arithmetic reads numbers as they are written in decimal: 0.29 of 100 items is 29, where
     binary floating point would give 28.
 
     Attributes
     ----------
-    kind : {"multiple", "fraction", "count"}
+    kind : {"multiple", "fraction", "count", "effort"}
         The unit.
     value : int, float or Fraction
         The number in that unit.
     per : int or None
-        For a count, the number of items it refers to.
+        For a count or an effort, the number of items it refers to.
 
     Examples
     --------
@@ -59,13 +60,18 @@ class Capacity:
     def __post_init__(self) -> None:
         if self.kind == "count":
             _check_count(self.value, self.per)
+        elif self.kind == "effort":
+            _check_effort(self.value, self.per)
         elif self.kind in ("fraction", "multiple"):
             if self.per is not None:
-                raise CapacityError(f"per= belongs to Capacity.count, not to {self.kind!r}.")
+                raise CapacityError(
+                    f"per= belongs to Capacity.count and Capacity.effort, not to {self.kind!r}."
+                )
             _check_rate(self.kind, self.value)
         else:
             raise CapacityError(
-                f"Capacity kind must be 'multiple', 'fraction' or 'count'; got {self.kind!r}."
+                "Capacity kind must be 'multiple', 'fraction', 'count' or 'effort'; got "
+                f"{self.kind!r}."
             )
         # Plain numbers compare, print and serialise alike, whatever library they came from.
         object.__setattr__(self, "value", _plain(self.value))
@@ -126,6 +132,33 @@ class Capacity:
         """
         return cls("count", k, per)
 
+    @classmethod
+    def effort(cls, budget: Any, per: Any = None) -> Capacity:
+        """Spend at most `budget` units of work, on the items at hand or for every `per` items.
+
+        The unit is yours: minutes, hours, euros. Say how much of it each item takes with
+        ``efforts=...`` wherever you pass this capacity.
+
+        Parameters
+        ----------
+        budget : number
+            At least 0, in the unit of the efforts.
+        per : int, default=None
+            The number of items, flagged or not, that the budget refers to. `None` means "whatever
+            arrives in one batch": enough for :func:`~shortlist.select`, too little to calibrate a
+            threshold.
+
+        Examples
+        --------
+        Eight hours, in minutes; the same for every 10,000 items:
+
+        >>> Capacity.effort(480).max_effort(1_000)
+        Fraction(480, 1)
+        >>> Capacity.effort(480, per=10_000).max_effort(5_000)
+        Fraction(240, 1)
+        """
+        return cls("effort", budget, per)
+
     def as_ratio(self, prevalence: Any = None) -> Fraction:
         """Return the capacity as an exact fraction of all items, a :class:`fractions.Fraction`.
 
@@ -153,6 +186,8 @@ class Capacity:
                     "per=10_000), or use Capacity.fraction(...)."
                 )
             return Fraction(int(self.value), self.per)
+        if self.kind == "effort":
+            raise CapacityError(_NOT_FLAGS.format(self))
         if prevalence is None:
             raise CapacityError(
                 f"{self!r} counts in units of the prevalence, which is unknown here. Pass "
@@ -202,6 +237,41 @@ class Capacity:
         if self.kind == "count" and self.per is None:
             return min(int(self.value), n)
         return math.floor(self.as_ratio(prevalence) * n)
+
+    def max_effort(self, n: Any) -> Fraction:
+        """Return the work that may be spent on `n` items, flagged or not: an exact fraction.
+
+        Parameters
+        ----------
+        n : int
+            Number of items.
+
+        Examples
+        --------
+        >>> Capacity.effort(0.5, per=3).max_effort(1)
+        Fraction(1, 6)
+        """
+        n = _whole("n", n)
+        if self.kind != "effort":
+            raise CapacityError(
+                f"{self!r} limits the number of flags, not their work. Use Capacity.effort(...)."
+            )
+        return exact(self.value) if self.per is None else exact(self.value) * n / self.per
+
+    def effort_per_item(self) -> Fraction:
+        """Return the work that may be spent per item, flagged or not: an exact fraction.
+
+        Examples
+        --------
+        >>> Capacity.effort(480, per=10_000).effort_per_item()
+        Fraction(6, 125)
+        """
+        if self.kind == "effort" and self.per is None:
+            raise CapacityError(
+                f"{self!r} is a budget for one batch, but a rate is needed here. Say how many "
+                f"items it refers to, as in Capacity.effort({self.value}, per=10_000)."
+            )
+        return self.max_effort(1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the capacity as a plain dict, in the form that every file and state uses.
@@ -263,8 +333,16 @@ def check_capacity(capacity: Any) -> Capacity:
         return capacity
     raise CapacityTypeError(
         f"capacity must be a Capacity; got {capacity!r}. Write Capacity.count(50, per=1_000), "
-        "Capacity.fraction(0.05), Capacity.multiple(2), or Capacity.count(50) for a single batch."
+        "Capacity.fraction(0.05), Capacity.multiple(2), Capacity.count(50) for a single batch, or "
+        "Capacity.effort(480) for a budget of work."
     )
+
+
+_NOT_FLAGS = (
+    "{!r} is a budget of work, and a number of flags is needed here. Pass efforts=..., the work "
+    "that each item takes, or use Capacity.count(...), Capacity.fraction(...) or "
+    "Capacity.multiple(...)."
+)
 
 
 def _plain(value: Any) -> int | float | Fraction:
@@ -299,6 +377,12 @@ def _check_count(k: Any, per: Any) -> None:
         raise CapacityError(
             f"Capacity.count({k}, per={per}) must not flag more items than there are."
         )
+
+
+def _check_effort(budget: Any, per: Any) -> None:
+    _check_rate("effort", budget)
+    if per is not None and _whole("per", per) == 0:
+        raise CapacityError(f"Capacity.effort({budget!r}, per=0) must refer to at least one item.")
 
 
 def _whole(name: str, value: Any) -> int:

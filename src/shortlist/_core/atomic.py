@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_writable", "sync_folder", "write_whole"]
+__all__ = ["check_distinct", "check_writable", "sync_folder", "write_whole"]
 
 
 @contextlib.contextmanager
@@ -35,8 +36,13 @@ def write_whole(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def check_writable(path: Path) -> None:
-    """Raise an error for a place that cannot be written to, before long work starts."""
+def check_writable(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
+    """Raise an error for a place that cannot be written to, before long work starts.
+
+    `keep` are the files that will be read (``-`` is standard input). An output that is one of them,
+    also by another name or a link, is refused.
+    """
+    check_distinct(path, keep=keep)
     folder = path.resolve().parent
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Name a file in it.")
@@ -44,6 +50,25 @@ def check_writable(path: Path) -> None:
         raise FileNotFoundError(f"The folder {folder} does not exist. Make it, or write elsewhere.")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"The folder {folder} cannot be written to. Choose another place.")
+
+
+def check_distinct(path: Path, *, keep: Iterable[Path | None]) -> None:
+    """Raise an error if a file to write is one of the files to read, by whatever name."""
+    for read in keep:
+        if read is not None and _is_same_file(path, read):
+            what = "standard input" if str(read) == "-" else str(read)
+            raise ValueError(
+                f"{path} would overwrite {what}, which is the same file. Write to another file."
+            )
+
+
+def _is_same_file(path: Path, read: Path) -> bool:
+    try:
+        if str(read) == "-":
+            return os.path.samestat(os.fstat(sys.stdin.fileno()), path.stat())
+        return path.resolve() == read.resolve() or path.samefile(read)
+    except (OSError, ValueError):  # one of them does not exist, or standard input is no file
+        return False
 
 
 def sync_folder(folder: Path) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "Cut",
     "TieKeys",
     "as_calibrated",
+    "cell_of",
     "count_above",
     "cut_after",
     "flag_above",
@@ -101,15 +102,19 @@ def keys_within(tie_keys: TieKeys, rows: Rows) -> TieKeys:
     return lambda tied: tie_keys(rows[tied])
 
 
-def flag_exactly(scores: Floats, k: int, tie_keys: TieKeys) -> Mask:
-    """Flag exactly `k` items, the first of the ranking; equal keys go by position."""
+def flag_exactly(scores: Floats, k: int, tie_keys: TieKeys, *, lifted: bool = False) -> Mask:
+    """Flag exactly `k` items, the first of the ranking; equal keys go by position.
+
+    With `lifted`, the ranking is that of ``lift(scores)``, of which only a few are computed.
+    """
     if k <= 0:
         return np.zeros(scores.size, dtype=bool)
     if k >= scores.size:
         return np.ones(scores.size, dtype=bool)
     value = nth_largest(scores, k - 1)
-    flagged = scores > value
-    tied = np.flatnonzero(scores == value)
+    lower, upper = cell_of(value, scores.dtype) if lifted else (value, value)
+    flagged = scores > upper
+    tied = np.flatnonzero((scores > lower) & (scores <= upper) if lifted else scores == value)
     missing = k - int(np.count_nonzero(flagged))
     if missing < tied.size:
         tied = tied[np.argsort(tie_keys(tied), kind="stable")[:missing]]
@@ -230,6 +235,20 @@ def lift(scores: Floats) -> Floats:
     if infinite.any():
         lifted[infinite] = scores[infinite]
     return lifted
+
+
+def cell_of(value: float, precision: np.dtype[Any]) -> tuple[np.floating, np.floating]:
+    """Return the grid points around a value: all above the first, up to the second, are lifted to
+    the second.
+    """
+    integer, n_bits, _ = _GRIDS[precision]
+    upper = lift(np.array([value], dtype=precision))
+    bits = upper.view(integer).copy()
+    _flip_negative(bits)
+    bits -= 1 << n_bits
+    _flip_negative(bits)
+    lower = bits.view(precision)[0] if np.isfinite(upper[0]) else np.nextafter(upper[0], 0)
+    return lower, upper[0]
 
 
 def as_calibrated(scores: Floats, precision: np.dtype[Any]) -> Floats:

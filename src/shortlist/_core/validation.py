@@ -96,12 +96,16 @@ def check_confidence(confidence: Any) -> float:
 
 
 def check_scores(
-    scores: ArrayLike, *, name: str = "scores", rows: NDArray[np.intp] | None = None
+    scores: ArrayLike,
+    *,
+    name: str = "scores",
+    rows: NDArray[np.intp] | None = None,
+    instead: str = "Give these items a score, or leave them out before selecting.",
 ) -> NDArray[np.floating]:
     """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
 
     float32 and float64 are kept as they are, and large arrays are not copied. `rows` are the user's
-    numbers of the items, if they are not simply 0, 1, 2, ...
+    numbers of the items, if they are not simply 0, 1, 2, ..., and `instead` says what to do.
     """
     array = np.asarray(scores)
     if array.ndim != 1:
@@ -116,8 +120,7 @@ def check_scores(
     if bad.size:
         named = name_rows(bad if rows is None else rows[bad])
         raise ValueError(
-            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. "
-            "Give these items a score, or leave them out before selecting."
+            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. {instead}"
         )
     return array
 

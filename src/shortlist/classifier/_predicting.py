@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._core.arrays import Floats, Mask
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
+from .._core.probing import check_probe, probe_seed
+from .._core.ranking import lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
 from .._wrapping.fitting import Unseen
@@ -33,6 +35,9 @@ from ..thresholds import (
     Rule,
     Terms,
     check_guarantee,
+    describe_list,
+    expected_gains,
+    with_probes,
 )
 
 __all__ = ["CapacityDecisionMixin"]
@@ -209,7 +214,10 @@ class CapacityDecisionMixin:
         ids: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
-    ) -> Mask:
+        probe: Any = 0,
+        strata: int = 1,
+        return_details: bool = False,
+    ) -> Any:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
         If segments have capacities, no segment gets more than its own: the result is the best list
@@ -225,17 +233,31 @@ class CapacityDecisionMixin:
             Identifiers that break ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
+        probe, strata, return_details
+            As for :func:`~shortlist.select`: a share of the slots for items below the cut, drawn
+            at random. Each segment with a capacity of its own gives a share of its own slots.
 
         Returns
         -------
-        ndarray of bool, shape (n_items,)
-            True for the items to follow up.
+        ndarray of bool, shape (n_items,), or Selection
+            True for the items to follow up; with `return_details`, also the reason and the
+            probability of each answer.
         """
         self._check_fitted()
-        codes = self.rule_.segment_codes(segments, X)
-        keys = tie_keys_of(X, ids, seed=self.rule_.terms.seed)
+        codes, seed = self.rule_.segment_codes(segments, X), self.rule_.terms.seed
+        keys, scores = tie_keys_of(X, ids, seed=seed), self.score_samples(X)
         limit = None if capacity is None else check_capacity(capacity)
-        return self.rule_.select(self.score_samples(X), keys, limit, codes)
+        flagged = self.rule_.select(scores, keys, limit, codes)
+        share = check_probe(probe)
+        if not return_details and not share:
+            return flagged
+        gains = expected_gains(scores, None)
+        found = describe_list(flagged, gains, float(flagged.sum()))
+        if share:
+            draw_keys, ranked_by = tie_keys_of(X, ids, seed=probe_seed(seed)), lift(scores)
+            options: dict[str, Any] = {"strata": strata, "groups": codes}
+            found = with_probes(found, gains, ranked_by, keys, draw_keys, share, **options)
+        return found if return_details else found.flagged
 
     def with_capacity(
         self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED

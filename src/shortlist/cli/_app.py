@@ -6,7 +6,7 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ._demo import demo
@@ -15,6 +15,7 @@ from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._keys import keys
+from ._missed import missed
 from ._plan import plan
 from ._report import report
 from ._reproduce import reproduce
@@ -32,6 +33,7 @@ _COMMANDS = (
     evaluate,
     plan,
     report,
+    missed,
     stream,
     serve,
     keys,
@@ -44,8 +46,20 @@ _HELP = "Find as many rare cases as your capacity allows."
 _UsageError: Any = typer.BadParameter.__base__
 
 
+class _Command(TyperCommand):
+    """A command whose switches stand without a type: they take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
+        return _without_types(super().get_params(ctx))
+
+
 class _Program(TyperGroup):
     """Commands whose usage errors take one line and name the help page."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, `--help` included."""
+        return _without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit with its code."""
@@ -57,6 +71,13 @@ class _Program(TyperGroup):
         except _UsageError as error:
             _explain(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_types(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 def _explain(error: Any) -> NoReturn:
@@ -73,7 +94,7 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def _show_version(wanted: bool) -> None:

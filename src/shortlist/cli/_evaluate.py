@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json
 
 if TYPE_CHECKING:
-    from ..tables import CurvePoint, Evaluation
+    from ..tables import CurvePoint, Evaluation, Reading
 
 _MOST_LINES = 12
 
 
 @answering
+@with_reading_options
 def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
@@ -30,7 +34,7 @@ def evaluate(
     from ..persistence import load_model
     from ..tables import evaluate_table
 
-    result = evaluate_table(load_model(model), data, target=target)
+    result = evaluate_table(load_model(model), data, target=target, reading=reading)
     if as_json:
         print_json(result)
         return

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._core.atomic import check_writable
+from ._reading import with_reading_options
 from ._shared import AsJson, Model, answering, print_json
 
 if TYPE_CHECKING:
     from ..persistence import OnnxExport
+    from ..tables import Reading
 
 
 @answering
+@with_reading_options
 def export(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the .onnx file.")],
@@ -26,12 +29,14 @@ def export(
         Path | None, typer.Option(help="A table on which to compare the file with the model.")
     ] = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write the decision as an ONNX file, to run without Python."""
-    check_writable(out)
+    check_writable(out, keep=(model, check))
     from ..persistence import export_onnx, load_model
 
-    exported = export_onnx(load_model(model), out, ties=ties, check=check)
+    exported = export_onnx(load_model(model), out, ties=ties, check=check, reading=reading)
     if as_json:
         print_json({"out": str(out), **vars(exported)})
     else:

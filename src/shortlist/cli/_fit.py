@@ -12,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
+from ._reading import with_column_options
 from ._shared import (
     AsJson,
     Data,
@@ -24,7 +25,7 @@ from ._shared import (
 )
 
 if TYPE_CHECKING:
-    from ..tables import FitResult
+    from ..tables import FitResult, Reading
 
 
 def _learners(incomplete: str) -> list[str]:
@@ -40,6 +41,7 @@ def _guarantees(incomplete: str) -> list[str]:
 
 
 @answering
+@with_column_options
 def fit(
     data: Data,
     target: Annotated[str, typer.Option(help="The column with the labels.")],
@@ -82,13 +84,15 @@ def fit(
         typer.Option(help="Also train the learner after SMOTE, for comparison in reports."),
     ] = True,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
     The output shows what the capacity finds on held-out rows.
     """
     limit = capacity_from(capacity, per, fraction, multiple)
-    check_writable(out)  # before any work
+    check_writable(out, keep=(data,))  # before any work
     from ..persistence import save_model
     from ..tables import fit_table
 
@@ -102,6 +106,7 @@ def fit(
             learner=learner,
             guarantee=guarantee,
             smote=smote,
+            reading=reading,
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)

@@ -8,28 +8,32 @@ from typing import TYPE_CHECKING
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Out, answering, percent, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from ..tables import FlagSummary, TableModel
+    from ..tables import FlagSummary, Reading, TableModel
 
 
 @answering
-def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> None:
+@with_reading_options
+def flag(
+    model: Model, data: Data, out: Out = None, as_json: AsJson = False, *, reading: Reading
+) -> None:
     """Decide for every case on its own, in files of any size.
 
     Decisions are written to --out or to standard output, as CSV or (with --json) as one JSON object
     per line.
     """
     if out is not None:
-        check_writable(out)
+        check_writable(out, keep=(model, data))
     from ..persistence import load_model
 
     loaded = load_model(model)
     if out is None:
-        summary = _to_standard_output(loaded, data, as_json)
+        summary = _to_standard_output(loaded, data, as_json, reading)
     else:
-        summary = _to_file(loaded, data, out)
+        summary = _to_file(loaded, data, out, reading)
     if as_json and out is not None:
         print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
     else:
@@ -41,7 +45,7 @@ def flag(model: Model, data: Data, out: Out = None, as_json: AsJson = False) -> 
         )
 
 
-def _to_file(model: TableModel, data: Path, out: Path) -> FlagSummary:
+def _to_file(model: TableModel, data: Path, out: Path, reading: Reading) -> FlagSummary:
     from ..tables import flag_rows, output_format
 
     format = output_format(out)
@@ -52,14 +56,18 @@ def _to_file(model: TableModel, data: Path, out: Path) -> FlagSummary:
             data,
             file,
             format=format,
+            reading=reading,
             on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
         )
 
 
-def _to_standard_output(model: TableModel, data: Path, as_json: bool) -> FlagSummary:
+def _to_standard_output(
+    model: TableModel, data: Path, as_json: bool, reading: Reading
+) -> FlagSummary:
     from ..tables import flag_rows
 
     file = typer.get_binary_stream("stdout")
-    summary = flag_rows(model, data, file, format="jsonl" if as_json else "csv")
+    format = "jsonl" if as_json else "csv"
+    summary = flag_rows(model, data, file, format=format, reading=reading)
     file.flush()
     return summary

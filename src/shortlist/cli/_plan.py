@@ -9,19 +9,23 @@ from rich.console import Console
 from rich.table import Table
 
 from ._evaluate import curve_table
+from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
 
 if TYPE_CHECKING:
-    from ..tables import ExpectedFlags, Plan
+    from ..tables import ExpectedFlags, Plan, Reading
 
 
 @answering
+@with_reading_options
 def plan(
     model: Model,
     data: Data,
     target: Target = None,
     load: Annotated[int, typer.Option(help="How many cases one reviewer handles.", min=1)] = 1,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Show what other capacities and one more reviewer would find.
 
@@ -31,7 +35,7 @@ def plan(
     from ..persistence import load_model
     from ..tables import plan_capacity
 
-    result = plan_capacity(load_model(model), data, target=target, load=load)
+    result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
     if as_json:
         print_json(result)
     else:

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
+from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Out, answering, percent, print_json
 
 if TYPE_CHECKING:
-    from ..tables import SelectedRow
+    from ..tables import Reading, SelectedRow
 
 _COLUMNS = {
     "rank": "int64",
@@ -26,21 +27,24 @@ _COLUMNS = {
 
 
 @answering
+@with_reading_options
 def select(
     model: Model,
     data: Data,
     count: Annotated[int, typer.Option(help="The number of cases on the list.", min=0)],
     out: Out = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """List exactly so many of the most suspicious cases, with reasons."""
     from ..persistence import load_model
     from ..tables import output_format, select_rows
 
     if out is not None:  # before any work
-        check_writable(out)
+        check_writable(out, keep=(model, data))
         output_format(out)
-    selected = select_rows(load_model(model), data, count=count)
+    selected = select_rows(load_model(model), data, count=count, reading=reading)
     if len(selected) < count:
         typer.echo(f"Note: the table has only {len(selected)} rows; all are listed.", err=True)
     if out is not None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
+from ._reading import with_line_options
 from ._shared import (
     INTERRUPTED,
     ZONE_HELP,
@@ -25,10 +27,11 @@ from ._shared import (
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
-    from ..tables import TableModel
+    from ..tables import Reading, TableModel
 
 
 @answering
+@with_line_options
 def stream(
     model: Model,
     state: Annotated[Path, typer.Option(help="State file; created if it does not exist.")],
@@ -74,6 +77,8 @@ def stream(
         bool, typer.Option("--adopt", help="Continue from a state of another model or capacity.")
     ] = False,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
 
@@ -81,6 +86,7 @@ def stream(
     Invalid lines are reported, counted and skipped. The state is saved before a decision is
     printed. Therefore a crash never makes room for more flags.
     """
+    check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction)
     from ..persistence import load_model
     from ..streaming import StreamSettings
@@ -105,7 +111,7 @@ def stream(
             )
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch)
+        summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch, reading=reading)
     _print_summary(summary, as_json)
 
 

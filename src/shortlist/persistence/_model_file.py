@@ -30,7 +30,7 @@ skops = load_skops()
 __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "save_model"]
 
 #: The version of model files. It rises if another version of shortlist could misread a file.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _TWIN = "manifest.json", "model.skops", "twin.skops"
 _NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")

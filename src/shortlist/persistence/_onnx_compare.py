@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats
 from .._core.extras import load_extra
 from ..exceptions import ModelFileError
-from ..tables import MISSING_CATEGORY, TableModel, open_source
+from ..tables import MISSING_CATEGORY, Reading, TableModel
 
 onnxruntime = load_extra("onnxruntime", needed_for="Comparing with ONNX")
 pd = load_extra("pandas", needed_for="Comparing with ONNX")
@@ -65,11 +65,13 @@ def compare_onnx(model: TableModel, path: Path, data: Path) -> OnnxComparison:
     return compare_content(model, _content(path), data)
 
 
-def compare_content(model: TableModel, content: bytes, data: Path) -> OnnxComparison:
+def compare_content(
+    model: TableModel, content: bytes, data: Path, *, reading: Reading | None = None
+) -> OnnxComparison:
     """Compare a graph that has not been written to a file."""
     session = _session(content)
     counts, largest = np.zeros(4, dtype=np.int64), 0.0
-    with open_source(data) as source:
+    with model.schema.open(data, reading=reading) as source:
         for rows in model.schema.rows(source):
             decided = model.classifier.decide(rows.X, ids=rows.ids)
             answers = _run(session, rows.X)

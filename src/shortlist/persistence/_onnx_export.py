@@ -22,7 +22,7 @@ from .. import __version__
 from .._core.atomic import write_whole
 from .._core.validation import check_option
 from ..exceptions import ModelFileError
-from ..tables import TableModel
+from ..tables import Reading, TableModel
 from ._model_file import manifest_of
 from ._onnx_compare import OnnxComparison, compare_content, largest_difference, probe_rows
 from ._onnx_graph import GraphBuilder, add_columns
@@ -65,7 +65,12 @@ class OnnxExport:
 
 
 def export_onnx(
-    model: TableModel, path: Path, *, ties: str = "as-fitted", check: Path | None = None
+    model: TableModel,
+    path: Path,
+    *,
+    ties: str = "as-fitted",
+    check: Path | None = None,
+    reading: Reading | None = None,
 ) -> OnnxExport:
     """Write the decision of a model to an ONNX file; an error leaves no unfinished file.
 
@@ -86,6 +91,8 @@ def export_onnx(
     check : Path, default=None
         A table on which to compare the graph with the model before it is written. If the graph
         flags a row that the model does not flag, an error is raised.
+    reading : Reading, default=None
+        What to know about that table; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -104,7 +111,7 @@ def export_onnx(
     built = graph.finish(_description(model), _properties(model, threshold, margin))
     content = built.SerializeToString()
     difference = _compared(model, content, margin)
-    comparison = None if check is None else _checked(model, content, check)
+    comparison = None if check is None else _checked(model, content, check, reading)
     with write_whole(path) as file:
         file.write(content)
     inputs = {f.name: "string" if f.kind == "categorical" else "double" for f in _features(model)}
@@ -168,8 +175,10 @@ def _compared(model: TableModel, content: bytes, margin: float) -> float:
     return difference
 
 
-def _checked(model: TableModel, content: bytes, data: Path) -> OnnxComparison:
-    comparison = compare_content(model, content, data)
+def _checked(
+    model: TableModel, content: bytes, data: Path, reading: Reading | None
+) -> OnnxComparison:
+    comparison = compare_content(model, content, data, reading=reading)
     if comparison.flagged_more:
         raise ModelFileError(
             f"The exported graph flags {comparison.flagged_more} of {comparison.n_items} rows that "

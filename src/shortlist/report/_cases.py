@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask, Rows
 from .._core.binomial import proportion_interval
 from ..metrics import CapacityCurve, capacity_curve
-from ..tables import TableModel, read_labelled
+from ..tables import Reading, TableModel, read_labelled
 
 __all__ = [
     "NEAR",
@@ -73,9 +73,9 @@ class Cases:
         return mask
 
 
-def read_cases(model: TableModel, path: Path, target: str) -> Cases:
+def read_cases(model: TableModel, path: Path, target: str, reading: Reading | None = None) -> Cases:
     """Read, score, decide and rank all rows of a labelled table."""
-    rows = read_labelled(model, path, target=target)
+    rows = read_labelled(model, path, target=target, reading=reading)
     assert rows.is_rare is not None
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     scores = np.asarray(decided.scores, dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import __version__
 from .._core.plain_json import to_plain
-from ..tables import TableModel
+from ..tables import Reading, TableModel
 from ._cases import (
     Cases,
     cut_table,
@@ -25,7 +25,9 @@ from ._words import capacity_in_words
 __all__ = ["make_report"]
 
 
-def make_report(model: TableModel, path: Path, *, target: str | None = None) -> dict[str, Any]:
+def make_report(
+    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+) -> dict[str, Any]:
     """Summarise the promise of a model and its results on labelled cases that it has not seen.
 
     Parameters
@@ -36,6 +38,8 @@ def make_report(model: TableModel, path: Path, *, target: str | None = None) -> 
         A labelled table.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -43,7 +47,7 @@ def make_report(model: TableModel, path: Path, *, target: str | None = None) -> 
         Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None.
     """
     target = model.schema.target if target is None else target
-    cases = read_cases(model, path, target)
+    cases = read_cases(model, path, target, reading)
     promise = judge_promise(model, cases.is_rare.size, cases.n_flagged)
     cuts = spread_cuts(cases.is_rare.size, room=promise["room"], n_flagged=cases.n_flagged)
     return to_plain(

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.extras import load_extra
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import MISSING_TEXTS, Feature, TableSchema
+from ..tables import MISSING_TEXTS, Feature, Reading, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -66,8 +66,16 @@ class Item:
 class LineReader:
     """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
 
-    def __init__(self, schema: TableSchema, *, id_field: str | None, time_field: str) -> None:
-        self._schema = replace(schema, id=None)  # this class reads the ids
+    def __init__(
+        self,
+        schema: TableSchema,
+        *,
+        id_field: str | None,
+        time_field: str,
+        reading: Reading | None = None,
+    ) -> None:
+        # This class reads the ids.
+        self._schema = replace(schema.adapted(reading or Reading()), id=None)
         self._features = schema.features
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"

@@ -16,7 +16,7 @@ import numpy as np
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
-from ..tables import TableModel
+from ..tables import Reading, TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
 
@@ -45,6 +45,7 @@ def run_stream(
     id_field: str | None = None,
     time_field: str = "at",
     batch: int = 1_024,
+    reading: Reading | None = None,
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
@@ -69,6 +70,8 @@ def run_stream(
     batch : int, default=1024
         The largest number of lines that are decided and saved together. If fewer are waiting, they
         are not held back.
+    reading : Reading, default=None
+        What to know about the values in lines; `None` reads them as the table of the fit.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
 
@@ -76,7 +79,7 @@ def run_stream(
     -------
     StreamSummary
     """
-    reader = LineReader(model.schema, id_field=id_field, time_field=time_field)
+    reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
     summary, n_read = StreamSummary(), 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():

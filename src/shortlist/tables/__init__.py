@@ -18,9 +18,11 @@ from ._evaluate import (
 from ._fit import Candidate, FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
+from ._reading import Reading
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, explain_rows, select_rows
 
@@ -36,9 +38,11 @@ __all__ = [
     "Feature",
     "FitResult",
     "FlagSummary",
+    "MissedResult",
     "ModelCard",
     "NextReviewer",
     "Plan",
+    "Reading",
     "Reason",
     "RuleResult",
     "SelectedRow",
@@ -52,6 +56,7 @@ __all__ = [
     "measure_list",
     "measure_random",
     "measure_rule",
+    "missed_in_table",
     "open_source",
     "open_writer",
     "output_format",

@@ -19,8 +19,8 @@ from ..metrics import (
     adjusted_detection_score,
     capacity_curve,
 )
-from ._formats import open_source
 from ._model import RuleResult, TableModel
+from ._reading import Reading
 from ._schema import TableRows, TableSchema
 
 __all__ = [
@@ -77,7 +77,9 @@ class Evaluation:
         return self.rules[0]
 
 
-def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) -> Evaluation:
+def evaluate_table(
+    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
 
     Parameters
@@ -88,6 +90,8 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
         A labelled table.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
         M, flag rate and precision of the rule with exact intervals for its threshold, and the
         capacity curve with intervals for each capacity.
     """
-    rows = read_labelled(model, path, target=target)
+    rows = read_labelled(model, path, target=target, reading=reading)
     is_rare, capacity = labels_of(rows), model.classifier.capacity
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
@@ -115,7 +119,9 @@ def evaluate_table(model: TableModel, path: Path, *, target: str | None = None) 
     )
 
 
-def read_labelled(model: TableModel, path: Path, *, target: str | None = None) -> TableRows:
+def read_labelled(
+    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+) -> TableRows:
     """Read all rows of a labelled table, in the form that a model takes.
 
     Parameters
@@ -126,6 +132,8 @@ def read_labelled(model: TableModel, path: Path, *, target: str | None = None) -
         A labelled table. A table without rare rows, or with rare rows only, raises a TableError.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -133,7 +141,7 @@ def read_labelled(model: TableModel, path: Path, *, target: str | None = None) -
         With `is_rare`.
     """
     target = model.schema.target if target is None else target
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         rows = model.schema.read(source, target=target)
     check_has_both_classes(rows, model.schema, target)
     return rows

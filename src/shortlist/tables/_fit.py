@@ -24,6 +24,7 @@ from ._evaluate import labels_of, measure_default, measure_list, measure_random,
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._profile import column_profiles, notes_on
+from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 
 __all__ = ["Candidate", "FitResult", "fit_table"]
@@ -78,6 +79,7 @@ def fit_table(
     guarantee: str = "expected",
     smote: bool = True,
     random_state: int = 0,
+    reading: Reading | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
@@ -108,6 +110,8 @@ def fit_table(
         needs the extra `smote`, and is skipped without it.
     random_state : int, default=0
         Seed of the split and of the learner, and key of the hash.
+    reading : Reading, default=None
+        What to know about the file; everything else is inferred.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -118,7 +122,7 @@ def fit_table(
     """
     check_guarantee(guarantee, capacity)
     on_progress = on_progress or (lambda step, done, total: None)
-    with open_source(path) as source:
+    with open_source(path, reading=reading) as source:
         on_progress("reading", 0, 1)
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)

@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._formats import open_source, open_writer
+from ._formats import open_writer
 from ._model import TableModel
+from ._reading import Reading
 from ._schema import TableRows
 
 __all__ = ["FlagSummary", "flag_rows"]
@@ -37,6 +38,7 @@ def flag_rows(
     file: BinaryIO,
     *,
     format: str = "csv",
+    reading: Reading | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
@@ -55,6 +57,8 @@ def flag_rows(
         Where to write the decisions.
     format : {"csv", "parquet", "feather", "jsonl"}, default="csv"
         The format of the decisions.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
         Called with the number of rows decided so far.
 
@@ -66,7 +70,7 @@ def flag_rows(
     n_items = n_flagged = 0
     first = {"row": "int64"} if model.schema.id is None else {model.schema.id: "string"}
     columns = {**first, "score": "double", "flagged": "int8"}
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         chunks = model.schema.rows(source)
         with open_writer(file, format, columns) as write:
             for rows in chunks:

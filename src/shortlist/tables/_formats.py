@@ -24,6 +24,7 @@ import numpy as np
 from .._core.arrays import Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
+from ._reading import NOTHING_SAID, Reading
 
 __all__ = ["MISSING_TEXTS", "Source", "open_source", "open_writer", "output_format"]
 
@@ -54,6 +55,7 @@ class Source:
     name: str
     columns: list[str]
     chunks: Callable[[Collection[str], Collection[str]], Iterator[Any]]
+    reading: Reading = NOTHING_SAID
 
     def read(self) -> Any:
         """Return the whole table, with text as text."""
@@ -73,13 +75,14 @@ class Source:
 
 
 @contextlib.contextmanager
-def open_source(path: Path) -> Iterator[Source]:
+def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Source]:
     """Open CSV, TSV (also gzipped), Parquet or Feather by extension; `-` is CSV from stdin."""
+    reading = NOTHING_SAID if reading is None else reading
     opener = _opener(path)
     name = "Standard input" if str(path) == "-" else str(path)
     with contextlib.ExitStack() as stack:
         with _translated(name):
-            source = opener(path, name, stack)
+            source = opener(path, name, stack, reading)
         _check_unique(source)
         yield source
 
@@ -99,9 +102,9 @@ def _opener(path: Path) -> Opener:
     return opener
 
 
-def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
+def _open_text(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
     file = _binary(path, stack)
-    columns, delimiter = _header(file, name)
+    columns, delimiter = _header(file, name, reading)
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         types = {c: pa.float64() if c in numeric else pa.string() for c in wanted}
@@ -118,7 +121,7 @@ def _open_text(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
                 read = pa.csv.ReadOptions(column_names=columns, block_size=len(block) + 1)
                 yield pa.csv.read_csv(_arrow_memory(block), read, parse, convert)
 
-    return Source(name, columns, chunks)
+    return Source(name, columns, chunks, reading)
 
 
 def _arrow_memory(block: bytes) -> Any:
@@ -135,7 +138,7 @@ def _binary(path: Path, stack: contextlib.ExitStack) -> BinaryIO:
     return stack.enter_context(opener(path, "rb"))
 
 
-def _header(file: BinaryIO, name: str) -> tuple[list[str], str]:
+def _header(file: BinaryIO, name: str, reading: Reading) -> tuple[list[str], str]:
     """Read the heading and nothing after it; return the column names and the delimiter."""
     first = _first_line(file, name)
     if not first:
@@ -144,7 +147,7 @@ def _header(file: BinaryIO, name: str) -> tuple[list[str], str]:
         text = first.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise TableError(_not_utf8(name)) from None
-    delimiter = max(",;\t", key=text.count)
+    delimiter = reading.sep or max(",;\t|", key=text.count)
     columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     if not any(columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
@@ -225,7 +228,7 @@ def _without_values_in_quotes(block: bytes, delimiter: str) -> bytes:
     return re.sub(values, lambda value: b"." * len(value[0]), block)
 
 
-def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
+def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
     raw = stack.enter_context(pa.OSFile(str(path)))
     # With buffering in advance, the whole file would end up in memory.
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
@@ -236,10 +239,10 @@ def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
-    return _typed_source(name, file.schema_arrow, chunks)
+    return _typed_source(name, file.schema_arrow, chunks, reading)
 
 
-def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
+def _open_feather(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
     file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
@@ -247,16 +250,18 @@ def _open_feather(path: Path, name: str, stack: contextlib.ExitStack) -> Source:
             for number in range(file.num_record_batches):
                 yield pa.Table.from_batches([file.get_batch(number)]).select(list(wanted))
 
-    return _typed_source(name, file.schema, chunks)
+    return _typed_source(name, file.schema, chunks, reading)
 
 
-def _typed_source(name: str, schema: Any, chunks: Callable[..., Iterator[Any]]) -> Source:
+def _typed_source(
+    name: str, schema: Any, chunks: Callable[..., Iterator[Any]], reading: Reading
+) -> Source:
     """Leave out the unnamed index that pandas saves: row numbers must not be learned from."""
     columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
-    return Source(name, columns, chunks)
+    return Source(name, columns, chunks, reading)
 
 
-Opener = Callable[[Path, str, contextlib.ExitStack], Source]
+Opener = Callable[[Path, str, contextlib.ExitStack, Reading], Source]
 _OPENERS: dict[str, Opener] = {
     ".csv": _open_text,
     ".tsv": _open_text,

@@ -11,8 +11,8 @@ from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
-from ._formats import open_source
 from ._model import TableModel
+from ._reading import Reading
 from ._schema import TableRows
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
@@ -56,7 +56,12 @@ class Plan:
 
 
 def plan_capacity(
-    model: TableModel, path: Path, *, target: str | None = None, load: int = 1
+    model: TableModel,
+    path: Path,
+    *,
+    target: str | None = None,
+    load: int = 1,
+    reading: Reading | None = None,
 ) -> Plan:
     """Compare capacities from a quarter to four times the model's own.
 
@@ -72,6 +77,8 @@ def plan_capacity(
         The column with the labels; `None` takes the target of the fit if the table has it.
     load : int, default=1
         How many rows one reviewer handles.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -79,7 +86,7 @@ def plan_capacity(
         Points of the capacity curve with an interval for each capacity, and what one more
         reviewer adds.
     """
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         own = model.schema.target if model.schema.target in source.columns else None
         labels = own if target is None else target
         rows = model.schema.read(source, target=labels)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, as_ids, as_labels, as_values, kind_of
-from ._formats import Source
+from ._formats import Source, open_source
+from ._reading import NOTHING_SAID, Reading
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -72,22 +75,60 @@ class TableSchema:
         The label to look for, as text.
     id : str or None
         The column that identifies a row. Ties are broken by it.
+    reading : Reading
+        What the user said about the file when the model was fitted.
     """
 
     features: tuple[Feature, ...]
     target: str
     rare_label: str
     id: str | None = None
+    reading: Reading = NOTHING_SAID
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and texts."""
-        return asdict(self) | {"features": [asdict(feature) for feature in self.features]}
+        return asdict(self) | {
+            "features": [asdict(feature) for feature in self.features],
+            "reading": self.reading.to_json(),
+        }
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> TableSchema:
         """Read what :meth:`to_json` wrote."""
         features = tuple(Feature(**feature) for feature in content["features"])
-        return cls(features, content["target"], content["rare_label"], content["id"])
+        reading = Reading.from_json(content["reading"])
+        return cls(features, content["target"], content["rare_label"], content["id"], reading)
+
+    def open(self, path: Path, *, reading: Reading | None = None) -> AbstractContextManager[Source]:
+        """Open a later file, which is read as the table of the fit was.
+
+        Parameters
+        ----------
+        path : Path
+            A table.
+        reading : Reading, default=None
+            What the user says about this file; it goes before what was said at the fit.
+
+        Returns
+        -------
+        context manager
+            It gives a source for :meth:`rows` and :meth:`read`.
+        """
+        return open_source(path, reading=(reading or NOTHING_SAID).after(self.reading))
+
+    def adapted(self, reading: Reading) -> TableSchema:
+        """Return this schema for values about which the user says more than at the fit.
+
+        Parameters
+        ----------
+        reading : Reading
+            What the user says; it goes before what was said at the fit.
+
+        Returns
+        -------
+        TableSchema
+        """
+        return replace(self, reading=reading.after(self.reading))
 
     def rows(self, source: Source, *, target: str | None = None) -> Iterator[TableRows]:
         """Read the rows of an open table in chunks, with labels if `target` names their column.
@@ -165,11 +206,22 @@ def infer_schema(
         source.require([id], "which --id names")
     if id == target:
         raise TableError(f"--id and --target both name {target!r}. They must be different columns.")
-    names = [name for name in source.columns if name not in (target, id)]
+    names = _chosen(source, target, id)
     if not names:
         raise TableError(f"{source.name} has no column besides target and id to learn from.")
     features = tuple(Feature(name, _kind(table[name], name)) for name in names)
-    return TableSchema(features, target, _rare_label(table[target], target, rare), id)
+    rare_label = _rare_label(table[target], target, rare)
+    return TableSchema(features, target, rare_label, id, source.reading)
+
+
+def _chosen(source: Source, target: str, id: str | None) -> list[str]:
+    """Return the columns to learn from: those that were asked for, without those left out."""
+    reading = source.reading
+    wanted = reading.names("columns", source.columns, source.name) or source.columns
+    dropped = reading.names("drop", source.columns, source.name)
+    if target in dropped:
+        raise TableError(f"--drop and --target both name {target!r}. The labels are needed.")
+    return [name for name in wanted if name not in (target, id, *dropped)]
 
 
 def _kind(column: Any, name: str) -> str:

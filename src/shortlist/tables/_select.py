@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..capacity import Capacity
 from ._columns import MISSING_CATEGORY
-from ._formats import open_source
 from ._model import TableModel
+from ._reading import Reading
 
 __all__ = ["Reason", "SelectedRow", "explain_rows", "select_rows"]
 
@@ -41,7 +41,9 @@ class SelectedRow:
     reasons: list[Reason]
 
 
-def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRow]:
+def select_rows(
+    model: TableModel, path: Path, *, count: int, reading: Reading | None = None
+) -> list[SelectedRow]:
     """Return the `count` most suspicious rows of a file, the most suspicious first.
 
     There are exactly `count` rows, or all rows if there are fewer. Rows with equal scores are
@@ -56,6 +58,8 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
         A table with the columns that the model needs; it is held in memory.
     count : int
         How many rows to select.
+    reading : Reading, default=None
+        What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def select_rows(model: TableModel, path: Path, *, count: int) -> list[SelectedRo
         With the score, the probability if the learner has one, and the columns that raised the
         score.
     """
-    with open_source(path) as source:
+    with model.schema.open(path, reading=reading) as source:
         rows = model.schema.read(source)
     classifier, capacity = model.classifier, Capacity.count(count)
     flagged = np.flatnonzero(classifier.select(rows.X, capacity, ids=rows.ids))

@@ -16,7 +16,7 @@ from ._guarantees import (
 from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
-from ._select import select
+from ._select import Selection, describe_list, expected_gains, select, with_probes
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ReferencePrevalence",
     "Rule",
     "SegmentRule",
+    "Selection",
     "Terms",
     "ThresholdRule",
     "calibrate_scores",
@@ -38,6 +39,8 @@ __all__ = [
     "check_guarantee",
     "confident_k",
     "confident_sample_size",
+    "describe_list",
+    "expected_gains",
     "expected_k",
     "expected_sample_size",
     "make_rule",
@@ -47,4 +50,5 @@ __all__ = [
     "select",
     "simultaneous_k",
     "simultaneous_sample_size",
+    "with_probes",
 ]

@@ -2,17 +2,149 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.hashing import keys_by_id
-from .._core.ranking import flag_exactly
-from .._core.validation import check_ids, check_scores, check_seed
+from .._core.probing import (
+    BY_SCORE,
+    NOT_SELECTED,
+    PROBE,
+    Probed,
+    check_probe,
+    draw_probes,
+    probe_seed,
+)
+from .._core.ranking import TieKeys, flag_exactly, keys_within
+from .._core.validation import check_count, check_ids, check_scores, check_seed
+from .._core.work import (
+    are_equal,
+    check_efforts,
+    check_values,
+    count_in_units,
+    expected_worth,
+    in_order_of_worth,
+)
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
+from ..worth import Worth, check_worth
+from ._knapsack import fill
 
-__all__ = ["select"]
+__all__ = [
+    "Selection",
+    "check_capacity_for",
+    "choose",
+    "describe_list",
+    "expected_gains",
+    "select",
+    "with_probes",
+]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A list with what it costs and brings; made by :func:`~shortlist.select`.
+
+    Attributes
+    ----------
+    flagged : ndarray of bool, shape (n_items,)
+        The items to follow up.
+    used, allowed : float
+        Flags, or their work if the capacity is an effort; and how much the capacity allows.
+    gain : float
+        Expected value of the list: the sum of value times probability. NaN where scores are not
+        probabilities.
+    bound : float
+        No list within the capacity has a larger expected value.
+    gap : float
+        How far the list may be from the best one: 0 if it is known to be the best, and otherwise
+        ``bound - gain``. NaN where `gain` is.
+    price : float
+        Expected value of one more unit of capacity: of one more flag, or of one more unit of work.
+    n_not_worth : int
+        How many items were left out because they are not worth a slot.
+    reason : {"full", "no more items", "the rest does not fit", "not worth more"}
+        Why the list ends here. "full" means that all of the capacity is used. Capacity that is
+        left, ``allowed - used``, stays empty.
+    """
+
+    flagged: Mask
+    used: float
+    allowed: float
+    gain: float
+    bound: float
+    gap: float
+    price: float
+    n_not_worth: int
+    reason: str
+    probed: Probed | None = field(default=None, repr=False)
+
+    @property
+    def is_probe(self) -> Mask:
+        """The items that were drawn below the cut."""
+        return np.zeros(self.flagged.size, bool) if self.probed is None else self.probed.is_probe
+
+    @property
+    def reasons(self) -> NDArray[np.str_]:
+        """Why each item is on the list or not: "score", "probe" or "not selected"."""
+        listed = np.where(self.flagged, BY_SCORE, NOT_SELECTED)
+        return np.where(self.is_probe, PROBE, listed)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability with which each item was selected.
+
+        It is 1 by score, and below the cut the share that was drawn, for drawn items and for all
+        others.
+        """
+        return self.flagged * 1.0 if self.probed is None else self.probed.probabilities
+
+    def __str__(self) -> str:
+        left = self.allowed - self.used
+        empty = f", {left:g} left ({self.reason})" if left > 0 else ""
+        return (
+            f"{np.count_nonzero(self.flagged)} flags: {self.used:g} of {self.allowed:g} "
+            f"used{empty}; expected value {self.gain:g}, at most {self.gap:g} below the best list"
+        )
+
+
+@overload
+def select(
+    scores: ArrayLike,
+    capacity: Capacity,
+    *,
+    prevalence: Any = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: Literal[False] = False,
+) -> Mask: ...
+
+
+@overload
+def select(
+    scores: ArrayLike,
+    capacity: Capacity,
+    *,
+    prevalence: Any = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: Literal[True],
+) -> Selection: ...
 
 
 def select(
@@ -22,11 +154,21 @@ def select(
     prevalence: Any = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
-) -> NDArray[np.bool_]:
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: bool = False,
+) -> Mask | Selection:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
     A keyed hash of their ids puts items with equal scores in order. The answer does not depend on
     the row order, and a larger capacity only adds items.
+
+    Where items differ in value, those with the highest ``values * scores`` are flagged; where they
+    also take different amounts of work, the list with the highest expected value within the
+    budget. Scores must then be probabilities.
 
     Parameters
     ----------
@@ -40,11 +182,44 @@ def select(
         Identifiers that break ties; row positions when absent.
     random_state : int, RandomState instance or None, default=None
         Key of the hash: another key draws other items from a tied block. `None` is a fixed key.
+    values : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare: finite, at least 0. `None` means that all are worth
+        the same.
+    efforts : array-like of shape (n_items,), default=None
+        How much work each item takes: finite, greater than 0, in the unit of
+        ``Capacity.effort(...)``, which needs them. An item larger than the whole budget is never
+        flagged.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort (``values * scores / efforts``, where what is
+        not given counts as 1) for which a slot is used; or ``Worth.precision(0.2)``, the least
+        probability. Below it slots stay empty.
+    probe : number, default=0
+        Share of the slots for items below the cut, drawn at random, each with the same
+        probability; rounded down to whole items. The number of flags stays the same. See
+        :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
+    strata : int, default=1
+        Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
+        each.
+    return_details : bool, default=False
+        Return a :class:`~shortlist.thresholds.Selection` rather than the flags alone.
 
     Returns
     -------
     ndarray of bool, shape (n_items,)
-        True for ``capacity.max_flags(n_items, prevalence)`` items.
+        True for ``capacity.max_flags(n_items, prevalence)`` items, or for fewer if not more are
+        worth it. With an effort, the work of the flagged items is at most the budget, in exact
+        arithmetic.
+    Selection
+        With ``return_details=True``: the flags, what they use and bring, how far from the best
+        list they may be, and why capacity is left, if any is.
+
+    Notes
+    -----
+    With efforts the batch is a 0/1 knapsack. It is filled in the order of value * probability /
+    effort, and then the items in which a better list could differ are decided again, exactly. If
+    these are too many, the list may be below the best one by at most `gap`, which is less than the
+    value of one item. A larger budget may then exchange items instead of only adding some. Equal
+    values and efforts leave everything to the scores.
 
     Examples
     --------
@@ -58,8 +233,202 @@ def select(
     [False, False, True, False]
     >>> select([1, 1, 1, 1], Capacity.count(1), ids=["joe", "eve", "bob", "ann"]).tolist()
     [False, True, False, False]
+
+    An hour is left. The likeliest case takes all of it; the other two are worth more together:
+
+    >>> found = select(
+    ...     [0.9, 0.5, 0.4],
+    ...     Capacity.effort(60),
+    ...     values=[100, 150, 120],
+    ...     efforts=[60, 30, 30],
+    ...     return_details=True,
+    ... )
+    >>> found.flagged.tolist(), found.gain, found.used
+    ([False, True, True], 123.0, 60.0)
+
+    On a quiet day, slots stay empty:
+
+    >>> print(select([0.3, 0.01, 0.02], Capacity.count(2), worth=0.1, return_details=True))
+    1 flags: 1 of 2 used, 1 left (not worth more); expected value 0.3, at most 0 below the best list
+
+    One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
+
+    >>> picked = select(range(10), Capacity.count(4), probe=0.25, return_details=True)
+    >>> picked.reasons[picked.flagged].tolist()
+    ['probe', 'score', 'score', 'score']
+    >>> bool(picked.probabilities[0] == 1 / 7)
+    True
     """
     scores = check_scores(scores)
-    max_flags = check_capacity(capacity).max_flags(scores.size, prevalence)
-    keys = keys_by_id(check_ids(ids, scores.size), seed=check_seed(random_state))
-    return flag_exactly(scores, max_flags, keys)
+    ids, seed, share = check_ids(ids, scores.size), check_seed(random_state), check_probe(probe)
+    keys = keys_by_id(ids, seed=seed)
+    values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
+    check_capacity_for(check_capacity(capacity), efforts)
+    worth = check_worth(worth)
+    if capacity.kind != "effort" and worth is None and not share and not return_details:
+        ratios, lifted = in_order_of_worth(scores, values, None)
+        k = capacity.max_flags(scores.size, prevalence)
+        return flag_exactly(ratios, k, keys, lifted=lifted)
+    found = choose(scores, capacity, keys, values, efforts, worth, prevalence=prevalence)
+    if share:
+        ratios, _ = in_order_of_worth(scores, values, None)
+        draw_keys = keys_by_id(ids, seed=probe_seed(seed))
+        if capacity.kind == "effort":
+            raise CapacityError(
+                f"probe=... is a share of the slots, and {capacity!r} is a budget of work. Limit "
+                "the number of flags, or leave probes out."
+            )
+        gains = expected_gains(scores, values)
+        found = with_probes(found, gains, ratios, keys, draw_keys, share, strata=strata)
+    return found if return_details else found.flagged
+
+
+def with_probes(
+    found: Selection,
+    gains: Doubles,
+    ranked_by: Floats,
+    tie_keys: TieKeys,
+    draw_keys: TieKeys,
+    probe: Fraction,
+    *,
+    strata: Any = 1,
+    groups: Rows | None = None,
+) -> Selection:
+    """Give a share of the slots of a list to items below the cut, drawn at random."""
+    n_strata = check_count("strata", strata)
+    drawn = draw_probes(
+        found.flagged, ranked_by, tie_keys, draw_keys, probe, groups=groups, strata=n_strata
+    )
+    gain = float(gains[drawn.flagged].sum())
+    return _changed(found, flagged=drawn.flagged, gain=gain, gap=found.bound - gain, probed=drawn)
+
+
+def check_capacity_for(capacity: Capacity, efforts: Doubles | None) -> None:
+    """Raise an error if a budget comes without efforts, or efforts come without a budget."""
+    if capacity.kind == "effort" and efforts is None:
+        raise CapacityError(
+            f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes, "
+            "or limit the number of flags: Capacity.count(...)."
+        )
+    if (
+        capacity.kind != "effort"
+        and efforts is not None
+        and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size)
+    ):
+        raise CapacityError(
+            f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
+            "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
+        )
+
+
+def choose(
+    scores: Floats,
+    capacity: Capacity,
+    tie_keys: TieKeys,
+    values: Doubles | None,
+    efforts: Doubles | None,
+    worth: Worth | None,
+    *,
+    prevalence: Any = None,
+) -> Selection:
+    """Do the work of :func:`~shortlist.select` for checked arrays and any tie keys."""
+    rows = None
+    if worth is not None:
+        suffices = worth.suffices(scores, values, efforts)
+        rows = None if suffices.all() else np.flatnonzero(suffices)
+    if rows is None:
+        return _choose_all(scores, capacity, tie_keys, values, efforts, scores.size, prevalence)
+    found = _choose_all(
+        scores[rows],
+        capacity,
+        keys_within(tie_keys, rows),
+        None if values is None else values[rows],
+        None if efforts is None else efforts[rows],
+        scores.size,
+        prevalence,
+    )
+    flagged = np.zeros(scores.size, dtype=bool)
+    flagged[rows] = found.flagged
+    left_out = scores.size - rows.size
+    reason = "not worth more" if found.reason == "no more items" else found.reason
+    return _changed(found, flagged=flagged, n_not_worth=left_out, reason=reason)
+
+
+def _changed(found: Selection, **changes: Any) -> Selection:
+    return Selection(**{**found.__dict__, **changes})
+
+
+def _choose_all(
+    scores: Floats,
+    capacity: Capacity,
+    tie_keys: TieKeys,
+    values: Doubles | None,
+    efforts: Doubles | None,
+    n_items: int,
+    prevalence: Any,
+) -> Selection:
+    """Choose among items that are all worth it; the capacity refers to `n_items`."""
+    ratios, lifted = in_order_of_worth(scores, values, efforts)
+    gains = expected_gains(scores, values)
+    if capacity.kind != "effort":
+        k = capacity.max_flags(n_items, prevalence)
+        return describe_list(flag_exactly(ratios, k, tie_keys, lifted=lifted), gains, float(k))
+    assert efforts is not None
+    units, allowed = count_in_units(efforts), capacity.max_effort(n_items)
+    budget = units.count(allowed)
+    if are_equal(efforts):  # as many as fit, the highest scores
+        each = int(units.efforts[0]) if scores.size else 1
+        k = budget // each
+        flagged = flag_exactly(ratios, k, tie_keys, lifted=lifted)
+        found = describe_list(flagged, gains, float(min(k, scores.size)))
+        effort = float(efforts[0]) if scores.size else 1.0
+        used = float(units.unit * each * int(found.used))
+        reason = "full" if used == float(allowed) else "the rest does not fit"
+        reason = "no more items" if found.used >= scores.size and reason != "full" else reason
+        return _changed(
+            found,
+            used=used,
+            allowed=float(allowed),
+            price=found.price / effort,
+            reason=reason,
+        )
+    filled = fill(ratios, gains, units.efforts, budget, tie_keys, solve=True)
+    used = int(units.efforts[filled.chosen].sum())
+    reason = "full" if used == budget else "the rest does not fit"
+    return Selection(
+        filled.chosen,
+        used=float(units.unit * used),
+        allowed=float(allowed),
+        gain=filled.gain,
+        bound=filled.bound,
+        gap=0.0 if filled.optimal else filled.bound - filled.gain,
+        price=filled.price / float(units.unit),
+        n_not_worth=0,
+        reason="no more items" if filled.chosen.all() and used < budget else reason,
+    )
+
+
+def expected_gains(scores: Floats, values: Doubles | None) -> Doubles:
+    """Return the expected value of each item; NaN where scores are no probabilities."""
+    if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
+        return np.full(scores.size, np.nan)
+    return np.asarray(expected_worth(scores, values, None), dtype=np.float64)
+
+
+def describe_list(flagged: Mask, gains: Doubles, allowed: float) -> Selection:
+    """Describe a list of the highest ratios: it is the best one."""
+    used = int(np.count_nonzero(flagged))
+    gain = float(gains[flagged].sum())
+    rest = gains[~flagged]
+    full = used == allowed
+    return Selection(
+        flagged,
+        used=float(used),
+        allowed=allowed,
+        gain=gain,
+        bound=gain,
+        gap=0.0 * gain,
+        price=float(rest.max()) if full and rest.size else 0.0,
+        n_not_worth=0,
+        reason="full" if full else "no more items",
+    )

@@ -1,0 +1,175 @@
+"""Values and efforts of items: checks, the order by value per effort, and exact sums of efforts.
+
+An item that is rare is worth its value, and following it up takes its effort. For items that are
+rare with probability p, the list that finds most value within a budget of effort is filled in the
+order of value * p / effort. With equal values and equal efforts this is the order of p, and it is
+then left to the scores themselves: answers are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .arrays import Doubles, Floats, Ints, Mask
+from .ranking import lift
+from .validation import check_positive, check_scores, name_rows
+
+__all__ = [
+    "Units",
+    "are_equal",
+    "check_efforts",
+    "check_max_effort",
+    "check_probabilities",
+    "check_values",
+    "count_in_units",
+    "expected_worth",
+    "in_order_of_worth",
+    "reaches",
+]
+
+_MOST_DIGITS = 9  # after the decimal point
+_LARGEST_SUM = 2.0**62
+_SOME = 512
+_GAPS = "Fill these gaps (with the median, say), or leave these items out."
+
+
+def check_values(values: ArrayLike | None, n_items: int) -> Doubles | None:
+    """Return the value of each item, finite and at least 0; None stays None."""
+    if values is None:
+        return None
+    array = _check_numbers("values", values, n_items)
+    if array.size and not (array.min() >= 0 and array.max() < np.inf):
+        bad = np.flatnonzero(~((array >= 0) & (array < np.inf)))
+        raise ValueError(
+            f"values must be finite and at least 0; got {array[bad[0]]:g} at {name_rows(bad)}. "
+            "The value is what an item is worth if it is rare: give a loss its size, and an item "
+            "of no value 0."
+        )
+    return array
+
+
+def check_efforts(efforts: ArrayLike | None, n_items: int) -> Doubles | None:
+    """Return the effort of each item, finite and greater than 0; None stays None."""
+    if efforts is None:
+        return None
+    array = _check_numbers("efforts", efforts, n_items)
+    if array.size and not (array.min() > 0 and array.max() < np.inf):
+        bad = np.flatnonzero(~((array > 0) & (array < np.inf)))
+        raise ValueError(
+            f"efforts must be finite and greater than 0; got {array[bad[0]]:g} at "
+            f"{name_rows(bad)}. An item that takes no work needs no capacity: leave it out, or "
+            "give it the smallest effort that you count."
+        )
+    return array
+
+
+def _check_numbers(name: str, numbers: ArrayLike, n_items: int) -> Doubles:
+    array = np.asarray(numbers)
+    if array.shape != (n_items,):
+        raise ValueError(
+            f"{name} must hold one number for each of the {n_items} items; got shape {array.shape}."
+        )
+    return check_scores(array, name=name, instead=_GAPS).astype(np.float64, copy=False)
+
+
+def check_max_effort(max_effort: Any, efforts: Doubles) -> float:
+    """Return the largest effort that any item can have; no item at hand may exceed it."""
+    bound = check_positive("max_effort", max_effort)
+    above = np.flatnonzero(efforts > bound)
+    if above.size:
+        raise ValueError(
+            f"max_effort={bound:g} must be at least the effort of every item; got "
+            f"{efforts[above[0]]:g} at {name_rows(above)}."
+        )
+    return bound
+
+
+def check_probabilities(scores: Floats) -> None:
+    """Raise an error unless all scores lie between 0 and 1: values are weighed by probabilities."""
+    if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
+        bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+        raise ValueError(
+            "values, efforts and worth are weighed with the probability that an item is rare, and "
+            f"scores must lie between 0 and 1; got {scores[bad[0]]:g} at {name_rows(bad)}. "
+            "Calibrate the model with sklearn.calibration.CalibratedClassifierCV and pass the "
+            "column of the rare label of its predict_proba."
+        )
+
+
+def are_equal(numbers: Doubles | None) -> bool:
+    """Whether all items have the same number; so it is when none was given."""
+    if numbers is None or numbers.size == 0:
+        return True
+    return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
+
+
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+    """Return the expected value per unit of effort; 1 stands for what was not given."""
+    with np.errstate(over="ignore", under="ignore"):
+        worth = scores.astype(np.float64) if values is None else scores * values
+        return worth if efforts is None else worth / efforts
+
+
+def in_order_of_worth(
+    scores: Floats, values: Doubles | None, efforts: Doubles | None
+) -> tuple[Floats, bool]:
+    """Return numbers in the order of value * p / effort, and whether they are products.
+
+    Otherwise they are the scores themselves. Products that agree in their first ten digits are to
+    count as tied: the same product may come out differently in its last digit.
+    """
+    values = None if are_equal(values) else values
+    efforts = None if are_equal(efforts) else efforts
+    if values is None and efforts is None:
+        return scores, False
+    check_probabilities(scores)
+    return expected_worth(scores, values, efforts), True
+
+
+def reaches(numbers: Floats, least: float) -> Mask:
+    """Whether each number is at least `least`, apart from noise in the last digits."""
+    lowest = lift(np.array([least], dtype=np.float64))[0]
+    return lift(numbers.astype(np.float64)) >= lowest
+
+
+class Units(NamedTuple):
+    """Efforts as whole numbers of a small unit, of which sums are exact."""
+
+    efforts: Ints
+    unit: Fraction
+
+    def count(self, amount: Fraction) -> int:
+        """Return how many units fit into an exact amount."""
+        return (
+            amount.numerator * self.unit.denominator // (amount.denominator * self.unit.numerator)
+        )
+
+
+def count_in_units(efforts: Doubles) -> Units:
+    """Count efforts in units: exactly if they have few digits, and otherwise rounded up.
+
+    Decimals are read as they are written: three efforts of 0.1 fit into a budget of 0.3. An effort
+    of many digits, such as 1/3, is rounded up by at most 2^-61 of the sum of all efforts. In both
+    cases a sum of units that is within a budget means that the sum of the efforts is.
+    """
+    total = float(efforts.sum())
+    for digits in range(_MOST_DIGITS + 1):
+        scale = 10.0**digits
+        if total * scale >= _LARGEST_SUM:
+            break
+        if _are_whole(efforts[:_SOME], scale) and _are_whole(efforts, scale):
+            return Units(np.rint(efforts * scale).astype(np.int64), Fraction(1, 10**digits))
+    _, exponent = np.frexp(total)
+    n_bits = int(exponent) - 61
+    return Units(np.ceil(np.ldexp(efforts, -n_bits)).astype(np.int64), Fraction(2) ** n_bits)
+
+
+def _are_whole(numbers: Doubles, scale: float) -> bool:
+    """Whether each number is the closest one to a whole number of 1 / scale."""
+    if scale == 1:
+        return bool(np.all(numbers == np.floor(numbers)))
+    return bool(np.all(np.rint(numbers * scale) / scale == numbers))

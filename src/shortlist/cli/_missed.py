@@ -1,0 +1,125 @@
+"""`shortlist missed`: what the policy in use misses, by the outcomes of probes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ._reading import with_reading_options
+from ._shared import AsJson, Data, Model, answering, percent, print_json
+
+if TYPE_CHECKING:
+    from ..feedback import MissedEstimate
+    from ..tables import MissedResult, Reading
+
+#: The exit code if detection has fallen below what the model card says.
+FALLEN = 6
+
+
+@answering
+@with_reading_options
+def missed(
+    model: Model,
+    data: Data,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            help="The column with the labels of reviewed cases, empty while unknown; by default "
+            "the target of the fit."
+        ),
+    ] = None,
+    reason: Annotated[
+        str, typer.Option(help="The column that says why a case was selected; probe for probes.")
+    ] = "reason",
+    inclusion: Annotated[
+        str, typer.Option(help="The column with the probability of being selected.")
+    ] = "inclusion",
+    id: Annotated[str | None, typer.Option("--id", help="The column with the ids.")] = None,
+    period: Annotated[
+        str | None, typer.Option(help="A column with periods, for an answer for each.")
+    ] = None,
+    cases: Annotated[
+        int | None, typer.Option(help="The number of all cases, reviewed or not.", min=1)
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="How sure the intervals shall be.", min=0.5, max=0.9999)
+    ] = 0.95,
+    look: Annotated[
+        int | None,
+        typer.Option(help="Number your looks if you look again and again: 1, 2, ...", min=1),
+    ] = None,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Estimate how many rare cases are missed, from probes and their outcomes.
+
+    The table has a row for each reviewed case, with the columns that select --probe wrote and the
+    label that the review found. The exit code is 6 if the detection has fallen below what the model
+    card says.
+
+    Example: shortlist missed fraud.model reviews.csv --period week --look 3
+    """
+    from ..persistence import load_model
+    from ..tables import missed_in_table
+
+    result = missed_in_table(
+        load_model(model),
+        data,
+        outcome=outcome,
+        reason=reason,
+        inclusion=inclusion,
+        id=id,
+        period=period,
+        n_cases=cases,
+        confidence=confidence,
+        look=look,
+        reading=reading,
+    )
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    if result.has_fallen:
+        raise typer.Exit(FALLEN)
+
+
+def _print(result: MissedResult) -> None:
+    estimate, console = result.estimate, Console()
+    table = Table(title=None if estimate.is_enough else "Not enough probes yet")
+    for heading in (
+        "Period",
+        "Probes",
+        "Hits",
+        "Found",
+        "Missed",
+        "Interval",
+        "Detection",
+        "Interval",
+    ):
+        table.add_column(heading, justify="left" if heading == "Period" else "right")
+    for period, each in estimate.by_period.items():
+        table.add_row(str(period), *_cells(each))
+    table.add_row("all", *_cells(estimate))
+    console.print(table)
+    typer.echo(str(estimate))
+    if result.has_fallen:
+        typer.echo(
+            f"Alarm: the model card says that the list finds {percent(result.expected_detection)}; "
+            "detection has fallen below that. Fit the model to recent labelled cases."
+        )
+
+
+def _cells(estimate: MissedEstimate) -> list[str]:
+    return [
+        f"{estimate.n_probes:,}",
+        f"{estimate.n_hits:,}",
+        f"{estimate.found:,}",
+        f"{estimate.missed:,.0f}",
+        f"{estimate.missed_low:,.0f} to {estimate.missed_high:,.0f}",
+        percent(estimate.detection),
+        f"{percent(estimate.detection_low)} to {percent(estimate.detection_high)}",
+    ]

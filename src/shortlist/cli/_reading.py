@@ -1,0 +1,138 @@
+"""The options about how a file is read: the same for every command, with the same words."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["with_column_options", "with_line_options", "with_reading_options"]
+
+_PANEL = "How to read the file"
+_ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman")
+_DATE_FORMATS = ("DD/MM/YYYY", "MM/DD/YYYY", "DD.MM.YYYY", "YYYY-MM-DD", "YYYYMMDD")
+
+
+def _starting(values: tuple[str, ...]) -> Callable[[str], list[str]]:
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+
+
+def _option(help: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, show_default=False, **settings)
+
+
+_Texts = list[str]
+_FILE: dict[str, Any] = {
+    "sep": Annotated[
+        str | None,
+        _option(
+            "Sign between columns, if it is guessed wrong, such as --sep '|' or --sep tab.",
+            metavar="SIGN",
+            autocompletion=_starting((",", ";", "|", "tab")),
+        ),
+    ],
+    "encoding": Annotated[
+        str | None,
+        _option(
+            "Encoding of a text file that is not UTF-8, such as --encoding cp1252.",
+            metavar="NAME",
+            autocompletion=_starting(_ENCODINGS),
+        ),
+    ],
+    "sheet": Annotated[
+        str | None,
+        _option("Sheet of an Excel file with several, such as --sheet Customers.", metavar="NAME"),
+    ],
+    "keep_total": Annotated[
+        bool,
+        _option(
+            "Keep a last row that looks like a total; by default it is left out.", "--keep-total"
+        ),
+    ],
+}
+_VALUES: dict[str, Any] = {
+    "decimal": Annotated[
+        str | None,
+        _option(
+            "Decimal sign, if it is guessed wrong: --decimal , or --decimal .",
+            metavar="SIGN",
+            autocompletion=_starting((",", ".")),
+        ),
+    ],
+    "na": Annotated[
+        _Texts | None,
+        _option(
+            "A word that means missing; repeat it for more: --na refused --na -999.",
+            metavar="WORD",
+        ),
+    ],
+    "date_format": Annotated[
+        _Texts | None,
+        _option(
+            "How dates are written: --date-format MM/DD/YYYY, or for one column --date-format "
+            "opened=DD.MM.YYYY; %d/%m/%Y works, too.",
+            metavar="FORMAT",
+            autocompletion=_starting(_DATE_FORMATS),
+        ),
+    ],
+}
+_COLUMNS: dict[str, Any] = {
+    "columns": Annotated[
+        _Texts | None,
+        _option("The columns to learn from, such as --columns age,plan.", metavar="NAMES"),
+    ],
+    "drop": Annotated[
+        _Texts | None,
+        _option("Columns to leave out, such as --drop cancelled_on,refund.", metavar="NAMES"),
+    ],
+    "categorical": Annotated[
+        _Texts | None,
+        _option("Columns that hold codes, such as --categorical zip.", metavar="NAMES"),
+    ],
+    "numeric": Annotated[
+        _Texts | None,
+        _option("Columns that hold numbers, such as --numeric price.", metavar="NAMES"),
+    ],
+}
+_EMPTY = {"keep_total": False}
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about files; it gets them as one `reading`."""
+    return _extended(command, _FILE | _VALUES)
+
+
+def with_column_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about files and about the columns to learn from."""
+    return _extended(command, _FILE | _VALUES | _COLUMNS)
+
+
+def with_line_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about the values in JSON lines."""
+    return _extended(command, _VALUES)
+
+
+def _extended(command: Callable[..., None], options: dict[str, Any]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        from ..tables import Reading
+
+        said = {name: given.pop(name) for name in options}
+        reading = Reading(**{name: value for name, value in said.items() if value})
+        command(**given, reading=reading)
+
+    signature = inspect.signature(command, eval_str=True, locals={"Reading": Any})
+    own = [each for name, each in signature.parameters.items() if name != "reading"]
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_EMPTY.get(name), annotation=annotation
+        )
+        for name, annotation in options.items()
+    ]
+    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    run.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in [*keyword, *added]}
+    return run

@@ -1,0 +1,334 @@
+"""What the policy in use misses, estimated from probes below the cut and their outcomes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.arrays import Mask
+from .._core.binomial import Interval
+from .._core.validation import check_confidence, check_count
+from ..capacity import Capacity, check_capacity
+from ._counts import count_interval, estimated_count
+from ._reviews import Reviews, check_reviews
+
+__all__ = ["ENOUGH_HITS", "ChallengerResult", "MissedEstimate", "estimate_missed"]
+
+#: With fewer rare cases among the probes, an interval is too wide to act on.
+ENOUGH_HITS = 10
+
+
+@dataclass(frozen=True)
+class ChallengerResult:
+    """What another model would have found on the same cases, beside the policy in use.
+
+    Attributes
+    ----------
+    gained, gained_low, gained_high : float
+        Rare cases below the cut that the challenger would have selected: estimate and interval.
+    lost : int
+        Rare cases found by score that the challenger would not have selected; a known number.
+    """
+
+    gained: float
+    gained_low: float
+    gained_high: float
+    lost: int
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the whole interval of the gain lies above the loss."""
+        return self.gained_low > self.lost
+
+
+@dataclass(frozen=True)
+class MissedEstimate:
+    """How many rare cases lie below the cut, and what share of all the policy finds.
+
+    Attributes
+    ----------
+    n_probes, n_hits, n_unknown : int
+        Probes drawn, rare ones among them, and probes or selected cases without an outcome.
+    found : int
+        Rare cases among those selected by score.
+    missed, missed_low, missed_high : float
+        Rare cases that nobody reviewed: estimate and interval.
+    detection, detection_low, detection_high : float
+        Share of the rare cases that the policy found, probes included. NaN if none exists.
+    adjusted_detection : float
+        The same, after paying for flags above the capacity; NaN without a capacity.
+    prevalence, prevalence_low, prevalence_high : float
+        Share of rare cases among all cases; NaN if the number of cases is unknown.
+    confidence : float
+        Probability with which each interval holds, at every look if looks are counted.
+    challenger : ChallengerResult or None
+        What another model would have found.
+    by_period : dict
+        The same estimate for each period.
+    """
+
+    n_probes: int
+    n_hits: int
+    n_unknown: int
+    found: int
+    missed: float
+    missed_low: float
+    missed_high: float
+    detection: float
+    detection_low: float
+    detection_high: float
+    adjusted_detection: float
+    prevalence: float
+    prevalence_low: float
+    prevalence_high: float
+    confidence: float
+    challenger: ChallengerResult | None = None
+    by_period: dict[Any, MissedEstimate] = field(default_factory=dict)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are about ten hits, the least from which an interval is of use."""
+        return self.n_hits >= ENOUGH_HITS
+
+    @property
+    def probes_needed(self) -> int | None:
+        """About how many probes give ten hits at the present rate; None without any hit."""
+        if self.n_hits == 0:
+            return None
+        return math.ceil(ENOUGH_HITS * self.n_probes / self.n_hits)
+
+    def has_fallen_below(self, detection: float) -> bool:
+        """Whether the policy finds less than this share: the whole interval lies below it."""
+        return bool(self.detection_high < detection)
+
+    def __str__(self) -> str:
+        level = f"{self.confidence:.0%}"
+        first = (
+            f"{self.n_hits} of {self.n_probes} probes were rare. Detection: "
+            f"{self.detection:.0%}, between {self.detection_low:.0%} and "
+            f"{self.detection_high:.0%} ({level}). Missed: {self.missed:,.0f} rare cases, between "
+            f"{self.missed_low:,.0f} and {self.missed_high:,.0f}."
+        )
+        return first if self.is_enough else f"Not enough yet. {first} {self._remedy}"
+
+    @property
+    def _remedy(self) -> str:
+        if self.probes_needed is None:
+            return (
+                f"An answer of use takes about {ENOUGH_HITS} hits, and there is none so far: the "
+                "upper end is all that is known."
+            )
+        return (
+            f"An answer of use takes about {ENOUGH_HITS} hits, at the present rate "
+            f"{self.probes_needed:,} probes."
+        )
+
+
+def estimate_missed(
+    outcomes: ArrayLike,
+    reasons: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    ids: ArrayLike | None = None,
+    periods: ArrayLike | None = None,
+    n_cases: int | None = None,
+    capacity: Capacity | None = None,
+    challenger: ArrayLike | None = None,
+    confidence: float = 0.95,
+    look: int | None = None,
+) -> MissedEstimate:
+    """Estimate how many rare cases the policy misses, from probes and their outcomes.
+
+    Nobody learns the outcome of a case that was not followed up. Probes are cases below the cut,
+    drawn at random, and every one of them stands for equally many others. Only the outcomes of
+    reviewed cases are used.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_items,)
+        True for a rare case, False for a common one; None or NaN while the outcome is unknown.
+        Unknown outcomes widen the intervals: they may all be rare, or none.
+    reasons : array-like of str, shape (n_items,)
+        Why each case was selected; ``"probe"`` for probes. Cases that were not selected
+        (``"not selected"``, ``"below threshold"``, ``"capacity used up"``) may be listed without an
+        outcome; they are counted.
+    probabilities : array-like of shape (n_items,)
+        The probability with which each case below the cut was drawn, as answered when it was
+        decided. Only those of probes are used.
+    ids : array-like of shape (n_items,), default=None
+        Identifiers; an id that comes twice is an error.
+    periods : array-like of shape (n_items,), default=None
+        The period of each case, for an estimate of each.
+    n_cases : int, default=None
+        Number of all cases decided. `None` takes the number of rows if cases that were not selected
+        are listed. Without periods, all cases then count as one batch, and the interval is a
+        little shorter.
+    capacity : Capacity, default=None
+        The capacity, a count or fraction, for the adjusted detection.
+    challenger : array-like of bool, shape (n_items,), default=None
+        Whether another model would have selected each case, to judge it on the same probes.
+    confidence : float, default=0.95
+        Probability with which each interval holds.
+    look : int, default=None
+        Say 1 at the first look, 2 at the second, and so on, if you look again and again: all looks
+        together then hold with the stated confidence. `None` is for one look.
+
+    Returns
+    -------
+    MissedEstimate
+
+    Notes
+    -----
+    Intervals are exact for one batch (hypergeometric) and for equal probabilities (binomial).
+    Several probabilities are pooled by the gamma intervals of Fay and Feuer (1997). Look k spends
+    the share 1 / (k (k + 1)) of the error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity, select
+    >>> from shortlist.feedback import estimate_missed
+    >>> rng = np.random.default_rng(0)
+    >>> is_rare = rng.random(20_000) < 0.02
+    >>> scores = rng.normal(size=20_000) + is_rare
+    >>> picked = select(scores, Capacity.count(800), probe=0.5, return_details=True)
+    >>> outcomes = np.where(picked.flagged, is_rare, None)  # nobody knows the others
+    >>> answer = estimate_missed(outcomes, picked.reasons, picked.probabilities)
+    >>> bool(answer.missed_low <= is_rare[~picked.flagged].sum() <= answer.missed_high)
+    True
+    """
+    reviews = check_reviews(outcomes, reasons, probabilities, ids=ids, challenger=challenger)
+    confidence = check_confidence(confidence)
+    error = 1 - confidence
+    if look is not None:
+        error /= check_count("look", look) * (look + 1)
+    settings = _Settings(confidence, error, None if capacity is None else check_capacity(capacity))
+    named = None if periods is None else reviews.check_periods(periods)
+    total = reviews.count_cases(n_cases)
+    whole = _estimate(reviews, total, settings, one_batch=named is None)
+    if named is None:
+        return whole
+    by_period = {
+        period: _estimate(part, part.count_cases(None), settings, one_batch=True)
+        for period, part in reviews.split(named)
+    }
+    return MissedEstimate(**{**vars(whole), "by_period": by_period})
+
+
+@dataclass(frozen=True)
+class _Settings:
+    confidence: float
+    error: float
+    capacity: Capacity | None
+
+
+def _estimate(
+    reviews: Reviews, n_cases: int | None, settings: _Settings, *, one_batch: bool
+) -> MissedEstimate:
+    probed, selected = reviews.is_probe, reviews.is_selected
+    below = None if n_cases is None else n_cases - int(np.count_nonzero(selected & ~probed))
+    hits = reviews.count(probed & reviews.is_rare)
+    unknown = reviews.count(probed & reviews.is_unknown)
+    rare_below = _rare_below(reviews, below if one_batch else None, settings.error)
+    n_hits, n_unknown = int(hits), int(unknown)
+    found = reviews.count(selected & ~probed & reviews.is_rare)
+    doubtful = reviews.count(selected & ~probed & reviews.is_unknown)
+    estimate = _known_estimate(reviews)
+    detection = _detection(found, n_hits, estimate, otherwise=math.nan)
+    low = _detection(found, n_hits, rare_below.high, otherwise=0.0)
+    most = n_hits + n_unknown
+    high = _detection(found + doubtful, most, max(rare_below.low, most), otherwise=1.0)
+    flags = int(np.count_nonzero(selected))
+    shares = _prevalence(n_cases, found, doubtful, estimate, rare_below)
+    return MissedEstimate(
+        n_probes=reviews.count(probed),
+        n_hits=n_hits,
+        n_unknown=reviews.count(selected & reviews.is_unknown),
+        found=found,
+        missed=estimate - n_hits,
+        missed_low=max(rare_below.low - n_hits - n_unknown, 0.0),
+        missed_high=rare_below.high - n_hits,
+        detection=detection,
+        detection_low=low,
+        detection_high=high,
+        adjusted_detection=detection * _room(settings.capacity, n_cases, flags),
+        prevalence=shares[0],
+        prevalence_low=shares[1],
+        prevalence_high=shares[2],
+        confidence=settings.confidence,
+        challenger=_judge_challenger(reviews, settings.error),
+    )
+
+
+def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
+    """Return the interval for the rare cases below the cut, whatever unknown outcomes may be."""
+    hits, shares, drawn = reviews.strata(reviews.is_rare)
+    if not shares.size:
+        return Interval(0.0, math.inf if below is None else float(below))
+    batch: dict[str, Any] = {}
+    if below is not None and shares.size == 1 and round(below * shares[0]) == drawn[0]:
+        batch = {"drawn": int(drawn[0]), "total": below}
+    most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]
+    low = count_interval(hits, shares, error=error, **batch).low
+    high = count_interval(most, shares, error=error, **batch).high
+    return Interval(low, high if below is None else min(high, float(below)))
+
+
+def _known_estimate(reviews: Reviews) -> float:
+    """Return the estimate from known outcomes; unknown ones count as if they were like those."""
+    hits, shares, drawn = reviews.strata(reviews.is_rare)
+    if not shares.size:
+        return math.nan
+    known = drawn - reviews.strata(reviews.is_unknown)[0]
+    if not known.all():
+        return math.nan
+    return estimated_count(hits, shares * known / drawn)
+
+
+def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) -> float:
+    """Return the share found; `otherwise` if there may be no rare case at all."""
+    if math.isinf(rare_below):
+        return 0.0
+    rare = found + rare_below
+    return (found + hits) / rare if rare > 0 else otherwise
+
+
+def _prevalence(
+    n_cases: int | None, found: int, doubtful: int, estimate: float, below: Interval
+) -> tuple[float, float, float]:
+    if not n_cases:
+        return (math.nan, math.nan, math.nan)
+    ends = (found + below.low, found + doubtful + below.high)
+    return (
+        (found + estimate) / n_cases,
+        ends[0] / n_cases,
+        min(ends[1] / n_cases, 1.0),
+    )
+
+
+def _room(capacity: Capacity | None, n_cases: int | None, flags: int) -> float:
+    """Return the share of the flags that the capacity can follow up."""
+    if capacity is None or n_cases is None:
+        return math.nan
+    return min(1.0, capacity.max_flags(n_cases) / flags) if flags else 1.0
+
+
+def _judge_challenger(reviews: Reviews, error: float) -> ChallengerResult | None:
+    if reviews.challenger is None:
+        return None
+    chosen: Mask = reviews.challenger
+    hits, shares, _ = reviews.strata(reviews.is_rare & chosen)
+    if not shares.size:
+        return None
+    most: NDArray[Any] = reviews.strata((reviews.is_rare | reviews.is_unknown) & chosen)[0]
+    lost = reviews.is_selected & ~reviews.is_probe & reviews.is_rare & ~chosen
+    return ChallengerResult(
+        estimated_count(hits, shares),
+        count_interval(hits, shares, error=error).low,
+        count_interval(most, shares, error=error).high,
+        reviews.count(lost),
+    )

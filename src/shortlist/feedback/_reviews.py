@@ -1,0 +1,156 @@
+"""Reviews: which cases were selected, why, with which probability, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.arrays import Floats, Mask, Rows
+from .._core.ids import values_of
+from .._core.probing import NOT_SELECTED, PROBE
+from .._core.validation import check_count, name_rows
+
+__all__ = ["NOT_REVIEWED", "Reviews", "check_reviews"]
+
+#: Reasons of cases that were not selected, and have no outcome.
+NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "moment refused")
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """Checked reviews, one entry per case."""
+
+    is_rare: Mask
+    is_unknown: Mask
+    is_probe: Mask
+    is_selected: Mask
+    probabilities: Floats
+    challenger: Mask | None = None
+
+    @staticmethod
+    def count(mask: Mask) -> int:
+        """Return how many cases a mask marks."""
+        return int(np.count_nonzero(mask))
+
+    def strata(self, marked: Mask) -> tuple[Rows, Floats, Rows]:
+        """Return for each probability: the probes marked, the probability, and the probes drawn."""
+        shares, codes = np.unique(self.probabilities[self.is_probe], return_inverse=True)
+        drawn = np.bincount(codes, minlength=shares.size)
+        hits = np.bincount(codes[marked[self.is_probe]], minlength=shares.size)
+        return hits.astype(np.intp), shares, drawn.astype(np.intp)
+
+    def count_cases(self, n_cases: int | None) -> int | None:
+        """Return how many cases there were; unknown if only reviewed ones are listed."""
+        if n_cases is None:
+            return None if self.is_selected.all() else self.is_selected.size
+        return check_count("n_cases", n_cases, at_least=self.count(self.is_selected))
+
+    def check_periods(self, periods: ArrayLike) -> NDArray[Any]:
+        """Return the period of each case."""
+        named = values_of(periods)
+        if named.shape != self.is_rare.shape:
+            raise ValueError(
+                f"periods must have one entry per case, {self.is_rare.size}; got {named.shape}."
+            )
+        return named
+
+    def split(self, periods: NDArray[Any]) -> Iterator[tuple[Any, Reviews]]:
+        """Yield each period, in order, with its reviews."""
+        for period in np.unique(periods):
+            own = periods == period
+            columns: dict[str, Any] = {
+                name: None if column is None else column[own] for name, column in vars(self).items()
+            }
+            yield period.item() if hasattr(period, "item") else period, Reviews(**columns)
+
+
+def check_reviews(
+    outcomes: ArrayLike,
+    reasons: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    ids: ArrayLike | None = None,
+    challenger: ArrayLike | None = None,
+) -> Reviews:
+    """Check reviews, with errors that name the rows."""
+    is_rare, is_unknown = _check_outcomes(outcomes)
+    n = is_rare.size
+    words = np.asarray(_column("reasons", reasons, n), dtype=object).astype(str)
+    is_selected = ~np.isin(words, NOT_REVIEWED)
+    is_probe = words == PROBE
+    _refuse(
+        ~is_selected & ~is_unknown,
+        "have an outcome but were never selected. Only reviewed cases have outcomes: correct the "
+        "reason, or leave the outcome empty",
+    )
+    drawn = _check_probabilities(_column("probabilities", probabilities, n), is_probe)
+    if ids is not None:
+        _check_once(_column("ids", ids, n))
+    chosen = None if challenger is None else _column("challenger", challenger, n).astype(bool)
+    return Reviews(is_rare, is_unknown, is_probe, is_selected, drawn, chosen)
+
+
+def _column(name: str, values: ArrayLike, n: int) -> NDArray[Any]:
+    array = values_of(values)
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have one entry per outcome, {n}; got shape {array.shape}.")
+    return array
+
+
+def _check_outcomes(outcomes: ArrayLike) -> tuple[Mask, Mask]:
+    array = values_of(outcomes)
+    if array.ndim != 1:
+        raise ValueError(f"outcomes must be one-dimensional; got shape {array.shape}.")
+    if array.dtype.kind == "b":
+        return array, np.zeros(array.size, dtype=bool)
+    is_unknown = np.array([_is_missing(value) for value in array.tolist()], dtype=bool)
+    known = array[~is_unknown].tolist()
+    bad = [not _is_outcome(value) for value in known]
+    wrong = np.zeros(array.size, dtype=bool)
+    wrong[np.flatnonzero(~is_unknown)] = bad
+    _refuse(wrong, "must have the outcome True, False or None (1, 0 or NaN)")
+    is_rare = np.zeros(array.size, dtype=bool)
+    is_rare[~is_unknown] = [bool(value) for value in known]
+    return is_rare, is_unknown
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _is_outcome(value: Any) -> bool:
+    return isinstance(value, (bool, int, float)) and value in (0, 1)
+
+
+def _check_probabilities(probabilities: NDArray[Any], is_probe: Mask) -> Floats:
+    try:
+        numbers = np.where(probabilities == None, np.nan, probabilities).astype(float)  # noqa: E711
+    except (TypeError, ValueError) as error:
+        raise ValueError("probabilities must be numbers between 0 and 1.") from error
+    _refuse(
+        is_probe & ~((numbers > 0) & (numbers <= 1)),
+        "are probes without a probability above 0 and up to 1. It is part of the answer that "
+        "selected them; without it nothing can be estimated",
+    )
+    return numbers
+
+
+def _check_once(ids: NDArray[Any]) -> None:
+    _, first, counts = np.unique(ids.astype(str), return_index=True, return_counts=True)
+    if counts.max(initial=0) > 1:
+        repeated = ids[first[counts > 1][0]]
+        rows = np.flatnonzero(ids.astype(str) == str(repeated))
+        raise ValueError(
+            f"The case {repeated!r} comes {rows.size} times, at {name_rows(rows)}. Each case has "
+            "one outcome: keep the row that holds."
+        )
+
+
+def _refuse(wrong: Mask, words: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if rows.size:
+        raise ValueError(f"{rows.size} cases {words}; see {name_rows(rows)}.")

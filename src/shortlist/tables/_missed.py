@@ -1,0 +1,125 @@
+"""From a table of reviews to what the policy in use misses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import TableError
+from ..feedback import MissedEstimate, estimate_missed
+from ._formats import open_source
+from ._model import TableModel
+from ._reading import Reading
+
+__all__ = ["MissedResult", "missed_in_table"]
+
+
+@dataclass(frozen=True)
+class MissedResult:
+    """What a table of reviews says, beside what the model card promised.
+
+    Attributes
+    ----------
+    estimate : MissedEstimate
+        Missed cases, detection and prevalence, with intervals.
+    expected_detection : float or None
+        Detection of the list by the model card.
+    has_fallen : bool
+        Whether the detection lies below that, with its whole interval.
+    """
+
+    estimate: MissedEstimate
+    expected_detection: float | None
+    has_fallen: bool
+
+
+def missed_in_table(
+    model: TableModel,
+    path: Path,
+    *,
+    outcome: str | None = None,
+    reason: str = "reason",
+    inclusion: str = "inclusion",
+    id: str | None = None,
+    period: str | None = None,
+    n_cases: int | None = None,
+    confidence: float = 0.95,
+    look: int | None = None,
+    reading: Reading | None = None,
+) -> MissedResult:
+    """Estimate what is missed from a table of reviews.
+
+    Parameters
+    ----------
+    model : TableModel
+        Knows the rare label and, by its card, the detection to expect.
+    path : Path
+        A table with one row per reviewed case; cases that were not selected may be listed too.
+    outcome, reason, inclusion : str
+        Columns with the label (by default the target of the fit; empty while unknown), the reason
+        of the selection and its probability, as `select` wrote them.
+    id, period : str, default=None
+        Columns with ids, of which none may come twice, and with periods.
+    n_cases, confidence, look
+        As for :func:`~shortlist.feedback.estimate_missed`.
+    reading : Reading, default=None
+        How to read the file.
+
+    Returns
+    -------
+    MissedResult
+    """
+    outcome = outcome or model.schema.target
+    with open_source(path, reading=reading) as source:
+        names = [outcome, reason, inclusion, *(name for name in (id, period) if name)]
+        source.require(names, "which a table of reviews needs (see shortlist missed --help)")
+        table = source.read()
+    rare = model.schema.rare_label
+
+    def column(name: str) -> Any:
+        return table[name].to_pylist()
+
+    try:
+        estimate = estimate_missed(
+            np.array([_is_rare(label, rare) for label in column(outcome)], dtype=object),
+            ["not selected" if _is_empty(word) else str(word) for word in column(reason)],
+            np.array([_number(value) for value in column(inclusion)]),
+            ids=None if id is None else [str(value) for value in column(id)],
+            periods=None if period is None else [str(value) for value in column(period)],
+            n_cases=n_cases,
+            confidence=confidence,
+            look=look,
+        )
+    except ValueError as error:
+        raise TableError(f"{path}: {error} Rows are counted from 0 below the heading.") from error
+    expected = _expected_detection(model)
+    fallen = expected is not None and estimate.has_fallen_below(expected)
+    return MissedResult(estimate, expected, fallen)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value != value or str(value).strip() == ""
+
+
+def _is_rare(label: Any, rare: str) -> bool | None:
+    if _is_empty(label):
+        return None
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label).strip() == rare
+
+
+def _number(value: Any) -> float:
+    try:
+        return float("nan") if _is_empty(value) else float(value)
+    except ValueError:
+        return float("nan")
+
+
+def _expected_detection(model: TableModel) -> float | None:
+    """Return the detection of the list by the card, if the model has one."""
+    rules = () if model.card is None else model.card.rules
+    found = [rule.detection for rule in rules if rule.rule == "this model, as a list"]
+    return found[0] if found else None

@@ -1,0 +1,143 @@
+"""How a file is to be read: what the user says about it, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ..exceptions import TableError
+
+__all__ = ["NOTHING_SAID", "Reading"]
+
+_SIGNS = (".", ",")
+_NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+#: The options that choose and type columns. A fitted model has answered them.
+_ABOUT_COLUMNS = ("drop", "columns", "categorical", "numeric")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the user says about a file; everything else is inferred from the file.
+
+    Attributes
+    ----------
+    sep : str or None
+        The sign between the columns of a text file: one character, or "tab".
+    decimal : {".", ","} or None
+        The decimal sign of numbers that are written as text. The other one separates thousands.
+    encoding : str or None
+        The encoding of a text file, such as "cp1252".
+    na : tuple of str
+        Words (or numbers, such as "-999") that stand for a missing value, besides the usual ones.
+    sheet : str or None
+        The sheet of an Excel file.
+    drop : tuple of str
+        Columns to leave out.
+    columns : tuple of str
+        The columns to learn from; empty for all.
+    categorical, numeric : tuple of str
+        Columns to treat as categories or as numbers, whatever they look like.
+    date_format : tuple of str
+        How dates are written: "DD/MM/YYYY" or "%d/%m/%Y" for all columns, "column=DD/MM/YYYY" for
+        one.
+    keep_total : bool
+        Whether to keep a last row that looks like a total.
+
+    Examples
+    --------
+    >>> from shortlist.tables import Reading
+    >>> Reading(decimal=",", drop=("cancelled_on",)).decimal
+    ','
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
+    sheet: str | None = None
+    drop: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    date_format: tuple[str, ...] = ()
+    keep_total: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sep is not None:
+            object.__setattr__(self, "sep", _NAMED_SEPARATORS.get(self.sep.lower(), self.sep))
+            _check_separator(self.sep)
+        if self.decimal is not None and self.decimal not in _SIGNS:
+            raise TableError(f"--decimal must be . or a comma; got {self.decimal!r}.")
+        if self.sep == self.decimal == ",":
+            raise TableError("--sep and --decimal are both a comma. They must be different signs.")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+        for name in ("na", *_ABOUT_COLUMNS, "date_format"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    def after(self, earlier: Reading) -> Reading:
+        """Return what this object says, and what was said earlier where it says nothing.
+
+        Parameters
+        ----------
+        earlier : Reading
+            What was said when the model was fitted.
+
+        Returns
+        -------
+        Reading
+            Without the options that choose columns, which the model has chosen.
+        """
+        said = {name: getattr(self, name) or getattr(earlier, name) for name in _ABOUT_FILES}
+        return replace(Reading(**said), na=tuple(dict.fromkeys((*earlier.na, *self.na))))
+
+    def names(self, option: str, known: Collection[str], name: str) -> list[str]:
+        """Return the columns that an option names, one by one or separated by commas."""
+        found: list[str] = []
+        for given in getattr(self, option):
+            parts = [given] if given in known else [part.strip() for part in given.split(",")]
+            for part in parts:
+                if part not in known:
+                    shown = ", ".join(repr(column) for column in list(known)[:12])
+                    raise TableError(
+                        f"{name} has no column {part!r}, which --{option} names. "
+                        f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
+                    )
+                found.append(part)
+        return list(dict.fromkeys(found))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain lists and texts."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Reading:
+        """Read what :meth:`to_json` wrote."""
+        return cls(**{name: _or_tuple(value) for name, value in content.items()})
+
+
+#: Everything is inferred from the file.
+NOTHING_SAID = Reading()
+_ABOUT_FILES = tuple(f.name for f in fields(Reading) if f.name not in _ABOUT_COLUMNS)
+
+
+def _or_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _check_separator(sep: str | None) -> None:
+    if sep is None or len(sep) != 1 or not sep.isascii() or sep.isalnum() or sep in '"\r\n':
+        raise TableError(
+            f"--sep must be one sign such as , ; | or tab; got {sep!r}. In a shell, quote it: "
+            "--sep '|'"
+        )
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        "a".encode(encoding)  # raises an error for codecs that are not about text, too
+    except LookupError:
+        raise TableError(
+            f"--encoding {encoding} is unknown. Use for example utf-8, cp1252 or utf-16."
+        ) from None

@@ -1,0 +1,1 @@
+"""Studies of probes below the cut, and of what they can tell."""

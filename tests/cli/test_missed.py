@@ -1,0 +1,89 @@
+"""`shortlist missed`: estimates from a table of reviews, and errors that name the row."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shortlist import Capacity, select
+from shortlist.cli import app
+from shortlist.datasets import make_fraud
+from shortlist.persistence import save_model
+from shortlist.tables import fit_table
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """Return a model file, a table of reviews and the number of rare cases that were missed."""
+    folder = tmp_path_factory.mktemp("missed")
+    X, y = make_fraud(4_000, prevalence=0.05, random_state=0)
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(fraud=y)
+    table.to_csv(folder / "train.csv", index=False)
+    result = fit_table(
+        folder / "train.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
+    )
+    save_model(result.model, folder / "model")
+    rng = np.random.default_rng(1)
+    is_rare = rng.random(4_000) < 0.1
+    picked = select(
+        rng.normal(size=4_000) + is_rare, Capacity.count(800), probe=0.5, return_details=True
+    )
+    table = pd.DataFrame(
+        {
+            "id": np.arange(4_000),
+            "reason": picked.reasons,
+            "inclusion": picked.probabilities,
+            "fraud": np.where(picked.flagged, is_rare.astype(int).astype(str), ""),
+            "week": np.where(np.arange(4_000) < 2_000, "w1", "w2"),
+        }
+    )
+    return folder, table, int(is_rare[~picked.flagged].sum())
+
+
+def run(*arguments):
+    """Run the command, and return its result."""
+    return CliRunner().invoke(app, ["missed", *map(str, arguments)])
+
+
+def test_missed_cases_are_estimated(reviews):
+    """The interval covers the truth, and the sentence says it."""
+    folder, table, truth = reviews
+    table.to_csv(folder / "reviews.csv", index=False)
+    result = run(folder / "model", folder / "reviews.csv", "--json")
+    answer = json.loads(result.stdout)
+    assert result.exit_code == 6, result.output  # a poor ranking, far below the card
+    assert answer["has_fallen"]
+    estimate = answer["estimate"]
+    assert estimate["missed_low"] <= truth <= estimate["missed_high"]
+    shown = run(folder / "model", folder / "reviews.csv", "--period", "week", "--id", "id")
+    assert "Alarm: the model card says" in shown.stdout
+    assert "w2" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inclusion": ""}, "probes without a probability"),
+        ({"reason": "below threshold"}, "have an outcome but were never selected"),
+        ({"id": 7}, "comes 4000 times"),
+    ],
+)
+def test_bad_reviews_are_refused(reviews, change, words):
+    """Errors name what is wrong and the rows, in one line."""
+    folder, table, _ = reviews
+    table.assign(**change).to_csv(folder / "bad.csv", index=False)
+    result = run(folder / "model", folder / "bad.csv", "--id", "id")
+    assert result.exit_code == 2
+    assert words in result.output
+    assert "row" in result.output
+
+
+def test_a_missing_column_is_named(reviews):
+    """A table without reasons is refused, with the name of the column."""
+    folder, table, _ = reviews
+    table.drop(columns="reason").to_csv(folder / "bad.csv", index=False)
+    result = run(folder / "model", folder / "bad.csv")
+    assert result.exit_code == 2
+    assert "reason" in result.output

@@ -1,0 +1,104 @@
+"""Laws of lists with values and efforts, for inputs that nobody imagined."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from shortlist import Capacity, Worth, select
+
+PROBABILITIES = st.sampled_from([0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.7, 1]) | st.floats(0, 1)
+VALUES = st.integers(0, 50) | st.floats(0, 1e6)
+EFFORTS = st.sampled_from([0.1, 0.2, 0.5, 1, 5, 20, 60]) | st.floats(0.01, 1e4)
+SHORT_EFFORTS = st.integers(1, 600).map(lambda tenths: tenths / 10)
+BUDGETS = st.integers(0, 500).map(lambda tenths: tenths / 10)
+
+
+def columns(*kinds, max_size=30):
+    """Return lists of the same length, one of each kind."""
+    return st.lists(st.tuples(*kinds), min_size=1, max_size=max_size).map(
+        lambda rows: [np.array(column, dtype=float) for column in zip(*rows, strict=True)]
+    )
+
+
+@given(columns(PROBABILITIES, VALUES, EFFORTS), BUDGETS, st.none() | st.floats(0, 10))
+def test_the_budget_is_never_exceeded(items, budget, worth):
+    """In exact arithmetic, the flagged work fits into the budget."""
+    p, values, efforts = items
+    flagged = select(p, Capacity.effort(budget), values=values, efforts=efforts, worth=worth)
+    assert sum(Fraction(float(e)) for e in efforts[flagged]) <= Fraction(str(budget)) + _noise(
+        efforts[flagged]
+    )
+
+
+def _noise(efforts):
+    """Short decimals are read as written, and their binary neighbours may be a little larger."""
+    return sum(abs(Fraction(float(e)) - Fraction(str(float(e)))) for e in efforts)
+
+
+@given(columns(PROBABILITIES, VALUES, SHORT_EFFORTS), BUDGETS)
+def test_decimals_are_summed_as_they_are_written(items, budget):
+    """Three efforts of 0.1 fit into 0.3, and nothing more does."""
+    p, values, efforts = items
+    flagged = select(p, Capacity.effort(budget), values=values, efforts=efforts)
+    assert sum(Fraction(str(e)) for e in efforts[flagged]) <= Fraction(str(budget))
+
+
+@settings(max_examples=60)
+@given(columns(PROBABILITIES, VALUES, SHORT_EFFORTS, max_size=9), BUDGETS)
+def test_small_batches_are_solved_exactly(items, budget):
+    """No list within the budget has a larger expected value."""
+    p, values, efforts = items
+    found = select(p, Capacity.effort(budget), values=values, efforts=efforts, return_details=True)
+    tenths, room = np.rint(efforts * 10).astype(int), round(budget * 10)
+    lists = np.array(list(product([False, True], repeat=p.size)))
+    best = max((p * values)[each].sum() for each in lists if tenths[each].sum() <= room)
+    assert np.isclose(found.gain, best, rtol=1e-9, atol=1e-12)
+    assert found.gap == 0
+
+
+@given(columns(st.floats(-5, 5), max_size=40), st.integers(0, 45), st.sampled_from([1, 3, 0.1]))
+def test_equal_values_and_efforts_change_nothing(items, k, number):
+    """The paper's case gives today's answer, whatever the scores are."""
+    (scores,) = items
+    same = np.full(scores.size, float(number))
+    expected = select(scores, Capacity.count(k))
+    assert_array_equal(select(scores, Capacity.count(k), values=same), expected)
+    budget = Capacity.effort(Fraction(str(number)) * k)
+    assert_array_equal(select(scores, budget, values=same, efforts=same), expected)
+    assert_array_equal(select(scores, budget, efforts=same), expected)
+
+
+@given(
+    columns(PROBABILITIES, VALUES, SHORT_EFFORTS),
+    BUDGETS,
+    st.integers(-20, 20),
+    st.randoms(use_true_random=False),
+)
+def test_neither_scale_nor_row_order_matters(items, budget, power, random):
+    """Values in another currency and rows in another order give the same list."""
+    p, values, efforts = items
+    ids = np.array([f"case {i}" for i in range(p.size)])
+    capacity = Capacity.effort(budget)
+    flagged = select(p, capacity, values=values, efforts=efforts, ids=ids)
+    scaled = select(p, capacity, values=values * 2.0**power, efforts=efforts, ids=ids)
+    assert_array_equal(scaled, flagged)
+    order = list(range(p.size))
+    random.shuffle(order)
+    shuffled = select(
+        p[order], capacity, values=values[order], efforts=efforts[order], ids=ids[order]
+    )
+    assert_array_equal(shuffled, flagged[order])
+
+
+@given(columns(PROBABILITIES, VALUES, SHORT_EFFORTS), BUDGETS, st.floats(0, 5))
+def test_what_is_flagged_is_worth_it(items, budget, least):
+    """No slot is used below the least worth."""
+    p, values, efforts = items
+    flagged = select(p, Capacity.effort(budget), values=values, efforts=efforts, worth=least)
+    assert np.all((p * values / efforts)[flagged] >= least * (1 - 1e-9))
+    precise = select(p, Capacity.count(5), values=values, worth=Worth.precision(0.3))
+    assert np.all(p[precise] >= 0.3 * (1 - 1e-9))
