@@ -38,3 +38,20 @@ def address(request, tmp_path):
         return str(tmp_path / "shortlist.db")
     server = request.getfixturevalue("postgres")
     return server.new_database(f"test{os.getpid()}n{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """Return a small model file, fitted once."""
+    from tests.service.helpers import fit_small_model
+
+    return fit_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def service(tmp_path, model_file):
+    """Yield a service on SQLite without keys, as a client sees it."""
+    from tests.service.helpers import serving
+
+    with serving(tmp_path / "shortlist.db", model_file) as client:
+        yield client

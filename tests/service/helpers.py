@@ -1,15 +1,20 @@
 """What tests of the service share: a PostgreSQL server, and a model that needs no fit."""
 
+import contextlib
 import os
 import pwd
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import httpx
 import numpy as np
+import uvicorn
 
+from shortlist.service import Service, ServiceConfig, make_app, prepare
 from shortlist.service._clock import SteadyClock
 from shortlist.service._decider import Decider
 from shortlist.service._follower import QueueSettings, kernel_name
@@ -121,7 +126,7 @@ def new_queue(
 ):
     """Make a database with one queue, and return the queue's number."""
     store = open_store(address)
-    store.connect()
+    store.connect(create=True)
     store.migrate()
     for id in (1, 2):
         row = {"sha256": str(id), "scorer": "plain", "added": 0.0, "file": b""}
@@ -177,10 +182,10 @@ class FaultyStore:
             self._store.close()
             raise self._error(f"failed at {step}")
 
-    def connect(self):
+    def connect(self, **options):
         """Connect, or fail."""
         self._fail("connect")
-        self._store.connect()
+        self._store.connect(**options)
 
     def begin(self, *args):
         """Lock, then perhaps fail."""
@@ -258,3 +263,60 @@ class FakeClock:
     def make(self, limit=60.0):
         """Return a clock that reads this one."""
         return SteadyClock(limit, wall=lambda: self.wall, steady=lambda: self.steady)
+
+
+def fit_small_model(folder):
+    """Fit a model to 600 cases with an amount and a country, and return its file."""
+    import pandas as pd
+
+    from shortlist import Capacity
+    from shortlist.persistence import save_model
+    from shortlist.tables import fit_table
+
+    rng = np.random.default_rng(0)
+    amount, country = rng.lognormal(3, 1, 600).round(2), rng.choice(["DE", "FR", "US"], 600)
+    rare = rng.random(600) < 1 / (1 + np.exp(4 - 0.03 * amount - (country == "US")))
+    frame = pd.DataFrame({"amount": amount, "country": country, "fraud": np.where(rare, "y", "n")})
+    frame.to_csv(folder / "cases.csv", index=False)
+    fitted = fit_table(
+        folder / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
+    )
+    save_model(fitted.model, folder / "model")
+    return folder / "model"
+
+
+_STARTS = {}
+
+
+@contextlib.contextmanager
+def serving(database, model_file, *, count=5, queues=None, period=86_400.0, **options):
+    """Yield a client of a service that runs in a thread of this process."""
+    # A period begins with the test, whatever the hour; a second start finds it as it was.
+    start = _STARTS.setdefault(str(database), time.time())
+    wanted = {"default": count, **(queues or {})}
+    shelf = prepare(
+        str(database), model_file, wanted, period=period, starts_at=start, expect=100
+    )
+    service = Service(ServiceConfig(str(database), **options), shelf=shelf)
+    settings = uvicorn.Config(make_app(service), log_level="warning", lifespan="on", ws="none")
+    server, port = uvicorn.Server(settings), free_port()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+                client.service = service
+                deadline = time.monotonic() + 20
+                while not service.ready and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def case(id, amount=20.0, country="DE"):
+    """Return a case for the small model."""
+    return {"id": id, "amount": amount, "country": country}

@@ -107,7 +107,7 @@ def test_without_a_database_nothing_is_flagged(queue):
     """When its time is up, a case is told that there is no answer."""
     hand = queue.hand()
     hand.decide([("a", 1.0)])
-    hand.store._store.connect = lambda: (_ for _ in ()).throw(
+    hand.store._store.connect = lambda **options: (_ for _ in ()).throw(
         type(hand.store._error("away"))("away")
     )
     hand.store.step = "begin"
@@ -245,7 +245,7 @@ def test_a_shared_total_bounds_several_queues(address):
     """Two teams with three flags each and four together."""
     clock = FakeClock()
     store = open_store(address)
-    store.connect()
+    store.connect(create=True)
     store.migrate()
     store.query("INSERT INTO total (name, capacity) VALUES ('all', 4)")
     store.close()
@@ -287,6 +287,5 @@ def test_a_file_that_was_replaced_is_not_used(tmp_path):
     hand = queue.hand()
     hand.decide([("a", 1.0)])
     (tmp_path / "a.db").rename(tmp_path / "b.db")
-    hand.decider._store._store.connect = lambda: None
     [answer] = hand.decide([("b", 1.0)], patience=0.1)
     assert answer.status == 503

@@ -77,7 +77,7 @@ class PostgresStore(Store):
         self._now: float | None = None
         self._thread = threading.RLock()
 
-    def connect(self) -> None:
+    def connect(self, *, create: bool = False) -> None:
         """Connect, and refuse a database that may lose commits."""
         self.close()
         with self._translated():

@@ -46,7 +46,7 @@ def prepare(
     """
     store = open_store(database)
     try:
-        store.connect()
+        store.connect(create=True)
     except StoreError as error:
         raise ValueError(f"The database cannot be used: {error}") from None
     store.migrate()

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ._store import (
     Entry,
@@ -59,15 +60,20 @@ class SQLiteStore(Store):
         self._depth = 0
         self._thread = threading.RLock()  # readers of one process share a connection
 
-    def connect(self) -> None:
+    def connect(self, *, create: bool = False) -> None:
         """Open the file; commits wait for the disk."""
         self.close()
+        self._check_file(create)
         try:
             self._door = os.open(f"{self.path}.door", os.O_RDWR | os.O_CREAT, 0o600)
             self._room = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             with self._locked():
                 link = sqlite3.connect(
-                    self.path, isolation_level=None, check_same_thread=False, timeout=5.0
+                    f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
+                    uri=True,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    timeout=5.0,
                 )
                 link.execute("PRAGMA journal_mode = WAL")
                 link.execute("PRAGMA synchronous = FULL")
@@ -83,6 +89,16 @@ class SQLiteStore(Store):
                 f"synchronous {sync}). Put it on a local disk."
             )
         self._link, self._inode = link, os.stat(self.path).st_ino
+
+    def _check_file(self, create: bool) -> None:
+        try:
+            found = os.stat(self.path).st_ino
+        except OSError as error:
+            if not create:
+                raise StoreError(f"{self.path} is gone: {error}") from error
+            found = 0
+        if self._inode not in (0, found):
+            raise StoreError(f"{self.path} was replaced by another file.")
 
     def close(self) -> None:
         """Close the file, and give all locks back."""
@@ -164,12 +180,7 @@ class SQLiteStore(Store):
         self._connection()
         self._take()
         try:
-            try:
-                replaced = os.stat(self.path).st_ino != self._inode
-            except OSError as error:
-                raise StoreError(f"{self.path} is gone: {error}") from error
-            if replaced:
-                raise StoreError(f"{self.path} was replaced by another file.")
+            self._check_file(create=False)
             with _translated():
                 self._connection().execute("BEGIN IMMEDIATE")
         except BaseException:

@@ -93,8 +93,11 @@ class Store:
 
     # --- what a database provides --------------------------------------------------------------
 
-    def connect(self) -> None:
-        """Open the connection, and refuse a database that may lose what it has committed."""
+    def connect(self, *, create: bool = False) -> None:
+        """Open the connection, and refuse a database that may lose what it has committed.
+
+        Only with `create` may a file be made: a service whose file is gone must not start anew.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
