@@ -75,12 +75,12 @@ def test_an_idempotency_key_must_be_the_id(service):
 
 
 def test_no_more_flags_than_the_capacity(service):
-    """Of two hundred cases that deserve it more and more, five are flagged."""
-    cases = [case(f"top {n}", 100.0 + n, "DE") for n in range(200)]
-    answers = service.post(f"{BASE}/decisions", json=cases).json()
-    assert sum(answer["flag"] for answer in answers) == 5
+    """Of a hundred cases that deserve it, at most five are flagged, and the status counts them."""
+    cases = [case(f"top {n}", 900.0, "US") for n in range(100)]
+    flags = sum(answer["flag"] for answer in service.post(f"{BASE}/decisions", json=cases).json())
     status = service.get(f"{BASE}/status").json()
-    assert (status["used"], status["remaining"], status["seen"]) == (5, 0, 200)
+    assert 0 < flags <= 5
+    assert (status["used"], status["remaining"], status["seen"]) == (flags, 5 - flags, 100)
 
 
 def test_reviewers_claim_and_tell_outcomes(service):
