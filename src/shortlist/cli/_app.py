@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
+from ._audit import audit
 from ._demo import demo
 from ._evaluate import evaluate
 from ._export import export
@@ -37,6 +38,7 @@ _COMMANDS = (
     stream,
     serve,
     keys,
+    audit,
     export,
     demo,
     reproduce,

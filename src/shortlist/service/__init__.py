@@ -9,6 +9,7 @@ for _package in ("msgspec", "starlette", "uvicorn", "prometheus_client", "psycop
     load_extra(_package, needed_for="The decision service")
 
 from ._app import make_app  # noqa: E402
+from ._audit import QueueAudit, audit_store, export_log  # noqa: E402
 from ._config import ServiceConfig  # noqa: E402
 from ._follower import QueueSettings  # noqa: E402
 from ._keys import ROLES, has_keys, list_keys, make_key, revoke_key  # noqa: E402
@@ -20,10 +21,13 @@ from ._supervisor import run_service  # noqa: E402
 
 __all__ = [
     "ROLES",
+    "QueueAudit",
     "QueueSettings",
     "Service",
     "ServiceConfig",
+    "audit_store",
     "describe_api",
+    "export_log",
     "has_keys",
     "list_keys",
     "make_app",

@@ -35,7 +35,8 @@ class GroupMaker:
 
     def add_change(self, change: Change) -> None:
         """Append an event, and make its change."""
-        body = {"from": self._at, **{k: v for k, v in change.body.items() if v is not None}}
+        # A change cannot begin in the past: what was decided was decided.
+        body = {**change.body, "from": max(self._at, change.body.get("from") or self._at)}
         event = Entry(
             self._row.id, self._next(), change.kind, self._fork.kernel, self._at, self._period,
             model=self._fork.model, key_id=change.key_id, body=json.dumps(body),
