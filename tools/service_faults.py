@@ -30,12 +30,13 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-PERIOD, CAPACITY, WORKERS, CLIENTS = 2.0, 20, 3, 6
+PERIOD, CAPACITY, WORKERS, CLIENTS = 2.0, 10, 3, 6
 MUTANTS = ("read-then-write", "lost-isolation", "answer-before-commit", "no-rewind", "no-flock")
 
 
@@ -101,7 +102,9 @@ def mutate(name):
             commit = self._store.commit
 
             def late(group):
-                fresh = [case for case in batch if any(e.case_id == case.case_id for e in group.entries)]
+                fresh = [
+                    case for case in batch if any(e.case_id == case.case_id for e in group.entries)
+                ]
                 told = []
                 _decider.answer_all(group, fresh, [], changes, told)
                 self._deliver(told)
@@ -164,7 +167,7 @@ def send(links, port, case):
         return 0, None
 
 
-# --- faults ----------------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------
 
 
 class Bench:
@@ -321,7 +324,8 @@ class Bench:
         end = time.time() + n_faults * (pause + 0.15) + 2 * calm
         clients = [
             context.Process(
-                target=client, args=(number, list(self.services), self.rng.randrange(1 << 30), end, path)
+                target=client,
+                args=(number, list(self.services), self.rng.randrange(1 << 30), end, path),
             )
             for number, path in enumerate(paths)
         ]
@@ -359,7 +363,7 @@ def check(bench, paths):
         "SELECT seq, kind, at, period, case_id, score, threshold, slot FROM log ORDER BY seq"
     )
     problems["gaps"] = sum(row[0] != place for place, row in enumerate(rows, 1))
-    problems["time runs back"] = sum(b[2] < a[2] for a, b in zip(rows, rows[1:], strict=False))
+    problems["time runs back"] = sum(b[2] < a[2] for a, b in pairwise(rows))
     stored, per_period = {}, defaultdict(list)
     for seq, kind, at, period, case, score, threshold, slot in rows:
         if kind == 0:
@@ -460,7 +464,9 @@ def main():
     options = parser.parse_args()
     if options.serve:
         sys.exit(
-            serve(Path(options.serve), options.database, options.port, options.kernel, options.mutant)
+            serve(
+                Path(options.serve), options.database, options.port, options.kernel, options.mutant
+            )
         )
     failed = run_mutants(options) if options.mutants else run_faults(options)
     sys.exit(1 if failed else 0)
