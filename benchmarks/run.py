@@ -19,6 +19,7 @@ import bench_learners
 import bench_online
 import bench_peers
 import bench_reproduce
+import bench_single_row
 import bench_thresholds
 import shortlist
 
@@ -39,6 +40,9 @@ def main(*, quick: bool) -> None:
         bench_online: lambda: bench_online.main(quick=quick),
         bench_learners: lambda: bench_learners.main(*([20_000, 2_000, 50_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
+        bench_single_row: lambda: bench_single_row.main(
+            *([("logistic", "forest"), 4_000] if quick else [])
+        ),
         bench_import: lambda: bench_import.main(*([3] if quick else [])),
         bench_aware: lambda: bench_aware.main(
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])

@@ -25,6 +25,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
 IDS = ("tests/properties/test_id_laws.py",)
+GROUPS = ("tests/thresholds/test_groups.py",)
+GROUPED_FIT = (
+    "tests/classifier/test_grouped_fit.py",
+    "-k",
+    "are_held or splitter or strat or trained",
+)
 STATE = ("tests/streaming/test_state_file.py",)
 DURABLE = ("tests/streaming/test_durable.py",)
 _PATIENCE = 600  # seconds
@@ -91,14 +97,25 @@ MUTANTS = [
     Mutant("classes do not share", "multiclass/_prices.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
-    Mutant("Holm without a correction", "report/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
-    Mutant("Holm not monotone", "report/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    Mutant("Holm without a correction", "tables/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
+    Mutant("Holm not monotone", "tables/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
     # An unknown prevalence, and weights
     Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),
     Mutant("the future item has no weight", "thresholds/_promise.py", "+ future) - future", "+ future)", ("tests/thresholds/test_weights.py",)),
     Mutant("odds of one for every multiple", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))", "0.5"),
     Mutant("weights beyond the limit", "thresholds/_promise.py", "while k > 0 and Fraction(float(weight[k - 1])) > limit", "k += 1\n    while k > weight.size and Fraction(float(weight[k - 1])) > limit"),
+    # Groups
+    Mutant("the new group has no share", "thresholds/_groups.py", "limit = c * (int(np.count_nonzero(sizes)) + 1) - 1", "limit = c * (int(np.count_nonzero(sizes)) + 1)", GROUPS),
+    Mutant("shares of groups not divided", "thresholds/_groups.py", "Fraction(int(counts[size]), int(size))", "Fraction(int(counts[size]), int(size) ** 2)", GROUPS),
+    Mutant("items of groups count as drawn", "thresholds/_groups.py", "        k = promised_k(drawn.size, promise, unit=_UNIT)", "        k = promised_k(scores.size, promise, unit=_UNIT)", GROUPS),
+    Mutant("large groups over capacity", "thresholds/_groups.py", "return _stricter(cut_after(own, k, keys), at_most)", "return cut_after(own, k, keys)", GROUPS),
+    Mutant("the looser of two cuts", "thresholds/_groups.py", "return min(first, second", "return max(first, second", GROUPS),
+    Mutant("lots prefer the lowest score", "thresholds/_groups.py", "rng.integers(sizes[in_turn])", "rng.integers(sizes[in_turn]) // 2", GROUPS),
+    Mutant("prevalence from rows of groups", "thresholds/_terms.py", "if self.n_independent is not None:", "if False:", GROUPS),
+    Mutant("splitters may divide groups", "_wrapping/fitting.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
+    Mutant("rows are held out, not groups", "_wrapping/fitting.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
+    Mutant("groups of folds forgotten", "thresholds/_terms.py", '"groups": sample.groups', '"groups": None', GROUPED_FIT),
     # Write, sync, answer
     Mutant("no sync of a record", "streaming/_state_file.py", "        if self._sync:\n            _sync_data(descriptor)", "        if self._sync:\n            pass", STATE),
     Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", STATE),

@@ -6,6 +6,7 @@
     ├── CapacityError                    a capacity that cannot be kept or understood
     │   └── CapacityTypeError            ... because it is not a number at all (a TypeError too)
     ├── TableError                       a table that cannot be read, or does not fit its model
+    ├── TooManyFlagsError                more rows would be flagged than a limit allows
     ├── ModelFileError                   a file that is not a model, or not one for this version
     └── StateFileError                   a saved state that is damaged, in use, or of another stream
     UserWarning
@@ -19,6 +20,7 @@ __all__ = [
     "ModelFileError",
     "StateFileError",
     "TableError",
+    "TooManyFlagsError",
 ]
 
 
@@ -32,6 +34,10 @@ class CapacityTypeError(CapacityError, TypeError):
 
 class TableError(ValueError):
     """A table cannot be read, has no usable labels, or does not fit the model it is meant for."""
+
+
+class TooManyFlagsError(ValueError):
+    """More rows would be flagged than the limit that was given; nothing was written."""
 
 
 class ModelFileError(ValueError):

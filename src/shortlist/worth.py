@@ -6,11 +6,47 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
-from ._core.arrays import Doubles, Floats, Mask
-from ._core.validation import check_number
-from ._core.work import check_probabilities, expected_worth, reaches
+from numpy.typing import ArrayLike
 
-__all__ = ["Worth", "check_worth"]
+from ._core.arrays import Doubles, Floats, Mask
+from ._core.validation import check_number, check_scores
+from ._core.work import check_efforts, check_probabilities, check_values, reaches
+from ._core.work import expected_worth as worth_of
+
+__all__ = ["Worth", "check_worth", "expected_worth"]
+
+
+def expected_worth(
+    scores: ArrayLike, *, values: ArrayLike | None = None, efforts: ArrayLike | None = None
+) -> Doubles:
+    """Return what each item is expected to bring per unit of work: value * probability / effort.
+
+    The list that finds most value is filled in this order. It is the score to pass to a controller
+    with a budget of work.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_items,)
+        Probabilities of being rare.
+    values, efforts : array-like of shape (n_items,), default=None
+        As for :func:`~shortlist.select`; what is not given counts as 1.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        In the unit of the values per unit of the efforts.
+
+    Examples
+    --------
+    >>> from shortlist.worth import expected_worth
+    >>> expected_worth([0.5, 0.25], values=[100, 600], efforts=[20, 30]).tolist()
+    [2.5, 5.0]
+    """
+    checked = check_scores(scores)
+    check_probabilities(checked)
+    return worth_of(
+        checked, check_values(values, checked.size), check_efforts(efforts, checked.size)
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +124,7 @@ class Worth:
         check_probabilities(scores)
         if self.kind == "precision":
             return reaches(scores, self.least)
-        return reaches(expected_worth(scores, values, efforts), self.least)
+        return reaches(worth_of(scores, values, efforts), self.least)
 
     def __repr__(self) -> str:
         return f"Worth.{self.kind}({self.least:g})"

@@ -504,7 +504,7 @@ def test_groups_are_routed_to_the_splitter(fraud):
     X, y = fraud
     with sklearn.config_context(enable_metadata_routing=True):
         model = CapacityClassifier(logistic(), capacity=Capacity.multiple(2), cv=GroupKFold(3)).fit(
-            X, y, groups=np.arange(len(X)) % 3
+            X, y, groups=np.arange(len(X)) % 300
         )
     assert model.calibration_.n_calibration == len(X)
 

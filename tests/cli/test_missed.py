@@ -33,7 +33,7 @@ def reviews(tmp_path_factory):
     table = pd.DataFrame(
         {
             "id": np.arange(4_000),
-            "reason": picked.reasons,
+            "selected_by": picked.reasons,
             "inclusion": picked.probabilities,
             "fraud": np.where(picked.flagged, is_rare.astype(int).astype(str), ""),
             "week": np.where(np.arange(4_000) < 2_000, "w1", "w2"),
@@ -66,7 +66,7 @@ def test_missed_cases_are_estimated(reviews):
     ("change", "words"),
     [
         ({"inclusion": ""}, "probes without a probability"),
-        ({"reason": "below threshold"}, "have an outcome but were never selected"),
+        ({"selected_by": "below threshold"}, "have an outcome but were never selected"),
         ({"id": 7}, "comes 4000 times"),
     ],
 )
@@ -83,7 +83,25 @@ def test_bad_reviews_are_refused(reviews, change, words):
 def test_a_missing_column_is_named(reviews):
     """A table without reasons is refused, with the name of the column."""
     folder, table, _ = reviews
-    table.drop(columns="reason").to_csv(folder / "bad.csv", index=False)
+    table.drop(columns="selected_by").to_csv(folder / "bad.csv", index=False)
     result = run(folder / "model", folder / "bad.csv")
     assert result.exit_code == 2
-    assert "reason" in result.output
+    assert "selected_by" in result.output
+
+
+def test_a_list_with_probes_can_be_reviewed(reviews):
+    """`select --probe` writes what `missed` needs, and lists as many cases as asked for."""
+    folder, _, _ = reviews
+    arguments = ["select", folder / "model", folder / "train.csv", "--count", "100"]
+    options = ["--probe", "0.2", "--keep", "fraud", "-o", folder / "list.csv"]
+    listed = CliRunner().invoke(app, [str(each) for each in (*arguments, *options)])
+    assert listed.exit_code == 0, listed.output
+    table = pd.read_csv(folder / "list.csv")
+    assert len(table) == 100
+    assert (table["selected_by"] == "probe").sum() == 20
+    assert table.loc[table["selected_by"] == "probe", "inclusion"].iloc[0] == pytest.approx(
+        20 / 3_920
+    )
+    result = run(folder / "model", folder / "list.csv", "--cases", 4_000)
+    assert result.exit_code in (0, 6), result.output
+    assert "of 20 probes were rare" in result.output

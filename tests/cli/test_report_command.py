@@ -46,10 +46,11 @@ def test_a_page_and_its_numbers(model_file, new_cases, tmp_path):
 
 
 def test_the_command_says_how_it_went(model_file, new_cases, tmp_path):
-    """In one sentence, and where the page is."""
+    """What was flagged, what was found, and where the page is."""
     result = run("report", model_file, new_cases, "-o", tmp_path / "report.html")
     assert result.exit_code == 0, result.output
-    assert re.search(r"of 800 flagged, room for 80; \d+ rare cases found", result.stdout)
+    assert re.search(r"of 800 flagged, room for 80\.\n\d+ of 65 rare cases", result.stdout)
+    assert "within the capacity" in result.stdout
     assert str(tmp_path / "report.html") in result.stdout
 
 
@@ -68,7 +69,9 @@ def test_a_wrong_target_is_refused(model_file, new_cases, tmp_path):
 def test_an_output_that_cannot_be_written(model_file, new_cases, tmp_path, monkeypatch):
     """Exit code 3: no folder, a folder, a full disk; never half a page."""
     out = tmp_path / "report.html"
-    check_refused(run("report", model_file, new_cases, "-o", tmp_path / "no" / "r"), 3, "not exist")
+    check_refused(
+        run("report", model_file, new_cases, "-o", tmp_path / "no" / "r.html"), 3, "not exist"
+    )
     check_refused(run("report", model_file, new_cases, "-o", tmp_path), 3, "is a folder")
 
     def full(descriptor):
@@ -134,3 +137,28 @@ def test_a_model_of_an_older_version_has_a_report_too(model_file, new_cases, tmp
     result = run("report", other, new_cases, "-o", tmp_path / "r.html", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["card"]["fit"] is None
+
+
+def test_every_option_has_its_place_on_the_page(model_file, new_cases, tmp_path):
+    """Groups, heading, and no labels."""
+    out = tmp_path / "report.html"
+    options = ["--segment", "country", "--time", "opened", "--title", "Mine", "--author", "Ann"]
+    result = run("report", model_file, new_cases, *options, "--no-labels", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "There are no labels" in result.stdout
+    page = out.read_text(encoding="utf-8")
+    for text in ("<h1>Mine</h1>", "Ann · 800 cases", "By country", "By month of opened"):
+        assert text in page
+    assert f"shortlist select {model_file.name} new.csv --count 80" in page
+    wrong = run("report", model_file, new_cases, "--time", "country", "-o", out)
+    check_refused(wrong, 2, "--time names 'country'")
+
+
+def test_inputs_are_not_overwritten(model_file, new_cases, tmp_path):
+    """Not even by a link."""
+    link = tmp_path / "link.html"
+    link.symlink_to(new_cases)
+    before = new_cases.read_bytes()
+    result = run("report", model_file, new_cases, "-o", link)
+    assert result.exit_code == 2, result.output
+    assert new_cases.read_bytes() == before

@@ -81,7 +81,7 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     assert [row["rank"] for row in selected["rows"]] == [1, 2, 3]
     assert selected["rows"][0]["reasons"][0]["column"] == "amount"
     written = pd.read_parquet(tmp_path / "l.parquet")
-    assert written["id"].tolist() == [row["id"] for row in selected["rows"]]
+    assert written["case"].tolist() == [row["case"] for row in selected["rows"]]
 
     flagged = run_json("flag", model_file, new_cases, "-o", tmp_path / "f.csv")
     assert flagged["n_flagged"] == pd.read_csv(tmp_path / "f.csv")["flagged"].sum()
@@ -157,7 +157,7 @@ def test_a_list_longer_than_the_table(model_file, new_cases):
     """Has all of it, and says so."""
     result = run("select", model_file, new_cases, "--count", 5000, "--json")
     assert json.loads(result.stdout)["count"] == 800
-    assert "only 800 rows" in result.stderr
+    assert "has only 800 cases" in result.stderr
 
 
 def test_a_plan_without_labels(model_file, new_cases, tmp_path):
@@ -207,6 +207,15 @@ def test_shells_complete_commands_and_values(words, expected):
         },
     )
     assert expected in answer.stdout.split()
+
+
+def test_shells_complete_columns(model_file, new_cases):
+    """Of the table that was typed."""
+    for option, begun, expected in (("--keep", "am", "amount"), ("--segment", "co", "country")):
+        words = f"shortlist select {model_file} {new_cases} {option} {begun}"
+        env = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
+        answer = CliRunner().invoke(app, [], prog_name="shortlist", env=env)
+        assert answer.stdout.split() == [expected]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

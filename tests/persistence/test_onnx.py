@@ -33,7 +33,7 @@ def models(cases):
     def make(learner):
         if learner not in fitted:
             options = {"target": "fraud", "id": "case", "capacity": Capacity.fraction(0.1)}
-            fitted[learner] = fit_table(cases, learner=learner, **options).model
+            fitted[learner] = fit_table(cases, learner=learner, folds=1, **options).model
         return fitted[learner]
 
     return make
@@ -69,6 +69,16 @@ def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
         assert_allclose(answers["probability"].ravel(), chances, atol=1e-12)
     assert exported.comparison.n_items == 800
     assert exported.comparison.flagged_more == exported.comparison.flagged_less == 0
+
+
+def test_of_several_folds_a_graph_flags_what_all_of_them_flag(table_fit, new_cases, tmp_path):
+    """The model picks one of them by a hash; the graph never flags a row that it does not."""
+    model = table_fit.model
+    exported = export_onnx(model, tmp_path / "m.onnx", ties="exclude", check=new_cases)
+    rows = rows_of(model, new_cases)
+    answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
+    assert_allclose(answers["score"].ravel(), model.classifier.score_samples(rows.X), atol=1e-12)
+    assert exported.comparison.flagged_more == 0 < exported.comparison.flagged_by_both
 
 
 @pytest.mark.parametrize("learner", EXPORTED)

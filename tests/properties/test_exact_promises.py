@@ -29,7 +29,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, Token
 from shortlist.online._clock import period_of
 from shortlist.online._decisions import AnswerMemory
 from shortlist.persistence import _model_file
-from shortlist.report import _drift
+from shortlist.tables import judge_shifts
 from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
 TENTH = Fraction(1, 10)
@@ -222,7 +222,7 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
 def test_holm():
     """The smallest p-value counts as often as there are tests, the next one time less, ..."""
     compared = [{"p_value": p, "psi": 1.0} for p in (0.04, 0.001, 0.02, 0.6)]
-    _drift._judge(compared)
+    judge_shifts(compared)
     adjusted = [each["adjusted_p_value"] for each in compared]
     assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from shortlist.report._drift import _bound_of_bins, _homogeneity, _judge, _permutation_p_value
+from shortlist.tables import judge_shifts
+from shortlist.tables._drift import _bound_of_bins, _homogeneity, _permutation_p_value
 
 TABLES = [
     ([7, 2, 1, 0], [2, 1, 2, 1]),
@@ -108,7 +109,7 @@ def test_columns_that_cannot_differ_have_a_p_value_of_one():
 def judged(*p_values):
     """Return which of several large shifts are named, and their adjusted p-values."""
     compared = [{"p_value": p, "psi": 1.0} for p in p_values]
-    _judge(compared)
+    judge_shifts(compared)
     shifts = [each["shift"] != "none seen" for each in compared]
     return shifts, [each["adjusted_p_value"] for each in compared]
 

@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist import Capacity, adjusted_detection_interval, capacity_curve
+from shortlist import Capacity, capacity_curve
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
-from shortlist.report._cases import score_distribution, spread_cuts
-from shortlist.report._drift import measure_drift, stability_index
+from shortlist.report._cases import read_cases, spread_cuts
+from shortlist.report._drift import measure_drift
 from shortlist.report._promise import judge_promise
-from shortlist.report._words import number, percent
-from shortlist.tables import evaluate_table, select_rows
+from shortlist.report._scores import score_distribution
+from shortlist.report._words import detection_in_words, number, percent
+from shortlist.tables import evaluate_table, select_rows, stability_index
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def summary(table_fit, new_cases):
 
 
 def test_the_rules_are_those_of_evaluate(summary, table_fit, new_cases):
-    """The same flags, finds, detection and intervals."""
+    """The same flags, finds, detection and precision."""
     evaluated = {rule.rule: rule for rule in evaluate_table(table_fit.model, new_cases).rules}
     names = {
         "This model, case by case": "this model",
@@ -36,8 +37,7 @@ def test_the_rules_are_those_of_evaluate(summary, table_fit, new_cases):
         assert rules[ours]["flagged"] == evaluated[theirs].flagged
         assert rules[ours]["found"] == evaluated[theirs].found
         assert rules[ours]["detection"] == evaluated[theirs].detection
-        if evaluated[theirs].detection_interval is not None:
-            assert rules[ours]["detection_interval"] == [*evaluated[theirs].detection_interval]
+        assert rules[ours]["precision"] == evaluated[theirs].precision
 
 
 def test_a_cut_is_the_list_of_select(summary, table_fit, new_cases):
@@ -59,10 +59,9 @@ def test_a_cut_is_the_list_of_select(summary, table_fit, new_cases):
 
 def test_the_rule_flags_a_beginning_of_the_ranking(table_fit, new_cases):
     """So that moving the cut from there only adds or only takes away."""
-    from shortlist.report._cases import read_cases
-
-    cases = read_cases(table_fit.model, new_cases, "fraud")
+    cases = read_cases(table_fit.model, new_cases)
     assert np.array_equal(cases.first(cases.n_flagged), cases.flagged)
+    assert cases.flags_the_first
 
 
 def test_a_multiple_counts_the_rare_cases_here(table_fit, new_cases):
@@ -149,8 +148,6 @@ def test_the_stability_index_by_hand():
 
 def test_prevalence_and_missing_shares_are_told(table_fit, new_cases):
     """Before and now, with intervals."""
-    from shortlist.report._cases import read_cases
-
     drift = measure_drift(table_fit.model, read_cases(table_fit.model, new_cases, "fraud"))
     low, high = drift["prevalence"]["after_interval"]
     assert low < drift["prevalence"]["after"] < high
@@ -228,25 +225,60 @@ def test_numbers_as_people_read_them():
     assert number(15.118) == "15.1"
 
 
-def test_each_interval_is_that_of_its_question(summary, table_fit, new_cases):
-    """The slider and lists are about a capacity, the rule in use about its threshold."""
-    from shortlist.report._cases import read_cases
-
-    cases = read_cases(table_fit.model, new_cases, "fraud")
+def curve_of(cases):
+    """Return the capacity curve of the ranking."""
     places = np.arange(cases.is_rare.size)
-    curve = capacity_curve(cases.is_rare[cases.order], -places, rare_label=True)
-    cuts, room = summary["cuts"], summary["comparison"]["room"]
-    row, place = curve.at(Capacity.count(room)), cuts["flags"].index(room)
-    for name in ("detection_low", "detection_high", "at_threshold_low", "at_threshold_high"):
-        assert cuts[name][place] == pytest.approx(row[name])
-    assert cuts["detection_low"][place] < cuts["at_threshold_low"][place]
+    return capacity_curve(cases.is_rare[cases.order], -places, rare_label=True)
+
+
+def test_one_number_has_one_interval(summary, table_fit, new_cases):
+    """Everywhere that of the detection at a capacity; rule, list and slider agree."""
+    curve, cuts = curve_of(read_cases(table_fit.model, new_cases)), summary["cuts"]
     own, listed, *_ = summary["comparison"]["rules"]
-    capacity = table_fit.model.classifier.capacity
-    assert listed["detection_interval"] == pytest.approx([*curve.interval_at(capacity)])
-    flagged = adjusted_detection_interval(
-        cases.is_rare, cases.flagged, capacity=capacity, rare_label=True
-    )
-    assert own["detection_interval"] == pytest.approx([*flagged])
+    for rule in (own, listed):
+        place = cuts["flags"].index(rule["flagged"])
+        interval = [cuts["detection_low"][place], cuts["detection_high"][place]]
+        assert rule["detection_interval"] == pytest.approx(interval)
+        assert interval == pytest.approx([*curve.interval_at(Capacity.count(rule["flagged"]))])
+        precision = [cuts["precision_low"][place], cuts["precision_high"][place]]
+        assert rule["precision_interval"] == pytest.approx(precision)
+    assert "at_threshold" not in json.dumps(summary)
     page = render_report(summary)
-    assert "for the same threshold on new cases" in page
+    assert "for the same share of flags among new cases" in page
     assert "when the same share of new cases is followed up" in page
+
+
+def test_the_interval_of_m_shrinks_with_what_can_be_followed_up(table_fit, new_cases):
+    """With half the room for its flags, a rule finds half of what it flags."""
+    model = table_fit.model
+    summary = make_report(model, new_cases)
+    for rule in summary["comparison"]["rules"]:
+        if rule["over_capacity"]:
+            share = summary["comparison"]["room"] / rule["flagged"]
+            assert rule["detection"] == pytest.approx(share * rule["found"] / 65)
+            assert rule["detection_interval"][1] <= share + 1e-12
+
+
+def test_a_multiple_has_one_interval_too(table_fit, new_cases):
+    """The slider counts in the unit of the capacity."""
+    classifier = table_fit.model.classifier.with_capacity(Capacity.multiple(2))
+    model = replace(table_fit.model, classifier=classifier)
+    summary = make_report(model, new_cases)
+    listed = summary["comparison"]["rules"][1]
+    place = summary["cuts"]["flags"].index(listed["flagged"])
+    low, high = curve_of(read_cases(model, new_cases)).interval_at(Capacity.multiple(2))
+    assert listed["detection_interval"] == pytest.approx([low, high])
+    assert summary["cuts"]["detection_low"][place] == pytest.approx(low)
+    assert "for each rare case" in render_report(summary)
+
+
+def test_m_is_said_in_words(summary):
+    """With the numbers of the page."""
+    own, n_rare = summary["comparison"]["rules"][0], summary["data"]["n_rare"]
+    within = detection_in_words(own, n_rare=n_rare, room=80)
+    assert summary["comparison"]["in_words"] == within
+    assert f"{own['found']} of {n_rare} rare cases are among the flags" in within
+    half = own | {"detection": own["detection"] / 2}
+    over = detection_in_words(half, n_rare=n_rare, room=own["flagged"] // 2)
+    assert f"only {own['flagged'] // 2} of the {own['flagged']} flags" in over
+    assert f"find {number(own['found'] / 2)} rare cases on average" in over

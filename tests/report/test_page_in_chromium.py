@@ -79,6 +79,58 @@ def page_file(summary, tmp_path_factory):
     return path
 
 
+LONG = "a_name_without_any_spaces_that_goes_on_and_on_" * 4
+# Texts that are cut off, or that lie beyond the edge of the page.
+SCROLLED_AWAY = """() => [...document.querySelectorAll(
+    ".answer, .tiles b, .top .score, .command, td, th, h1, h2, li, .reason")]
+  .filter((each) => each.getClientRects().length && !each.closest("thead"))
+  .filter((each) => {
+    const box = each.getBoundingClientRect();
+    return box.left < 0 || box.right > innerWidth + 0.5 || each.scrollWidth > each.clientWidth + 1
+      && getComputedStyle(each).display !== "inline";
+  }).map((each) => each.textContent.slice(0, 60))"""
+
+
+@pytest.fixture(scope="module")
+def long_page(cases, new_cases, tmp_path_factory):
+    """Return a page about columns, ids, labels, segments and files with very long names."""
+    folder = tmp_path_factory.mktemp("long")
+    names = {"amount": f"amount_{LONG}", "case": f"case_{LONG}", "fraud": f"fraud_{LONG}"}
+    paths = []
+    for number, path in enumerate((cases, new_cases)):
+        frame = pd.read_csv(path)
+        frame["case"] = [f"{i}_{LONG}" for i in range(len(frame))]
+        frame["fraud"] = frame["fraud"].map({"yes": f"yes_{LONG}", "no": "no"})
+        if number:
+            frame["team"] = frame["country"] + LONG
+        paths.append(folder / f"{number}_{LONG}.csv")
+        frame.rename(columns=names).to_csv(paths[-1], index=False)
+    result = fit_table(
+        paths[0],
+        target=names["fraud"],
+        id=names["case"],
+        capacity=Capacity.fraction(0.1),
+        learner="logistic",
+    )
+    path = folder / "report.html"
+    summary = make_report(
+        result.model, paths[1], segment="team", time="opened", title=LONG, author=LONG
+    )
+    path.write_text(render_report(summary), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unlabelled_page(table_fit, new_cases, tmp_path_factory):
+    """Return a page without labels."""
+    path = tmp_path_factory.mktemp("unlabelled") / "report.html"
+    summary = make_report(
+        table_fit.model, new_cases, labels=False, segment="country", time="opened"
+    )
+    path.write_text(render_report(summary), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def open_page(browser):
     """Return a function that opens a page, and check at the end that it was quiet."""
@@ -208,6 +260,85 @@ def test_every_text_is_legible(open_page, page_file, scheme, width):
     assert page.locator("svg.detection >> visible=true").count() == 1
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 20, 26)"
     assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize("width", [360, 390, 1000])
+@pytest.mark.parametrize("which", ["page_file", "long_page", "unlabelled_page"])
+def test_nothing_is_scrolled_away(open_page, request, which, width):
+    """On a phone every answer is in sight: the page and its tables do not scroll sideways."""
+    path = request.getfixturevalue(which)
+    page = open_page(path, viewport={"width": width, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(SCROLLED_AWAY) == []
+    assert page.locator(".answer >> visible=true").count() >= 5
+    broken = """[...document.querySelectorAll(".score, .rank, .tiles b")].filter((each) =>
+        each.getBoundingClientRect().height > 3 * parseFloat(getComputedStyle(each).fontSize))"""
+    assert page.evaluate(f"{broken}.length") == 0
+    assert (
+        page.evaluate(
+            """[...document.querySelectorAll("body *")].filter((each) =>
+        ["auto", "scroll"].includes(getComputedStyle(each).overflowX)).length"""
+        )
+        == 0
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["long_page", "unlabelled_page"])
+def test_every_text_of_the_other_pages_is_legible(open_page, request, which, scheme):
+    """With groups, notes and commands, on a phone and in print."""
+    page = open_page(
+        request.getfixturevalue(which),
+        color_scheme=scheme,
+        viewport={"width": 390, "height": 800},
+    )
+    assert page.evaluate(WEAK_TEXTS) == []
+    page.emulate_media(media="print")
+    assert page.evaluate(WEAK_TEXTS) == []
+
+
+def test_on_a_phone_each_value_says_what_it_is(open_page, page_file):
+    """The heading of a column stands above its value, because its row is a block of lines."""
+    page = open_page(page_file, viewport={"width": 360, "height": 800})
+    labels = page.evaluate(
+        """[...document.querySelectorAll(".rules tbody tr:first-child td")].map((each) =>
+        getComputedStyle(each, "::before").content)"""
+    )
+    assert labels == [
+        '"Found within the capacity (M)"',
+        '"Flagged"',
+        '"Rare among them"',
+        '"Precision"',
+    ]
+    boxes = [box.bounding_box() for box in page.locator(".rules tbody tr >> nth=0 >> td").all()]
+    assert boxes[0]["y"] < boxes[2]["y"]
+    assert boxes[0]["y"] == boxes[1]["y"]
+
+
+def test_a_page_without_labels_is_quiet_and_whole(open_page, unlabelled_page):
+    """Nothing asks for numbers that are not there."""
+    page = open_page(unlabelled_page)
+    assert page.locator("#cut").count() == 0
+    titles = page.locator("h2").all_text_contents()
+    assert "What changes when labels come" in titles
+    assert "What to do next" in titles
+    assert page.locator("#verdict-title").text_content().strip().endswith("The capacity was kept")
+    page.locator("a", has_text="What changes when labels come").click()
+    assert page.evaluate("location.hash") == "#expectations-title"
+    page.emulate_media(media="print")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_commands_can_be_copied(open_page, page_file):
+    """By a button, to the letter."""
+    page = open_page(page_file, permissions=["clipboard-read", "clipboard-write"])
+    row = page.locator(".command").first
+    row.locator("button").click()
+    page.locator("button", has_text="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == row.locator("code").text_content()
+    assert copied.startswith("shortlist select MODEL ")
 
 
 def test_the_page_prints(open_page, page_file):

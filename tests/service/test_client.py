@@ -55,9 +55,10 @@ def test_problems_are_errors(client):
 def test_a_client_repeats_until_there_is_an_answer(tmp_path, model_file):
     """A service that is away for a moment costs time, and nothing else."""
     here, away = tmp_path / "shortlist.db", tmp_path / "away"
-    with serving(here, model_file, patience=0.3) as service, Client(
-        str(service.base_url), retries=8
-    ) as client:
+    with (
+        serving(here, model_file, patience=0.3) as service,
+        Client(str(service.base_url), retries=8) as client,
+    ):
         client.decide(case("a"))
         here.rename(away)
         back = threading.Timer(1.0, away.rename, [here])

@@ -34,9 +34,11 @@ def page(browser, service):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on(
         "request",
-        lambda asked: None
-        if asked.url.startswith((str(service.base_url), "data:"))
-        else problems.append(asked.url),
+        lambda asked: (
+            None
+            if asked.url.startswith((str(service.base_url), "data:"))
+            else problems.append(asked.url)
+        ),
     )
     page.goto(str(service.base_url))
     page.wait_for_selector("#cases tr:nth-child(2)")

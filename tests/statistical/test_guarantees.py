@@ -321,3 +321,36 @@ def test_the_ensemble_of_folds_keeps_the_expected_guarantee():
         rates.append(model.flag(rng.normal(size=(2_000, 3))).mean())
     assert np.mean(rates) <= 0.1 + 4 * np.std(rates) / np.sqrt(len(rates))
     assert np.mean(rates) > 0.08
+
+
+@pytest.mark.parametrize("guarantee", ["expected", "confident"])
+def test_groups_keep_the_promise_that_single_items_break(guarantee):
+    """Groups of ten alike items: the rule for single items is over clearly, that for groups not.
+
+    The scores are nearly standard normal, so the rate of a threshold is known. "expected": 400
+    rates have a standard deviation of about 0.06, so four standard errors of their mean are 0.012;
+    the rule by items is 0.03 over.
+    "confident": four standard errors of a share of 5 % are 0.044; the rule by items is at 30 %.
+    """
+    n_groups, c = {"expected": (20, 0.055), "confident": (100, 0.1)}[guarantee]
+    rng = np.random.default_rng(5)
+    of, rates = np.repeat(np.arange(n_groups), 10), []
+    for _ in range(400):
+        scores = rng.normal(size=n_groups)[of] + 0.03 * rng.normal(size=of.size)
+        rates.append(
+            [
+                stats.norm.sf(
+                    calibrate_threshold(
+                        scores, Capacity.fraction(c), guarantee=guarantee, groups=groups
+                    ).value
+                )
+                for groups in (of, None)
+            ]
+        )
+    by_groups, by_items = np.array(rates).T
+    if guarantee == "expected":
+        assert by_groups.mean() <= c + 0.012
+        assert by_items.mean() > c + 0.012
+    else:
+        assert np.mean(by_groups > c) <= 0.05 + 0.044
+        assert np.mean(by_items > c) > 0.2

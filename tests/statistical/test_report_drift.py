@@ -4,8 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.report._drift import _columns, _judge, _scores
-from shortlist.tables import Feature, TableSchema
+from shortlist.tables import (
+    Feature,
+    TableSchema,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+)
 from shortlist.tables._profile import column_profiles
 
 FEATURES = (
@@ -50,10 +56,10 @@ def test_a_shift_is_seldom_named_where_there_is_none(n_items):
     for _ in range(runs):
         profiles = profiles_of(rng, 600)
         compared = [
-            _scores(rng.normal(size=600).round(1), rng.normal(size=n_items).round(1)),
-            *_columns(profiles, table(rng, n_items)),
+            compare_scores(rng.normal(size=600).round(1), rng.normal(size=n_items).round(1)),
+            *compare_columns(profiles, count_columns(profiles, table(rng, n_items))),
         ]
-        _judge(compared)
+        judge_shifts(compared)
         named += any(each["shift"] != "none seen" for each in compared)
     # Exact p-values and Holm's correction keep 0.01; four standard errors of a share from 200
     # runs are 4 sqrt(0.01 * 0.99 / 200) = 0.028. In 15, 50 and 500 rows, chi-squared p-values name
@@ -66,6 +72,6 @@ def test_a_large_shift_is_named(rng):
     """A number that doubles is seen with some hundred rows."""
     profiles = profiles_of(rng, 200)
     moved = table(rng, 400).assign(amount=lambda frame: 2.5 * frame["amount"])
-    columns = _columns(profiles, moved)
-    _judge(columns)
+    columns = compare_columns(profiles, count_columns(profiles, moved))
+    judge_shifts(columns)
     assert {c["name"]: c["shift"] for c in columns}["amount"] == "large"

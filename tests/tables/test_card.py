@@ -6,14 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.pipeline import Pipeline
 
 from shortlist import Capacity
-from shortlist.aware import CapacityAwareLinearClassifier
 from shortlist.persistence import load_model, save_model
-from shortlist.tables import Feature, ModelCard, TableSchema, fit_table
-from shortlist.tables._candidates import knows_capacity, smote_twin
+from shortlist.tables import Feature, ModelCard, TableRows, TableSchema, fit_table
 from shortlist.tables._profile import column_profiles
+from shortlist.tables._twin import smote_twin
 
 
 def test_profiles_count_every_row_once(rng):
@@ -53,7 +51,8 @@ def test_the_card_comes_back_from_json(table_fit):
     """As it was, with the sizes of all parts."""
     card = table_fit.model.card
     assert ModelCard.from_json(card.to_json()) == card
-    assert card.n_train + card.n_calibration + card.n_test == card.n_rows == 1_500
+    assert card.n_train == card.n_calibration == card.n_test == card.n_rows == 1_500
+    assert card.measured_on == "out-of-fold"
     assert card.rules == tuple(table_fit.rules)
 
 
@@ -68,12 +67,13 @@ def test_the_twin_is_read_only_when_asked_for(model_file, table_fit, new_cases):
     assert_array_equal(loaded.twin.predict(X), table_fit.model.twin.predict(X))
     assert loaded.card == table_fit.model.card
     inside = [type(each.named_steps["learner"]) for each in (loaded.twin, table_fit.model.twin)]
-    assert inside[0] is inside[1] is type(loaded.classifier.estimator_.named_steps["learner"])
+    assert inside[0] is inside[1] is type(loaded.classifier.estimators_[0].named_steps["learner"])
 
 
-def test_smote_makes_the_learner_flag_more(table_fit):
+def test_smote_makes_the_learner_flag_more(cases):
     """More rare rows in training raise the scores at the default threshold."""
-    by_rule = {rule.rule: rule for rule in table_fit.rules}
+    options = {"capacity": Capacity.fraction(0.1), "learner": "logistic", "test_share": 0.2}
+    by_rule = {rule.rule: rule for rule in fit_table(cases, target="fraud", **options).rules}
     assert by_rule["SMOTE, default threshold"].flagged > by_rule["default threshold"].flagged
 
 
@@ -89,19 +89,17 @@ def test_models_without_a_twin(cases, tmp_path, monkeypatch, left_out):
     assert load_model(tmp_path / "m", with_twin=True).twin is None
 
 
-def test_learners_that_know_the_capacity_have_no_twin(table_fit):
+def test_learners_that_know_the_capacity_have_no_twin(cases, table_fit):
     """They have a threshold of their own, and nothing for SMOTE to move."""
-    pipeline = Pipeline(
-        [("columns", "passthrough"), ("learner", CapacityAwareLinearClassifier(Capacity.count(1)))]
-    )
-    assert smote_twin(pipeline, np.zeros((4, 1)), np.arange(4) < 2) is None
-    assert knows_capacity(pipeline)
-    assert not knows_capacity(table_fit.model.classifier.estimator_)
+    options = {"capacity": Capacity.fraction(0.1), "learner": "aware-linear"}
+    model = fit_table(cases, target="fraud", **options).model
+    assert model.twin is None
+    assert model.knows_capacity
+    assert not table_fit.model.knows_capacity
 
 
 def test_as_many_rare_rows_as_others_need_no_more(table_fit, rng):
     """Then the twin is trained on the rows as they are."""
-    model = table_fit.model
     X = pd.DataFrame(
         {
             "amount": rng.normal(size=40),
@@ -110,19 +108,18 @@ def test_as_many_rare_rows_as_others_need_no_more(table_fit, rng):
             "vip": 1.0,
         }
     )
-    twin = smote_twin(model.classifier.estimator_, X, np.arange(40) < 20)
+    twin = smote_twin(table_fit.model, TableRows(X, None, np.arange(40) < 20))
     assert twin.predict(X).shape == (40,)
 
 
-def test_bins_are_chosen_from_the_training_rows(table_fit, cases):
-    """Bins that suited the calibration rows would make other rows look different."""
-    from shortlist.tables._fit import _parts
-
+def test_bins_are_chosen_from_the_training_rows(cases):
+    """Bins that suited the rows of a threshold alone would make other rows look different."""
+    options = {"capacity": Capacity.fraction(0.1), "learner": "logistic"}
+    card = fit_table(cases, target="fraud", guarantee="confident", **options).model.card
+    profile = {p.name: p for p in card.profiles}["amount"]
     frame = pd.read_csv(cases)
-    train, calibration, _ = _parts((frame["fraud"] == "yes").to_numpy(), 0)
-    profile = {p.name: p for p in table_fit.model.card.profiles}["amount"]
-    assert set(profile.bins) <= set(frame["amount"].iloc[train])
-    assert profile.counts == profile.count(frame["amount"].iloc[calibration])
+    assert set(profile.bins) <= set(frame["amount"])
+    assert sum(profile.counts) == card.n_calibration == len(frame) // 4
 
 
 def test_bins_of_other_rows_count_these():

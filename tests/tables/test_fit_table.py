@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
+from numpy.testing import assert_allclose, assert_array_equal
 
 from shortlist import Capacity
 from shortlist.exceptions import TableError
 from shortlist.tables import _candidates, evaluate_table, fit_table, plan_capacity, select_rows
+from shortlist.tables._splits import Sidelined, divide_rows, make_folds
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -32,59 +31,111 @@ def test_columns_get_their_kinds_and_nothing_leaks(table_fit):
     assert (schema.target, schema.rare_label, schema.id) == ("fraud", "yes", "case")
 
 
-def test_three_parts_share_the_rows(table_fit):
-    """A fifth measures, a fifth calibrates, and the rest trains."""
-    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (900, 300, 300)
-    assert table_fit.model.classifier.calibration_.n_calibration == 300
+def test_every_row_is_learned_from_and_measured(table_fit):
+    """Ten models learn from nine tenths each, and score the tenth that they have not seen."""
+    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_500,) * 3
+    calibrations = table_fit.model.classifier.calibrations_
+    assert [each.n_calibration for each in calibrations] == [150] * 10
+    assert table_fit.measured_on == "out-of-fold"
 
 
 def test_the_capacity_finds_more_than_chance(table_fit):
     """And the list of the batch has exactly the length that the capacity allows."""
     by_rule = {rule.rule: rule for rule in table_fit.rules}
     listed, chance = by_rule["this model, as a list"], by_rule["random"]
-    assert listed.flagged == chance.flagged == 30
+    assert listed.flagged == chance.flagged == 150
     assert listed.detection > 2 * chance.detection
     assert_allclose(chance.detection, 0.1)
     assert listed.detection_interval.low < listed.detection < listed.detection_interval.high
 
 
-def test_test_rows_have_no_say_in_the_model(cases, tmp_path, table_fit):
-    """Other values in the held-out rows change what is measured, but not the model."""
+def test_every_row_is_scored_once_by_a_model_without_it(cases):
+    """The rows that a model learns from and those that it scores are different."""
     frame = pd.read_csv(cases)
-    from shortlist.tables._fit import _parts
+    is_rare = (frame["fraud"] == "yes").to_numpy()
+    folds = make_folds(is_rare, None, "expected", random_state=0)
+    learned = [set(learn.tolist()) for learn, _ in folds]
+    assert all(learned[k].isdisjoint(unseen.tolist()) for k, (_, unseen) in enumerate(folds))
+    assert np.array_equal(np.sort(np.concatenate([unseen for _, unseen in folds])), frame.index)
 
-    _, _, test = _parts((frame["fraud"] == "yes").to_numpy(), 0)
+
+def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
+    """Other values in rows kept aside change what is measured, but not the model."""
+    frame = pd.read_csv(cases)
+    is_rare = (frame["fraud"] == "yes").to_numpy()
+    test = divide_rows(is_rare, Sidelined(), test_share=0.2, random_state=0).test
     frame.loc[test, "amount"] = 1.0
     frame.to_csv(tmp_path / "changed.csv", index=False)
-    changed = fit(tmp_path / "changed.csv", id="case")
-    before, after = (result.model.classifier for result in (table_fit, changed))
-    assert before.threshold_ == after.threshold_
-    assert table_fit.rules[0] != changed.rules[0]
+    before, after = (
+        fit(path, id="case", test_share=0.2) for path in (cases, tmp_path / "changed.csv")
+    )
+    assert (before.n_train, before.n_test, before.measured_on) == (1_200, 300, "held-out")
+    thresholds = [result.model.classifier.threshold_ for result in (before, after)]
+    assert_array_equal(*thresholds)
+    assert before.rules[0] != after.rules[0]
 
 
-def test_auto_takes_the_learner_that_finds_most(cases, monkeypatch):
-    """By cross-validated detection at the capacity."""
-    learners = {"chance": DummyClassifier(), "logistic": LogisticRegression(max_iter=1000)}
-    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", tuple(learners))
-    monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: learners[name])
-    result = fit(cases, learner="auto", id="case")
-    detection = {tried.learner: tried.detection for tried in result.candidates}
-    assert detection["logistic"] > detection["chance"]
-    assert result.model.learner == "logistic"
+def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
+    """And the time itself is not learned from."""
+    frame = pd.read_csv(cases)
+    frame["day"] = np.random.default_rng(0).integers(0, 100, len(frame))
+    frame.to_csv(tmp_path / "days.csv", index=False)
+    result = fit(tmp_path / "days.csv", time="day")
+    assert result.measured_on == "latest"
+    assert result.n_test == (frame["day"] >= frame["day"].quantile(0.8)).sum()
+    assert "day" not in [feature.name for feature in result.model.schema.features]
 
 
-def test_progress_is_told_step_by_step(cases, monkeypatch):
-    """Reading, each fold of each learner, and the fit at last."""
-    monkeypatch.setattr(_candidates, "TRIED_BY_AUTO", ("logistic", "aware-linear"))
+def test_rows_of_a_group_are_never_learned_from_and_measured(cases):
+    """Not in folds, and not in rows kept aside."""
+    is_rare = (pd.read_csv(cases)["fraud"] == "yes").to_numpy()
+    groups = np.arange(is_rare.size) // 3
+    parts = divide_rows(is_rare, Sidelined(groups=groups), test_share=0.2, random_state=0)
+    assert not np.intersect1d(groups[parts.learn], groups[parts.test]).size
+    for learn, unseen in make_folds(is_rare, groups, "expected", random_state=0):
+        assert not np.intersect1d(groups[learn], groups[unseen]).size
+
+
+def test_a_group_column_is_not_learned_from(cases, tmp_path):
+    """It only keeps rows together."""
+    frame = pd.read_csv(cases)
+    frame["customer"] = np.arange(len(frame)) // 2
+    frame.to_csv(tmp_path / "groups.csv", index=False)
+    schema = fit(tmp_path / "groups.csv", group="customer").model.schema
+    assert "customer" not in [feature.name for feature in schema.features]
+
+
+def test_auto_is_an_ensemble_with_the_detection_of_each_member(cases, tmp_path):
+    """Each member is measured on rows that its models had not seen."""
+    result = fit(cases, learner="auto", size="quick", id="case", smote=False)
+    names = ["boosting", "extra-trees", "forest", "logistic", "network"]
+    assert [member.learner for member in result.candidates] == names
+    assert all(0.3 < member.detection < 1 for member in result.candidates)
+    assert_allclose(sum(member.weight for member in result.candidates), 1)
+    assert len(result.model.classifier.estimators_) == 10
+
+
+def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path):
+    """The thresholds come from them, and from no row of the fit."""
+    pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "recent.csv", index=False)
+    model = fit(cases, unlabelled=tmp_path / "recent.csv", id="case").model
+    assert all(each.n_calibration == 800 for each in model.classifier.calibrations_)
+
+
+def test_progress_is_told_step_by_step(cases):
+    """Reading, each member of each fold, and the fit for comparison at last."""
     steps = []
-    fit(cases, learner="auto", on_progress=lambda *step: steps.append(step))
+    fit(cases, learner="auto", size="quick", on_progress=lambda *step: steps.append(step))
     assert steps[0] == ("reading", 0, 1)
-    assert steps[1:11] == [
-        (f"trying {name}", 5 * place + fold, 10)
-        for place, name in enumerate(("logistic", "aware-linear"))
-        for fold in range(5)
-    ]
-    assert steps[11:] == [("fitting", 0, 1), ("fitting for comparison", 0, 1)]
+    assert [step[1:] for step in steps[2:-1]] == [(done, 50) for done in range(50)]
+    assert steps[2][0] == "fitting boosting"
+    assert steps[-1] == ("fitting for comparison", 0, 1)
+
+
+def test_a_fit_within_a_time_budget_has_at_least_one_member(cases):
+    """However short the time is."""
+    result = fit(cases, learner="auto", minutes=1e-6, smote=False)
+    assert [member.learner for member in result.candidates] == ["boosting"]
 
 
 @pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
@@ -116,6 +167,13 @@ def test_several_classes_are_one_against_the_rest(tmp_path, cases):
         ({"id": "fraud"}, "both name 'fraud'"),
         ({"rare": "maybe"}, "--rare maybe does not occur.*'no', 'yes'"),
         ({"learner": "oracle"}, "learner must be one of 'auto'"),
+        ({"size": "huge"}, "size must be one of 'quick'"),
+        ({"minutes": 0}, "minutes"),
+        ({"test_share": 1.0}, "--test-share"),
+        ({"time": "nope"}, "--time names 'nope'"),
+        ({"time": "country"}, "--time names 'country', which holds texts"),
+        ({"time": "amount"}, "--time names 'amount', which has .* gaps"),
+        ({"group": "nope"}, "--group names 'nope'"),
     ],
 )
 def test_wrong_columns_and_labels_are_named(cases, options, complaint):
@@ -125,7 +183,7 @@ def test_wrong_columns_and_labels_are_named(cases, options, complaint):
 
 
 def test_too_few_rare_rows(cases, tmp_path):
-    """Three parts cannot be made of five."""
+    """Ten folds cannot be made of five."""
     frame = pd.read_csv(cases)
     frame = frame[(frame["fraud"] == "no") | (np.cumsum(frame["fraud"] == "yes") <= 5)]
     frame.to_csv(tmp_path / "few.csv", index=False)

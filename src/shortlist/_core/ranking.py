@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from .arrays import Floats, Mask, Rows
 
 __all__ = [
+    "AFTER_ALL",
+    "BEFORE_ALL",
     "Cut",
     "TieKeys",
     "as_calibrated",

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Doubles, Floats, Ints, Mask
+from .arrays import Doubles, Floats, Ints, Mask, Rows
 from .ranking import lift
 from .validation import check_positive, check_scores, name_rows
 
 __all__ = [
     "Units",
+    "Work",
     "are_equal",
     "check_efforts",
     "check_max_effort",
@@ -29,6 +30,7 @@ __all__ = [
     "expected_worth",
     "in_order_of_worth",
     "reaches",
+    "weigh",
 ]
 
 _MOST_DIGITS = 9  # after the decimal point
@@ -107,10 +109,11 @@ def are_equal(numbers: Doubles | None) -> bool:
     return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
 
 
-def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Doubles:
     """Return the expected value per unit of effort; 1 stands for what was not given."""
     with np.errstate(over="ignore", under="ignore"):
-        worth = scores.astype(np.float64) if values is None else scores * values
+        worth: Doubles = scores.astype(np.float64, copy=False)
+        worth = worth if values is None else worth * values
         return worth if efforts is None else worth / efforts
 
 
@@ -130,10 +133,54 @@ def in_order_of_worth(
     return expected_worth(scores, values, efforts), True
 
 
+def weigh(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+    """Return what is compared with a threshold: the scores, or what they are worth, lifted.
+
+    Values and efforts of 1 leave the scores as they are. An item alone and a batch agree: nothing
+    here depends on the other items.
+    """
+    if values is None and efforts is None:
+        return scores
+    worth = expected_worth(scores, values, efforts)
+    unchanged = worth == scores
+    if unchanged.all():
+        return scores
+    check_probabilities(scores)
+    return np.where(unchanged, scores, lift(worth))
+
+
 def reaches(numbers: Floats, least: float) -> Mask:
     """Whether each number is at least `least`, apart from noise in the last digits."""
     lowest = lift(np.array([least], dtype=np.float64))[0]
     return lift(numbers.astype(np.float64)) >= lowest
+
+
+class Work(NamedTuple):
+    """Checked values and efforts of items; None where they were not given."""
+
+    values: Doubles | None = None
+    efforts: Doubles | None = None
+
+    @classmethod
+    def of(cls, values: ArrayLike | None, efforts: ArrayLike | None, n_items: int) -> Work:
+        """Check values and efforts."""
+        return cls(check_values(values, n_items), check_efforts(efforts, n_items))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there are any."""
+        return self.values is not None or self.efforts is not None
+
+    def within(self, rows: Rows | None) -> Work:
+        """Return those of some rows, or of all."""
+        if rows is None:
+            return self
+        values = None if self.values is None else self.values[rows]
+        return Work(values, None if self.efforts is None else self.efforts[rows])
+
+    def weigh(self, scores: Floats) -> Floats:
+        """Return what is compared with a threshold."""
+        return weigh(scores, self.values, self.efforts)
 
 
 class Units(NamedTuple):

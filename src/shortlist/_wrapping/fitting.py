@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
@@ -29,12 +30,14 @@ from .._core.scoring import (
 
 __all__ = [
     "Fitted",
+    "Groups",
     "Unseen",
     "WrapperMixin",
     "check_classes",
     "check_cv_option",
     "check_enough_rare",
     "check_labels",
+    "check_no_groups",
     "check_trained",
     "fit_and_score",
     "fit_on_folds",
@@ -147,13 +150,28 @@ def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any, *, remedy: st
         )
 
 
-def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def check_no_groups(groups: Rows | None, *, instead: str = "cv=0.25 or cv=5") -> None:
+    """Raise an error if there are groups where items are scored out of bag."""
+    if groups is not None:
+        raise ValueError(
+            "groups are not possible with cv='oob': the trees that have not seen an item have seen "
+            f"other items of its group. Use {instead}, which leave whole groups out."
+        )
+
+
+def hold_out(
+    strata: NDArray[Any], share: float, rng: np.random.Generator, groups: Rows | None = None
+) -> tuple[Rows, Rows]:
     """Split each stratum at random in the same proportion; both parts get some of each.
+
+    With groups, whole groups are split, each by the rarest stratum that it has an item of.
 
     Each item is held out by a coin, which gives about the right numbers; in each stratum, a random
     few then change sides to make them exact. That is many times as fast as shuffling, and no
     subset is preferred, since nothing here tells one item of a stratum from another.
     """
+    if groups is not None:
+        return _hold_out_groups(strata, share, rng, groups)
     # A child, since the items themselves may have been drawn from a generator of the same seed.
     (rng,) = rng.spawn(1)
     held_out = rng.random(strata.size, dtype=np.float32) < share
@@ -169,11 +187,50 @@ def hold_out(strata: NDArray[Any], share: float, rng: np.random.Generator) -> tu
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
+def _hold_out_groups(
+    strata: NDArray[Any], share: float, rng: np.random.Generator, groups: Rows
+) -> tuple[Rows, Rows]:
+    codes = strata.astype(np.intp)
+    commonest_first = np.argsort(-np.bincount(codes), kind="stable")
+    rarity = np.empty_like(commonest_first)
+    rarity[commonest_first] = np.arange(rarity.size)
+    rarest = np.zeros(int(groups.max()) + 1, dtype=np.intp)
+    np.maximum.at(rarest, groups, rarity[codes])
+    learned_on, held_out = (
+        np.flatnonzero(np.isin(groups, part)) for part in hold_out(rarest, share, rng)
+    )
+    missing = np.setdiff1d(codes, codes[learned_on])
+    if missing.size or not held_out.size:
+        raise ValueError(
+            f"Whole groups are held out, and the {int(groups.max()) + 1} groups cannot be divided "
+            "so that each class is learned from: all items of a class are in one group, or in too "
+            "few. Find more groups, use another random_state, or cv='prefit'."
+        )
+    return learned_on, held_out
+
+
 def unseen_once(
-    cv: Any, X: Any, y: Any, split_params: dict[str, Any], *, remedy: str = "", once: bool = True
+    cv: Any,
+    X: Any,
+    y: Any,
+    split_params: dict[str, Any],
+    *,
+    remedy: str = "",
+    once: bool = True,
+    groups: Rows | None = None,
 ) -> list[tuple[Any, Any]]:
-    """Return the folds of a splitter; if their scores will be pooled, each row comes up once."""
-    folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
+    """Return the folds of a splitter; if their scores will be pooled, each row comes up once.
+
+    No group is both learned from and scored. A number of folds is one of whole groups.
+    """
+    if isinstance(cv, Integral):
+        split_params = {} if groups is None else {"groups": groups}
+        cv = cv if groups is None else StratifiedGroupKFold(int(cv))
+    with warnings.catch_warnings():  # it is checked here whether they are respected
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
+    if groups is not None:
+        _check_whole_groups(cv, folds, groups)
     tested = np.concatenate([unseen for _, unseen in folds])
     if once and np.unique(tested).size < tested.size:
         raise ValueError(
@@ -182,6 +239,17 @@ def unseen_once(
             f"{remedy}another splitter."
         )
     return folds
+
+
+def _check_whole_groups(cv: Any, folds: list[tuple[Any, Any]], groups: Rows) -> None:
+    """Raise an error if items are scored by a model that has seen others of their group."""
+    for train, unseen in folds:
+        if np.intersect1d(groups[train], groups[unseen]).size:
+            raise ValueError(
+                f"{cv!r} divides groups: it scores items by a model that has seen other items of "
+                "their group, and no promise would hold. Use a number of folds, GroupKFold or "
+                "StratifiedGroupKFold."
+            )
 
 
 def fit_and_score(
@@ -205,6 +273,13 @@ class Unseen(NamedTuple):
 
     rows: Rows
     scores: NDArray[np.floating]
+
+
+class Groups(NamedTuple):
+    """Groups as they were given, for splitters, and their numbers; None if none belong together."""
+
+    given: Any = None
+    numbers: Rows | None = None
 
 
 class Fitted(NamedTuple):
@@ -253,11 +328,12 @@ def fit_out_of_bag(
     return Fitted([model], [Unseen(rows, scores[rows])])
 
 
-def route(classifier: Any, params: dict[str, Any]) -> Bunch:
-    """Send the extra arguments of `fit` to the model and the splitter."""
+def route(classifier: Any, params: dict[str, Any], groups: Any = None) -> Bunch:
+    """Send the extra arguments of `fit` to the model and the splitter, and groups to the latter."""
+    grouped = {} if groups is None else {"groups": groups}
     if routing_enabled():
-        return process_routing(classifier, "fit", **params)
-    return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
+        return process_routing(classifier, "fit", **grouped, **params)
+    return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split=grouped))
 
 
 def router_of(classifier: Any) -> MetadataRouter:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.labels import find_rare
 from .._core.scoring import Scores
 from .._core.validation import check_seed
@@ -20,6 +20,7 @@ from .._wrapping.fitting import (
     Unseen,
     check_cv_option,
     check_enough_rare,
+    check_no_groups,
     forget,
     hold_out,
     holds_out,
@@ -88,6 +89,7 @@ class CapacityAwareBase(
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the score, and calibrate its threshold.
 
@@ -101,6 +103,9 @@ class CapacityAwareBase(
             Identifiers for hashed ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if several belong together: whole groups are held out, and the
+            promise is about an item of a new group. Not with ``cv="oob"``.
 
         Returns
         -------
@@ -108,26 +113,34 @@ class CapacityAwareBase(
         """
         forget(self)
         try:
-            self._fit(X, y, ids, segments)
+            self._fit(X, y, ids, segments, groups)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
             forget(self)  # and no more: what callbacks have to tear down stays until they have
             raise
         return self
 
-    def _fit(self, X: Any, y: ArrayLike, ids: ArrayLike | None, segments: ArrayLike | None) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        ids: ArrayLike | None,
+        segments: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> None:
         self._check_params()
         items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
         seed = check_seed(self.random_state)
         is_rare = self._learn_labels(labels)
         # Rows are hashed as they were given, here and in use.
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed)
+        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed, groups=groups)
         self._learned_for = self._as_fraction(calibrator.terms.reference.value)
         rng = np.random.default_rng(None if self.random_state is None else seed)
         progress = self._begin(self._n_steps())
-        unseen = self._learn_and_score(items, is_rare, rng)
-        self.rule_ = calibrator.rule(
-            [unseen], out_of_bag=isinstance(self.cv, str) and self.cv == "oob"
-        )
+        is_out_of_bag = isinstance(self.cv, str) and self.cv == "oob"
+        if is_out_of_bag:
+            check_no_groups(calibrator.group_of, instead="cv=0.25")
+        unseen = self._learn_and_score(items, is_rare, rng, calibrator.group_of)
+        self.rule_ = calibrator.rule([unseen], out_of_bag=is_out_of_bag)
         progress.call_on_fit_task_end(estimator=self)
 
     def _as_fraction(self, prevalence: Any) -> Capacity:
@@ -168,18 +181,26 @@ class CapacityAwareBase(
 
     # --- learning --------------------------------------------------------------------------------
 
-    def _learn_and_score(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+    def _learn_and_score(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> Unseen:
         """Learn, and return rows with scores that were not learned on them, for the threshold."""
         if not holds_out(self.cv):
-            unseen = self._learn(X, is_rare, rng)
+            unseen = self._learn(X, is_rare, rng, groups)
             assert unseen is not None  # a subclass with another cv scores its own items
             return unseen
-        learned_on, rows = hold_out(is_rare.astype(np.intp), self.cv, rng)
-        self._learn(X[learned_on], is_rare[learned_on], rng)
+        learned_on, rows = hold_out(is_rare.astype(np.intp), self.cv, rng, groups)
+        own = None if groups is None else np.unique(groups[learned_on], return_inverse=True)[1]
+        self._learn(X[learned_on], is_rare[learned_on], rng, own)
         return Unseen(rows, self._sum_up(X[rows]))
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen | None:
-        """Learn what `_sum_up` needs; return out-of-sample scores of these items, if there are."""
+    def _learn(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> Unseen | None:
+        """Learn what `_sum_up` needs; return out-of-sample scores of these items, if there are.
+
+        Folds that such scores come from leave whole `groups` out.
+        """
         raise NotImplementedError
 
     def _sum_up(self, X: Doubles) -> Doubles:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_count, check_number, check_option
 from .._wrapping.fitting import Unseen, holds_out
 from ..capacity import Capacity
@@ -173,11 +173,13 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     def _n_folds(self) -> int:
         return _FOLDS if holds_out(self.cv) else int(self.cv)
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+    def _learn(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> Unseen:
         search = BoosterSearch(
             X,
             is_rare,
-            folds=stratified_folds(is_rare, min(self._n_folds(), is_rare.size), rng),
+            folds=stratified_folds(is_rare, self._n_folds(), rng, groups),
             trainer=Trainer(
                 learning_rate=self.learning_rate,
                 num_leaves=self.num_leaves,

@@ -17,8 +17,17 @@ WIDER = (1, 2, 4, 8)
 _CLEAR = 2.0  # standard errors
 
 
-def stratified_folds(is_rare: Mask, n_folds: int, rng: np.random.Generator) -> Rows:
-    """Return the fold of each item, with rare and common ones spread evenly."""
+def stratified_folds(
+    is_rare: Mask, n_folds: int, rng: np.random.Generator, groups: Rows | None = None
+) -> Rows:
+    """Return the fold of each item, with rare and common ones spread evenly.
+
+    Groups, if there are any, stay whole; those with a rare item are spread evenly.
+    """
+    if groups is not None:
+        has_rare = np.bincount(groups, weights=is_rare) > 0
+        return stratified_folds(has_rare, n_folds, rng)[groups]
+    n_folds = min(n_folds, is_rare.size)
     folds = np.empty(is_rare.size, dtype=np.intp)
     order = np.concatenate([rng.permutation(np.flatnonzero(is_rare == kind)) for kind in (1, 0)])
     folds[order] = np.arange(is_rare.size) % n_folds

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import out_of_bag_scores
 from .._core.validation import check_count, check_number
 from .._wrapping.fitting import Unseen
@@ -175,7 +175,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
                 "and must be greater than 0, and at most 1."
             )
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+    def _learn(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> Unseen:
         large = self._large(len(X), rng)
         small = self._small(rng) if self.fall_back else []
         n_steps = self._n_steps()

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -127,7 +127,9 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     def _n_steps(self) -> int:
         return _MAX_ITERATIONS
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
+    def _learn(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> None:
         scaler = StandardScaler().fit(X)
         self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare)[np.newaxis]
         self.coef_ = self.scaled_coef_ / scaler.scale_

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -184,7 +184,9 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_folds = _N_FOLDS if self.alpha == "auto" else 0
         return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
 
-    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
+    def _learn(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> None:
         from ._training import Batches  # needs torch, which prediction does not
 
         scaler = StandardScaler().fit(X)

@@ -204,9 +204,11 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn_and_score(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> Unseen:
+    def _learn_and_score(
+        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+    ) -> Unseen:
         share = _HELD_OUT[self.selection] if self.cv == "auto" else float(self.cv)
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), share, rng)
+        learned_on, unseen = hold_out(is_rare.astype(np.intp), share, rng, groups)
         self.gamma_ = find_gamma(self.gamma, X[learned_on])
         if self.selection == "paper":
             swaps = [Swap([(learned_on, unseen)], np.empty(0, dtype=np.intp))]

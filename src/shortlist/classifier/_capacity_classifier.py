@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats, Mask, Rows
 from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
@@ -27,14 +27,17 @@ from .._core.scoring import (
     score_classes,
 )
 from .._core.validation import check_option, check_seed
+from .._core.work import Work
 from .._wrapping.fitting import (
     Fitted,
+    Groups,
     Unseen,
     WrapperMixin,
     check_classes,
     check_cv_option,
     check_enough_rare,
     check_labels,
+    check_no_groups,
     check_trained,
     fit_on_folds,
     fit_out_of_bag,
@@ -51,6 +54,7 @@ from ..capacity import Capacity
 from ..thresholds import (
     ThresholdRule,
 )
+from ..worth import check_worth
 from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
@@ -125,6 +129,14 @@ class CapacityClassifier(
         capacity.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Which output of the model is the score; "auto" takes the first that it has.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort (value * probability / effort, where what is
+        not given counts as 1) for which an item is flagged, or ``Worth.precision(0.2)``: the share
+        of the flags that are rare is at least this. With "confident", that is promised on unseen
+        items. Below it capacity stays empty, and ``calibration_.limited_by`` is "worth".
+    max_effort : float, default=None
+        For ``Capacity.effort(budget, per=n)`` and efforts that differ: the largest effort that
+        any item can take, in future too.
     ensemble : bool, default=False
         With an int or splitter as `cv`: keep the model of each fold with a threshold from the items
         it has not seen, and let a hash of the row (or its id) pick the model that decides
@@ -192,6 +204,11 @@ class CapacityClassifier(
     With two classes `decision_function` is positive for ``classes_[1]``, as scikit-learn's rank
     metrics expect. `score_samples` rises with suspicion, whichever label is the rare one.
 
+    Pass `values` (what an item is worth if it is rare) and `efforts` (how much work it takes) to
+    `fit`, `predict`, `select` and the other methods, as metadata where scikit-learn routes it. The
+    threshold is then one of value * probability / effort. The model must give probabilities: wrap
+    one that does not in :class:`~sklearn.calibration.CalibratedClassifierCV`.
+
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
 
@@ -231,6 +248,8 @@ class CapacityClassifier(
         ensemble: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        worth: Any = None,
+        max_effort: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.capacity = capacity
@@ -247,6 +266,8 @@ class CapacityClassifier(
         self.ensemble = ensemble
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.worth = worth
+        self.max_effort = max_effort
 
     def fit(
         self,
@@ -255,6 +276,9 @@ class CapacityClassifier(
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit the model and calibrate its threshold.
@@ -269,6 +293,14 @@ class CapacityClassifier(
             Identifiers for hashed ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, where segments have capacities.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if several belong together: the rows of one customer. Whole
+            groups are held out, a float `cv` is a share of the groups, and the promise is about
+            an item of a new group; see :func:`~shortlist.calibrate_threshold`. A splitter gets
+            the groups, too.
+        values, efforts : array-like of shape (n_items,), default=None
+            What each item is worth if it is rare, and how much work it takes, for the threshold;
+            ``Capacity.effort(...)`` needs efforts. They are not passed on to the model.
         **params : dict
             Handed to the `fit` of the model, and sliced with the rows where they have their
             length. With metadata routing enabled, they go where they were requested.
@@ -279,7 +311,7 @@ class CapacityClassifier(
         """
         forget(self)
         with restored_on_error(self):
-            self._fit(X, y, ids, segments, params)
+            self._fit(X, y, ids, segments, groups, self._work(X, values, efforts), params)
         return self
 
     def _fit(
@@ -288,15 +320,22 @@ class CapacityClassifier(
         y: ArrayLike | None,
         ids: ArrayLike | None,
         segments: ArrayLike | None,
+        groups: ArrayLike | None,
+        work: Work,
         params: dict[str, Any],
     ) -> None:
         self._check_params()
         X, y = indexable(X, y)
         seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed)
+        calibrator = self._calibrator(
+            X, is_rare, ids, segments, seed=seed, groups=groups, work=work
+        )
         self.response_method_ = response_method_of(self.estimator, self.response_method)
-        self.estimators_, unseen = self._fit_models(X, y, is_rare, params, seed)
+        self._check_probabilities(work)
+        self.estimators_, unseen = self._fit_models(
+            X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
+        )
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
@@ -315,6 +354,18 @@ class CapacityClassifier(
             raise ValueError(
                 "segment_capacities need one threshold for each segment, and ensemble=True has one "
                 "for each fold. Leave one of the two out."
+            )
+
+    def _check_probabilities(self, work: Work) -> None:
+        """Raise an error if values are to be weighed with scores that are no probabilities."""
+        worth = check_worth(self.worth)
+        by_value = worth is not None and worth.kind == "value"
+        if (work.is_given or by_value) and self.response_method_ != "predict_proba":
+            raise ValueError(
+                "values, efforts and worth are weighed with the probability that an item is rare, "
+                f"and {type(self.estimator).__name__} gives none here ({self.response_method_}). "
+                "Wrap it in sklearn.calibration.CalibratedClassifierCV, which cross-fits "
+                "probabilities."
             )
 
     @property
@@ -349,7 +400,7 @@ class CapacityClassifier(
         return None, None
 
     def _fit_models(
-        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int
+        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int, groups: Groups
     ) -> Fitted:
         """Get the models that are to decide, and scores of items that they have not seen."""
         score = partial(_rare_scores, method=self.response_method_, rare_label=self.rare_label_)
@@ -361,8 +412,9 @@ class CapacityClassifier(
             return Fitted(
                 [self.estimator], [Unseen(np.arange(n_rows(X)), score(self.estimator, X))]
             )
-        routed = route(self, params)
+        routed = route(self, params, groups.given)
         if self._is_out_of_bag:
+            check_no_groups(groups.numbers)
             if self.response_method_ != "predict_proba":
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             return fit_out_of_bag(
@@ -375,7 +427,7 @@ class CapacityClassifier(
             self.estimator,
             X,
             y,
-            self._folds(X, y, is_rare, routed.splitter.split, seed),
+            self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers),
             fit_params=routed.estimator.fit,
             score=score,
             refit=not (holds_out(self.cv) or self.ensemble),
@@ -383,15 +435,20 @@ class CapacityClassifier(
         )
 
     def _folds(
-        self, X: Any, y: Any, is_rare: Mask, split_params: dict[str, Any], seed: int
+        self,
+        X: Any,
+        y: Any,
+        is_rare: Mask,
+        split_params: dict[str, Any],
+        seed: int,
+        groups: Rows | None,
     ) -> list[tuple[Any, Any]]:
         if holds_out(self.cv):
             check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
             rng = np.random.default_rng(None if self.random_state is None else seed)
-            return [hold_out(is_rare, self.cv, rng)]
-        return unseen_once(
-            self.cv, X, y, split_params, once=not self.ensemble, remedy="ensemble=True, or "
-        )
+            return [hold_out(is_rare, self.cv, rng, groups)]
+        once, remedy = not self.ensemble, "ensemble=True, or "
+        return unseen_once(self.cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
 
     # --- scores, and what a threshold on probabilities stands for -------------------------------
 

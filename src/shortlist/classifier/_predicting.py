@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
+from .._core.groups import number_groups
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
 from .._core.probing import check_probe, probe_seed
 from .._core.ranking import lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
+from .._core.work import Work
 from .._wrapping.fitting import Unseen
 from .._wrapping.segment_capacities import check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
@@ -39,6 +41,7 @@ from ..thresholds import (
     expected_gains,
     with_probes,
 )
+from ..worth import check_worth
 
 __all__ = ["CapacityDecisionMixin"]
 
@@ -64,12 +67,20 @@ class CapacityDecisionMixin:
     n_batches: int
     ties: str
     random_state: Any
+    worth: Any = None
+    max_effort: float | None = None
     classes_: NDArray[Any]
     rare_label_: Any
     rule_: Rule
 
     def decide(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> Decisions:
         """Decide about each item on its own, and return flags, scores and thresholds in one pass.
 
@@ -82,24 +93,35 @@ class CapacityDecisionMixin:
             are hashed.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
+        values, efforts : array-like of shape (n_items,), default=None
+            What each item is worth if it is rare, and how much work it takes, if `fit` had them.
 
         Returns
         -------
         Decisions
-            With `flagged`, `scores`, `thresholds`, `tie_keys` and `by_class`.
+            With `flagged`, `scores`, `thresholds`, `tie_keys` and `by_class`. With values or
+            efforts, `scores` are value * probability / effort, as the thresholds are.
         """
         self._check_fitted()
         codes = self.rule_.segment_codes(segments, X)
-        return self.rule_.decide(Items(X, self._score, ids=ids, segments=codes))
+        work = self._work(X, values, efforts)
+        self.rule_.check_work(work)
+        return self.rule_.decide(Items(X, self._score, ids=ids, segments=codes, work=work))
 
     def flag(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> Mask:
         """Decide for each item on its own whether to follow it up.
 
         Parameters
         ----------
-        X, ids, segments
+        X, ids, segments, values, efforts
             As for :meth:`decide`.
 
         Returns
@@ -107,10 +129,16 @@ class CapacityDecisionMixin:
         ndarray of bool, shape (n_items,)
             True where the item is flagged.
         """
-        return self.decide(X, ids=ids, segments=segments).flagged
+        return self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts).flagged
 
     def predict(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Predict labels: the rare label where an item is flagged.
 
@@ -118,7 +146,7 @@ class CapacityDecisionMixin:
 
         Parameters
         ----------
-        X, ids, segments
+        X, ids, segments, values, efforts
             As for :meth:`decide`.
 
         Returns
@@ -126,7 +154,7 @@ class CapacityDecisionMixin:
         ndarray of shape (n_items,)
             Labels.
         """
-        decisions = self.decide(X, ids=ids, segments=segments)
+        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         if decisions.by_class is None:
             return _two_labels(self.classes_, self._rare_index, decisions.flagged)
         predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
@@ -134,13 +162,19 @@ class CapacityDecisionMixin:
         return self.classes_[predicted]
 
     def decision_function(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the distance of each score from its threshold, signed as scikit-learn expects.
 
         Parameters
         ----------
-        X, ids, segments
+        X, ids, segments, values, efforts
             As for :meth:`decide`.
 
         Returns
@@ -152,7 +186,7 @@ class CapacityDecisionMixin:
             rare label is the score minus the threshold. For scores that rise with suspicion,
             whatever the labels are, use :meth:`score_samples`.
         """
-        decisions = self.decide(X, ids=ids, segments=segments)
+        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         if decisions.by_class is None and self._rare_index == 0:
             return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
         margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
@@ -180,7 +214,14 @@ class CapacityDecisionMixin:
         self._check_fitted()
         return self._score(X).rare
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> float:
         """Return the share of the rare items that the capacity finds: detection, not accuracy.
 
         The most suspicious items are followed up, as many as the capacity of the rule allows. For
@@ -194,6 +235,8 @@ class CapacityDecisionMixin:
             Labels.
         sample_weight : array-like of shape (n_items,), default=None
             Weights of the items.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :meth:`decide`; with values, the share of the rare items' value.
 
         Returns
         -------
@@ -202,9 +245,17 @@ class CapacityDecisionMixin:
         """
         scores, terms = self.score_samples(X), self.rule_.terms
         is_rare = np.asarray(y) == self.rare_label_
-        limit = check_capacity(self.rule_.capacity).as_ratio(terms.reference.value)
+        limit = check_capacity(self.rule_.capacity)
+        if limit.kind != "effort":
+            limit = Capacity.fraction(limit.as_ratio(terms.reference.value))
         return detection_at_capacity(
-            is_rare, scores, Capacity.fraction(limit), sample_weight=sample_weight
+            is_rare,
+            scores,
+            limit,
+            sample_weight=sample_weight,
+            values=values,
+            efforts=efforts,
+            worth=None if terms.worth is None or terms.worth.kind != "value" else terms.worth,
         )
 
     def select(
@@ -217,6 +268,9 @@ class CapacityDecisionMixin:
         probe: Any = 0,
         strata: int = 1,
         return_details: bool = False,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+        worth: Any = None,
     ) -> Any:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
@@ -236,6 +290,10 @@ class CapacityDecisionMixin:
         probe, strata, return_details
             As for :func:`~shortlist.select`: a share of the slots for items below the cut, drawn
             at random. Each segment with a capacity of its own gives a share of its own slots.
+        values, efforts, worth
+            As for :func:`~shortlist.select`; the scores must be probabilities. They belong to this
+            batch, and need not have been given to `fit`. A segment with a budget of work spends
+            no more than that, and all segments together no more than the capacity for all items.
 
         Returns
         -------
@@ -247,8 +305,13 @@ class CapacityDecisionMixin:
         codes, seed = self.rule_.segment_codes(segments, X), self.rule_.terms.seed
         keys, scores = tie_keys_of(X, ids, seed=seed), self.score_samples(X)
         limit = None if capacity is None else check_capacity(capacity)
+        share, work = check_probe(probe), self._work(X, values, efforts)
+        worth = check_worth(worth)
+        if work.is_given or worth is not None:
+            found = self.rule_.choose(scores, keys, work, limit, codes, worth=worth)
+            _refuse_probes(share)
+            return found if return_details else found.flagged
         flagged = self.rule_.select(scores, keys, limit, codes)
-        share = check_probe(probe)
         if not return_details and not share:
             return flagged
         gains = expected_gains(scores, None)
@@ -295,6 +358,9 @@ class CapacityDecisionMixin:
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> Self:
         """Find a new threshold from other items, without refitting the model.
 
@@ -305,10 +371,12 @@ class CapacityDecisionMixin:
 
         Parameters
         ----------
-        X, ids, segments
+        X, ids, segments, values, efforts
             As for :meth:`decide`.
         y : array-like of shape (n_items,), default=None
             Labels, if there are any; their prevalence replaces that of `fit`.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if some belong together, as for `fit`.
 
         Returns
         -------
@@ -319,7 +387,11 @@ class CapacityDecisionMixin:
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         old = self.rule_.terms
         labels = old.reference if is_rare is None else None
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=old.seed, labels=labels)
+        work = self._work(X, values, efforts)
+        self.rule_.check_work(work)
+        calibrator = self._calibrator(
+            X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups, work=work
+        )
         rows = np.arange(n_rows(X))
         unseen = [Unseen(rows, self._score(X, k).rare) for k in range(len(self.rule_.samples))]
         self.rule_ = self.rule_.recalibrated(
@@ -357,11 +429,31 @@ class CapacityDecisionMixin:
             )
         capacity = check_capacity(self.rule_.capacity if capacity is None else capacity)
         options = {"calibration_scores": self.calibration_scores_, **options}
+        if capacity.kind == "effort":
+            return self._work_controller(capacity, options)
         if capacity.kind == "count" and (capacity.per is None or "period" in options):
             if capacity.per is not None:
                 options = {"expected_arrivals": capacity.per, **options}
             return BudgetController(Capacity.count(int(capacity.value)), **options)
         return QuantileTracker(capacity, **{"prevalence": self.reference_prevalence_, **options})
+
+    def _work_controller(self, capacity: Capacity, options: dict[str, Any]) -> Controller:
+        """Return a controller of work, which takes value * probability / effort as scores."""
+        calibration, (sample, *_) = self.rule_.calibrations[0], self.rule_.samples
+        if sample.efforts is None:
+            raise CapacityError(
+                f"{capacity!r} is a budget of work, and the classifier was fitted without efforts. "
+                "Fit with efforts=..., or make a BudgetController yourself."
+            )
+        keys = None if sample.tie_keys is None else sample.keys_of
+        flagged = calibration.flag_with_keys(sample.scores, keys)
+        usual = sample.efforts[flagged] if flagged.any() else sample.efforts
+        options = {"expected_effort": float(usual.mean()), **options}
+        if capacity.per is None or "period" in options:
+            if capacity.per is not None:
+                options = {"expected_arrivals": capacity.per, **options}
+            return BudgetController(Capacity.effort(capacity.value), **options)
+        return QuantileTracker(capacity, **{"max_effort": calibration.max_effort, **options})
 
     # --- what calibration has learned ------------------------------------------------------------
 
@@ -443,10 +535,19 @@ class CapacityDecisionMixin:
                 check_guarantee(self.guarantee, limit, self.n_batches)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
+        check_worth(self.worth)
 
     def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
         reference = labels._replace(stated=self.prevalence)
-        return Terms(self.guarantee, self.confidence, reference, seed, self.n_batches)
+        return Terms(
+            self.guarantee,
+            self.confidence,
+            reference,
+            seed,
+            self.n_batches,
+            self.max_effort,
+            check_worth(self.worth),
+        )
 
     def _calibrator(
         self,
@@ -457,13 +558,17 @@ class CapacityDecisionMixin:
         *,
         seed: int,
         labels: ReferencePrevalence | None = None,
+        groups: ArrayLike | None = None,
+        work: Work | None = None,
     ) -> Calibrator:
         """Gather what turns scores of unseen items into a rule; impossible capacities fail here.
 
         The prevalence comes from `labels`, or else from `is_rare`.
         """
         limits = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
-        labels = ReferencePrevalence.of_labels(is_rare) if labels is None else labels
+        numbered = number_groups(groups, n_rows(X))
+        if labels is None:
+            labels = ReferencePrevalence.of_labels(is_rare, numbered, seed=seed)
         ids = check_ids(ids, n_rows(X))
         without = segments is None and limits is None
         return Calibrator(
@@ -474,7 +579,15 @@ class CapacityDecisionMixin:
             keyed_by_ids=ids is not None,
             is_rare=is_rare,
             segment_of=None if without else segment_codes(segments, limits, n_rows(X)),
+            group_of=numbered,
+            work=Work() if work is None else work,
         )
+
+    def _work(self, X: Any, values: ArrayLike | None, efforts: ArrayLike | None) -> Work:
+        """Return checked values and efforts, of which most calls have none."""
+        if values is None and efforts is None:
+            return Work()
+        return Work.of(values, efforts, n_rows(X))
 
     @property
     def _rare_index(self) -> int:
@@ -484,6 +597,14 @@ class CapacityDecisionMixin:
         others = np.array(by_class, dtype=np.float64)
         others[:, self._rare_index] = -np.inf
         return others
+
+
+def _refuse_probes(share: Any) -> None:
+    if share:
+        raise ValueError(
+            "probe= together with values, efforts or worth is offered by shortlist.select only. "
+            "Pass it the probabilities of predict_proba."
+        )
 
 
 def _margin(upper: Floats, lower: Floats, is_positive: Mask) -> NDArray[np.float64]:

@@ -10,14 +10,17 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ._audit import audit
+from ._check import check
 from ._demo import demo
 from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
 from ._flag import flag
+from ._inspect import inspect
 from ._keys import keys
 from ._missed import missed
 from ._plan import plan
+from ._recalibrate import recalibrate
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
@@ -31,10 +34,13 @@ _COMMANDS = (
     fit,
     select,
     flag,
+    check,
     evaluate,
     plan,
     report,
     missed,
+    recalibrate,
+    inspect,
     stream,
     serve,
     keys,

@@ -22,7 +22,7 @@ def demo(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Fit, calibrate and flag simulated payments; draw the detection for every capacity."""
+    """Fit, calibrate and flag simulated payments; draw what it finds."""
     from ._demo_steps import draw_demo, run_demo
 
     console = Console()

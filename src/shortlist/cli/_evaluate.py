@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json
+from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json, waiting
 
 if TYPE_CHECKING:
-    from ..tables import CurvePoint, Evaluation, Reading
+    from ..tables import CurvePoint, Evaluation, Reading, SeenRows
 
 _MOST_LINES = 12
+# Of fewer rows than this share, equal ones are not worth a line.
+_A_FEW = 0.01
 
 
 @answering
@@ -34,7 +38,10 @@ def evaluate(
     from ..persistence import load_model
     from ..tables import evaluate_table
 
-    result = evaluate_table(load_model(model), data, target=target, reading=reading)
+    announce_compiling()
+    with waiting("Reading and scoring ..."):
+        result = evaluate_table(load_model(model), data, target=target, reading=reading)
+    warn_of_seen(result.seen)
     if as_json:
         print_json(result)
         return
@@ -43,13 +50,27 @@ def evaluate(
     console.print(curve_table(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
 
 
+def warn_of_seen(seen: SeenRows | None) -> None:
+    """Say on standard error that a model has seen rows before."""
+    if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
+        kind = "Warning" if seen.is_surprising else "Note"
+        typer.echo(f"{kind}: {seen.in_words}", err=True)
+
+
+def _validity(result: Evaluation) -> str:
+    if result.seen is None:
+        return "Valid only if the model has not seen these cases."
+    if result.seen.is_surprising:
+        return "Not valid: the model has seen some of these cases."
+    return "The model was not fitted on these cases."
+
+
 def _rules(result: Evaluation) -> Table:
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
         f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
-        caption="Valid only if the model has not seen these cases. The 95 % intervals are for the "
-        "same thresholds on new cases.",
+        caption=f"{_validity(result)} The 95 % intervals are for the same thresholds on new cases.",
     )
     table.add_column("Rule")
     headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")

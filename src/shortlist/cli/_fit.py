@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
+from ._compiling import announce_compiling
+from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
     AsJson,
+    Confidence,
     Data,
+    NBatches,
     answering,
     capacity_from,
     interval,
@@ -32,6 +37,12 @@ def _learners(incomplete: str) -> list[str]:
     from ..tables import LEARNERS
 
     return [name for name in LEARNERS if name.startswith(incomplete)]
+
+
+def _sizes(incomplete: str) -> list[str]:
+    from ..learners import SIZES
+
+    return [name for name in SIZES if name.startswith(incomplete)]
 
 
 def _guarantees(incomplete: str) -> list[str]:
@@ -62,7 +73,7 @@ def fit(
     learner: Annotated[
         str,
         typer.Option(
-            help="auto (the best of logistic, aware-linear, forest and boosting), or one of "
+            help="auto (boosting, forests, a network and a logistic model together), or one of "
             "logistic, forest, boosting, svm, knn, kde, network. Learners that start with aware- "
             "(-linear, -svm, -forest, -boosting, -network) are trained for the capacity.",
             autocompletion=_learners,
@@ -75,9 +86,83 @@ def fit(
             autocompletion=_guarantees,
         ),
     ] = "expected",
+    confidence: Confidence = None,
+    n_batches: NBatches = None,
+    model: OwnModel = None,
+    trust_model: TrustModel = False,
     id: Annotated[
         str | None,
         typer.Option("--id", help="The column with the id of a case; never learned from."),
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(
+            help="How large auto is: quick (as fast as three forests), default or thorough.",
+            autocompletion=_sizes,
+        ),
+    ] = "default",
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Most time for auto, such as 5. Results then depend on the machine.",
+            metavar="NUMBER",
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            help="Number of models, each without a part of the rows. --folds 1 makes a small file "
+            "that finds less.",
+            min=1,
+        ),
+    ] = 10,
+    test_share: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the rows that only test the model, such as 0.2. By default every row "
+            "is learned from, and measured by models that have not seen it.",
+            metavar="SHARE",
+            show_default=False,
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="A column with times, such as --time opened: the past trains, the latest rows "
+            "test. It is not learned from.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="A column that tells which rows belong together, such as --group customer. It is "
+            "not learned from.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    unlabelled: Annotated[
+        Path | None,
+        typer.Option(
+            help="Recent rows without labels, such as --unlabelled recent.csv. They set the "
+            "threshold of all models together.",
+            metavar="FILE",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of folds and learner; the same seed, the same model.", min=0)
+    ] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Threads that grow trees; -1 takes all cores.", metavar="NUMBER"),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for finished parts of auto, such as --resume parts: an interrupted fit "
+            "goes on there.",
+            metavar="FOLDER",
+        ),
     ] = None,
     smote: Annotated[
         bool,
@@ -89,33 +174,64 @@ def fit(
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
-    The output shows what the capacity finds on held-out rows.
+    Every row is learned from. The output shows what the capacity finds on rows that the models
+    had not seen.
     """
     limit = capacity_from(capacity, per, fraction, multiple)
-    check_writable(out, keep=(data,))  # before any work
+    check_writable(out, keep=(data, model, unlabelled))  # before any work
     from ..persistence import save_model
-    from ..tables import fit_table
 
+    announce_compiling()
     with progress_bar() as progress:
-        result = fit_table(
+        result = fit_or_calibrate(
             data,
+            own=model,
+            trust=trust_model,
             target=target,
             capacity=limit,
             rare=rare,
             id=id,
             learner=learner,
             guarantee=guarantee,
+            size=size,
+            minutes=minutes,
+            folds=folds,
+            test_share=test_share,
+            time=time,
+            group=group,
+            unlabelled=unlabelled,
+            confidence=0.95 if confidence is None else confidence,
+            n_batches=1 if n_batches is None else n_batches,
             smote=smote,
+            random_state=seed,
+            n_jobs=jobs,
+            memory=None if resume is None else str(resume),
             reading=reading,
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)
     for note in result.notes:
         typer.echo(f"Note: {note}", err=True)
+    cost = _cost(result, out) if learner == "auto" and model is None else {}
     if as_json:
-        print_json({"model": str(out), **_numbers(result)})
+        print_json({"model": str(out), **_numbers(result), **cost})
     else:
         _print(result, out)
+        _print_cost(**cost)
+
+
+def _cost(result: FitResult, out: Path) -> dict[str, float]:
+    """Return what a model costs to keep and to ask."""
+    seconds = result.model.seconds_per_row()
+    return {"file_bytes": out.stat().st_size, "seconds_per_row": seconds}
+
+
+def _print_cost(*, file_bytes: float = 0, seconds_per_row: float = 0) -> None:
+    if file_bytes:
+        typer.echo(
+            f"The file has {file_bytes / 1e6:.1f} MB, and a single row takes "
+            f"{1e3 * seconds_per_row:.2g} ms of processor."
+        )
 
 
 def _reporter(progress: Progress) -> Callable[[str, int, int], None]:
@@ -130,32 +246,34 @@ def _numbers(result: FitResult) -> dict[str, Any]:
     sizes = ("n_train", "n_calibration", "n_test", "n_test_rare")
     return {
         "learner": result.model.learner,
-        "candidates": [
-            {"learner": tried.learner, "detection": tried.detection} for tried in result.candidates
-        ],
+        "candidates": [asdict(member) for member in result.candidates],
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
-        "threshold": classifier.threshold_,
-        "flag_rate_interval": classifier.calibration_.interval,
+        "thresholds": [each.value for each in classifier.calibrations_],
+        "flag_rate_intervals": [each.interval for each in classifier.calibrations_],
         **{size: getattr(result, size) for size in sizes},
-        "measured_on": "held-out rows",
+        "measured_on": _MEASURED_ON[result.measured_on],
+        "seconds_per_row": result.seconds_per_row,
         "rules": result.rules,
         "notes": result.notes,
         "schema": schema.to_json(),
     }
 
 
+_MEASURED_ON = {
+    "out-of-fold": "all rows, by models that had not seen them",
+    "held-out": "held-out rows",
+    "latest": "the latest rows, after those learned from",
+}
+
+
 def _print(result: FitResult, out: Path) -> None:
     console, schema = Console(), result.model.schema
-    if result.candidates:
-        ranked = sorted(result.candidates, key=lambda tried: -tried.detection)
-        shown = ", ".join(f"{tried.learner} {tried.detection:.1%}" for tried in ranked)
-        console.print(f"Cross-validated detection at the capacity: {shown}", highlight=False)
     table = Table(
-        title=f"{result.n_test:,} held-out rows, {result.n_test_rare} of them "
+        title=f"{result.n_test:,} rows, {result.n_test_rare} of them "
         f"{schema.target} = {schema.rare_label}",
-        caption="These rows did not train, calibrate or choose the model. Detection (M) counts "
-        "only cases that can be followed up.",
+        caption=f"Measured on {_MEASURED_ON[result.measured_on]}. Detection (M) counts only cases "
+        "that can be followed up.",
     )
     table.add_column("Rule")
     for heading in ("Flagged", "Found", "Detection", "95 % interval", "Precision"):
@@ -170,6 +288,13 @@ def _print(result: FitResult, out: Path) -> None:
             percent(rule.precision),
         )
     console.print(table)
+    if result.candidates:
+        ranked = sorted(result.candidates, key=lambda member: -member.detection)
+        shown = ", ".join(f"{member.learner} {member.detection:.1%}" for member in ranked)
+        console.print(f"As a list, each member alone: {shown}", soft_wrap=True, highlight=False)
     kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
     console.print(f"Learned from: {kinds}", soft_wrap=True, highlight=False)
     console.print(f"Model ({result.model.learner}): {out}", soft_wrap=True, highlight=False)
+    size = out.stat().st_size / 1e6
+    speed = f"{1e3 * result.seconds_per_row:.2g} ms a row in a batch"
+    console.print(f"Size: {size:.1f} MB; {speed}", soft_wrap=True, highlight=False)

@@ -2,72 +2,125 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._compiling import announce_compiling
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Out, answering, percent, print_json, progress_bar
+from ._shared import (
+    AsJson,
+    Data,
+    Exclude,
+    Id,
+    Keep,
+    Model,
+    Out,
+    answering,
+    percent,
+    print_json,
+    progress_bar,
+    tell,
+)
 
 if TYPE_CHECKING:
-    from ..tables import FlagSummary, Reading, TableModel
+    from ..tables import FlagSummary, Reading
+
+_IN_MEMORY = 1 << 24
 
 
 @answering
 @with_reading_options
 def flag(
-    model: Model, data: Data, out: Out = None, as_json: AsJson = False, *, reading: Reading
+    model: Model,
+    data: Data,
+    out: Out = None,
+    keep: Keep = None,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Add the columns that raised the score of each flag.")
+    ] = False,
+    exclude: Exclude = None,
+    at_most: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop with exit code 4, and write nothing, if more cases than this would be "
+            "flagged, such as --at-most 60.",
+            min=0,
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
+    id: Id = None,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
     Decisions are written to --out or to standard output, as CSV or (with --json) as one JSON object
-    per line.
+    per line. Warnings say what does not fit the model card.
+
+    Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
     """
-    if out is not None:
-        check_writable(out, keep=(model, data))
     from ..persistence import load_model
-
-    loaded = load_model(model)
-    if out is None:
-        summary = _to_standard_output(loaded, data, as_json, reading)
-    else:
-        summary = _to_file(loaded, data, out, reading)
-    if as_json and out is not None:
-        print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
-    else:
-        typer.echo(
-            f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
-            f"({percent(summary.flagged_fraction)}). The capacity is "
-            f"{percent(summary.capacity_fraction)}, the guarantee {summary.guarantee!r}.",
-            err=True,
-        )
-
-
-def _to_file(model: TableModel, data: Path, out: Path, reading: Reading) -> FlagSummary:
     from ..tables import flag_rows, output_format
 
-    format = output_format(out)
-    with progress_bar() as progress, write_whole(out) as file:
+    announce_compiling()
+    format = "jsonl" if as_json else "csv"
+    if out is not None:  # before any work
+        check_writable(out, keep=(model, data, exclude))
+        format = output_format(out)
+    loaded = load_model(model)
+    with progress_bar() as progress, _opened(out, whole=at_most is not None) as file:
         task = progress.add_task("flagging", total=None)
-        return flag_rows(
-            model,
+        summary = flag_rows(
+            loaded,
             data,
             file,
             format=format,
+            keep=keep or (),
+            id=id,
+            reasons=reasons,
+            exclude=exclude,
+            at_most=at_most,
             reading=reading,
             on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
         )
+    tell(summary.notes, summary.findings)
+    _print(summary, out, as_json)
 
 
-def _to_standard_output(
-    model: TableModel, data: Path, as_json: bool, reading: Reading
-) -> FlagSummary:
-    from ..tables import flag_rows
+@contextlib.contextmanager
+def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
+    """Open the output; with `whole`, standard output gets everything at the end, or nothing."""
+    if out is not None:
+        with write_whole(out) as file:
+            yield file
+        return
+    standard: Any = typer.get_binary_stream("stdout")
+    if not whole:
+        yield standard
+    else:
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as held:
+            yield held  # type: ignore[misc]
+            held.seek(0)
+            shutil.copyfileobj(held, standard)
+    standard.flush()
 
-    file = typer.get_binary_stream("stdout")
-    format = "jsonl" if as_json else "csv"
-    summary = flag_rows(model, data, file, format=format, reading=reading)
-    file.flush()
-    return summary
+
+def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
+    if as_json and out is not None:
+        print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
+        return
+    typer.echo(
+        f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
+        f"({percent(summary.flagged_fraction)}). The capacity is "
+        f"{percent(summary.capacity_fraction)}, the guarantee {summary.guarantee!r}.",
+        err=True,
+    )

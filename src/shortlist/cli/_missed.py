@@ -31,9 +31,9 @@ def missed(
             "the target of the fit."
         ),
     ] = None,
-    reason: Annotated[
-        str, typer.Option(help="The column that says why a case was selected; probe for probes.")
-    ] = "reason",
+    selected_by: Annotated[
+        str, typer.Option(help="The column that says how a case was selected; probe for probes.")
+    ] = "selected_by",
     inclusion: Annotated[
         str, typer.Option(help="The column with the probability of being selected.")
     ] = "inclusion",
@@ -70,7 +70,7 @@ def missed(
         load_model(model),
         data,
         outcome=outcome,
-        reason=reason,
+        selected_by=selected_by,
         inclusion=inclusion,
         id=id,
         period=period,

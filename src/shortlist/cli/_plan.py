@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._evaluate import curve_table
+from ._compiling import announce_compiling
+from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
+from ._shared import AsJson, Data, Model, Target, answering, percent, print_json, waiting
 
 if TYPE_CHECKING:
     from ..tables import ExpectedFlags, Plan, Reading
@@ -35,7 +36,10 @@ def plan(
     from ..persistence import load_model
     from ..tables import plan_capacity
 
-    result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
+    announce_compiling()
+    with waiting("Reading and scoring ..."):
+        result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
+    warn_of_seen(result.seen)
     if as_json:
         print_json(result)
     else:

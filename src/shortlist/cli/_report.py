@@ -16,37 +16,88 @@ if TYPE_CHECKING:
 
     from ..tables import Reading
 
+_PAGES = (".html", ".htm")
+
+
+def _named(help: str, metavar: str) -> Any:
+    return typer.Option(help=help, metavar=metavar, show_default=False)
+
 
 @answering
 @with_reading_options
 def report(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page (.html).")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Where to write it: a page (.html), or a PDF (.pdf) for print."
+        ),
+    ],
     target: Target = None,
+    no_labels: Annotated[
+        bool, typer.Option("--no-labels", help="Leave labels aside: flags, drift and list only.")
+    ] = False,
+    segment: Annotated[
+        str | None, _named("A column with groups to compare, such as --segment team.", "NAME")
+    ] = None,
+    time: Annotated[
+        str | None, _named("A column of dates, for results by week or so: --time day.", "NAME")
+    ] = None,
+    title: Annotated[
+        str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
+    ] = None,
+    author: Annotated[str | None, _named("Who made it, such as --author 'Ann B.'.", "TEXT")] = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
 ) -> None:
-    """Make an HTML report about a model and its results.
+    """Make a report about a model and its results: a page, or a PDF.
 
-    It shows whether the promise was kept, the capacity curve, a comparison with other rules, drift
-    since calibration, and the model card.
+    It shows whether the promise was kept, the capacity curve, the top of the list with reasons, a
+    comparison with other rules, drift since calibration, what to do next, and the model card. A
+    table without labels gets a report, too.
+
+    Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
     """
     check_writable(out, keep=(model, data))  # before any work
     from ..persistence import load_model
-    from ..report import make_report, render_report
+    from ..report import find_browser, make_report, print_report, render_report
 
+    is_paper = _is_paper(out)
+    if is_paper:
+        find_browser()
     with _waiting("Scoring and comparing ..."):
-        loaded = load_model(model, with_twin=True)
-        summary = make_report(loaded, data, target=target, reading=reading)
+        summary = make_report(
+            load_model(model, with_twin=True),
+            data,
+            target=target,
+            reading=reading,
+            labels=not no_labels,
+            segment=segment,
+            time=time,
+            title=title,
+            author=author,
+            model_file=model,
+        )
         page = render_report(summary)
+        content = print_report(page) if is_paper else page.encode("utf-8")
     with write_whole(out) as file:
-        file.write(page.encode("utf-8"))
+        file.write(content)
     if as_json:
         print_json({"out": str(out), **summary})
     else:
         _print(summary, out)
+
+
+def _is_paper(out: Path) -> bool:
+    suffix = out.suffix.lower()
+    if suffix not in (*_PAGES, ".pdf"):
+        raise typer.BadParameter(
+            f"{out} is neither a page nor a PDF; name a file that ends in .html or .pdf",
+            param_hint="--out",
+        )
+    return suffix == ".pdf"
 
 
 def _waiting(what: str) -> Status:
@@ -56,8 +107,16 @@ def _waiting(what: str) -> Status:
 
 
 def _print(summary: dict[str, Any], out: Path) -> None:
-    promise, own = summary["promise"], summary["comparison"]["rules"][0]
+    promise = summary["promise"]
     flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
-    found = f"{own['found']:,} rare cases found (M {percent(own['detection'])})"
-    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}; {found}.")
+    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}.")
+    typer.echo(_found(summary))
     typer.echo(f"Report: {out}")
+
+
+def _found(summary: dict[str, Any]) -> str:
+    if summary["comparison"] is None:
+        return "There are no labels: what the flags find is not known yet."
+    own, n_rare = summary["comparison"]["rules"][0], summary["data"]["n_rare"]
+    among = f"{own['found']:,} of {n_rare:,} rare cases are among them"
+    return f"{among}; within the capacity, {percent(own['detection'])} are found (M)."

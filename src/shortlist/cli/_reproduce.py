@@ -52,7 +52,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Coarser studies.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce figures of the paper; a stopped run resumes where it ended."""
+    """Reproduce figures of the paper; a stopped run resumes."""
     from ..reproduce import write_page
 
     names = figures or list(FIGURE_NAMES)

@@ -1,8 +1,9 @@
 """What all commands share: their options, their answers, and one line for what goes wrong.
 
 Exit codes: 0 for success, 2 for an invalid option, table or model file, 3 if an output cannot be
-written (or the operating system reports another error), 130 after Ctrl-C. Any other error is a bug
-and shows its traceback.
+written (or the operating system reports another error), 4 if more cases than --at-most would be
+flagged, 5 if a check has found drift, 130 after Ctrl-C. Any other error is a bug and shows its
+traceback.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -23,31 +24,53 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..exceptions import TooManyFlagsError
+from ._words import in_options
+
 if TYPE_CHECKING:
     from ..capacity import Capacity
+    from ..tables import Finding
 
 __all__ = [
+    "DRIFT",
     "INTERRUPTED",
     "SYSTEM_ERROR",
+    "TOO_MANY",
     "USER_ERROR",
     "ZONE_HELP",
     "AsJson",
+    "CapacityCount",
+    "Confidence",
     "Data",
+    "Exclude",
+    "Fraction",
+    "Guarantee",
+    "Id",
+    "Keep",
     "Model",
+    "Multiple",
+    "NBatches",
     "Out",
+    "Per",
     "Target",
     "answering",
     "as_json_text",
     "capacity_from",
+    "columns_of_data",
     "interval",
     "percent",
     "period_from",
     "print_json",
     "progress_bar",
+    "reporter",
+    "tell",
+    "waiting",
 ]
 
 USER_ERROR = 2
 SYSTEM_ERROR = 3
+TOO_MANY = 4
+DRIFT = 5
 INTERRUPTED = 130
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -80,6 +103,130 @@ ZONE_HELP = (
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
+CapacityCount = Annotated[
+    int | None,
+    typer.Option(
+        "--capacity",
+        help="How many cases can be followed up ...",
+        min=0,
+        metavar="N",
+        show_default=False,
+    ),
+]
+Per = Annotated[
+    int | None,
+    typer.Option(
+        help="... of how many, such as --capacity 600 --per 10000.",
+        min=1,
+        metavar="N",
+        show_default=False,
+    ),
+]
+Fraction = Annotated[
+    float | None,
+    typer.Option(
+        help="Or the share of all cases, such as --fraction 0.06.",
+        metavar="SHARE",
+        show_default=False,
+    ),
+]
+Multiple = Annotated[
+    float | None,
+    typer.Option(
+        help="Or how many cases for each rare one, such as --multiple 3.",
+        metavar="NUMBER",
+        show_default=False,
+    ),
+]
+
+
+def _guarantees(incomplete: str) -> list[str]:
+    from ..thresholds import GUARANTEES
+
+    return [name for name in GUARANTEES if name.startswith(incomplete)]
+
+
+Guarantee = Annotated[
+    str | None,
+    typer.Option(
+        help="plug-in, expected, confident, next-batch or simultaneous, such as --guarantee "
+        "confident.",
+        metavar="NAME",
+        autocompletion=_guarantees,
+        show_default=False,
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        help="How surely the last three guarantees hold, such as --confidence 0.99.",
+        metavar="SHARE",
+        show_default=False,
+    ),
+]
+NBatches = Annotated[
+    int | None,
+    typer.Option(
+        "--n-batches",
+        help="With --guarantee next-batch: how many batches in a row keep the capacity, such as "
+        "--n-batches 5.",
+        min=1,
+        metavar="N",
+        show_default=False,
+    ),
+]
+
+
+def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that was typed, for completion by the shell."""
+    from ..tables import open_source
+
+    # Bash and other shells hand the words over in variables of their own.
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    for word in typed.split()[2:]:
+        try:
+            with open_source(Path(word)) as source:
+                return [name for name in source.columns if name.startswith(incomplete)]
+        except Exception:  # not a table: a shell that completes shows no errors
+            continue
+    return []
+
+
+def _columns_or_all(ctx: typer.Context, incomplete: str) -> list[str]:
+    every = ["all"] if "all".startswith(incomplete) else []
+    return [*every, *columns_of_data(ctx, incomplete)]
+
+
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        autocompletion=_columns_or_all,
+        metavar="NAMES",
+        show_default=False,
+        help="Columns to carry along, such as --keep name,town; --keep all takes all of them.",
+    ),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        autocompletion=columns_of_data,
+        metavar="NAME",
+        show_default=False,
+        help="The column that names a case, such as --id customer. Default: as in fit.",
+    ),
+]
+Exclude = Annotated[
+    Path | None,
+    typer.Option(
+        "--exclude",
+        show_default=False,
+        help="A table with the ids of cases to leave out, such as --exclude done.csv.",
+    ),
+]
+
+
 def capacity_from(
     capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
 ) -> Capacity:
@@ -97,9 +244,30 @@ def capacity_from(
             "--capacity and --per belong together: 600 reviews for every 10,000 cases are "
             "--capacity 600 --per 10000"
         )
+    _check_limits(capacity, per, fraction, multiple)
     if capacity is not None:
         return Capacity.count(capacity, per=per)
     return Capacity.fraction(fraction) if fraction is not None else Capacity.multiple(multiple)
+
+
+def _check_limits(
+    capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
+) -> None:
+    if capacity is not None and per is not None and capacity > per:
+        raise typer.BadParameter(
+            f"--capacity {capacity} must be at most --per {per}: no more cases than there are can "
+            "be followed up"
+        )
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise typer.BadParameter(
+            f"--fraction {fraction:g} must be at least 0 and must be at most 1: for 6 % write "
+            "--fraction 0.06, and for 6 of every 1,000 cases --capacity 6 --per 1000"
+        )
+    if multiple is not None and not 0 <= multiple < math.inf:
+        raise typer.BadParameter(
+            f"--multiple {multiple:g} must be a number of at least 0, such as --multiple 3 for "
+            "three follow-ups per rare case"
+        )
 
 
 def period_from(period: str, zone: str | None) -> float | str:
@@ -131,7 +299,8 @@ def answering(command: Command) -> Command:
         except (ValueError, ImportError) as error:
             if os.environ.get("SHORTLIST_DEBUG"):
                 raise
-            _stop(str(error), USER_ERROR)
+            many = isinstance(error, TooManyFlagsError)
+            _stop(str(error), TOO_MANY if many else USER_ERROR)
         except MemoryError:
             _stop("Not enough memory. Use a smaller table, or a larger machine.", SYSTEM_ERROR)
         except OSError as error:
@@ -143,7 +312,7 @@ def answering(command: Command) -> Command:
 
 
 def _stop(message: str, code: int) -> None:
-    typer.echo(f"Error: {_one_line(message)}", err=True)
+    typer.echo(f"Error: {in_options(_one_line(message))}", err=True)
     raise typer.Exit(code)
 
 
@@ -169,10 +338,19 @@ def _warnings_in_one_line() -> Iterator[None]:
             yield
         finally:
             for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {_one_line(message)}", err=True)
+                typer.echo(f"Warning: {in_options(_one_line(message))}", err=True)
 
 
 # --- answers ---
+
+
+def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
+    """Print notes and warnings on standard error, one line each."""
+    for note in notes:
+        typer.echo(f"Note: {_one_line(note)}", err=True)
+    for finding in findings:
+        kind = "Warning" if finding.is_serious else "Note"
+        typer.echo(f"{kind}: {_one_line(finding.message)}", err=True)
 
 
 def print_json(content: Any) -> None:
@@ -198,6 +376,19 @@ def progress_bar() -> Progress:
         console=console,
         transient=True,
         disable=not console.is_terminal,
+    )
+
+
+def waiting(what: str) -> Any:
+    """Return a context that shows on a terminal what is being done."""
+    return Console(stderr=True).status(what)
+
+
+def reporter(progress: Progress, first: str) -> Callable[[str, int, int], None]:
+    """Return a function that shows the current step, and how many are done, in a bar."""
+    task = progress.add_task(first, total=None)
+    return lambda step, done, total: progress.update(
+        task, description=step, completed=done, total=total or None
     )
 
 

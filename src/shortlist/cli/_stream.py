@@ -13,6 +13,7 @@ import typer
 from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
+from ._compiling import announce_compiling
 from ._reading import with_line_options
 from ._shared import (
     INTERRUPTED,
@@ -70,6 +71,9 @@ def stream(
     batch: Annotated[
         int, typer.Option(help="The most lines that are decided and saved together.", min=1)
     ] = 1_024,
+    scorer: Annotated[
+        str, typer.Option(help="auto compiles the model; model scores as the table commands do.")
+    ] = "auto",
     sync: Annotated[
         bool, typer.Option(help="Wait for the disk. Otherwise a power cut may lose decisions.")
     ] = True,
@@ -80,17 +84,18 @@ def stream(
     *,
     reading: Reading,
 ) -> None:
-    """Decide one case at a time: JSON lines in, decisions out, and a state that survives crashes.
+    """Decide one case at a time, with a state that survives crashes.
 
-    Each line is a JSON object with the columns of the model and, optionally, an id and a moment.
-    Invalid lines are reported, counted and skipped. The state is saved before a decision is
-    printed. Therefore a crash never makes room for more flags.
+    JSON lines in, decisions out. Each line is a JSON object with the columns of the model and,
+    optionally, an id and a moment. Invalid lines are reported, counted and skipped. The state is
+    saved before a decision is printed. Therefore a crash never makes room for more flags.
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction)
     from ..persistence import load_model
     from ..streaming import StreamSettings
 
+    announce_compiling()
     loaded = load_model(model)
     settings = StreamSettings(
         controller=controller,
@@ -102,7 +107,8 @@ def stream(
         window=window,
         remember=remember,
     ).resolved(loaded)
-    with _durable(loaded, settings, model, state, sync=sync, adopt=adopt) as durable:
+    identity = {"model": _fingerprint(model), **settings.to_json(), **_scorer(loaded, scorer)}
+    with _durable(loaded, settings, identity, state, sync=sync, adopt=adopt) as durable:
         if durable.n_dropped_bytes:
             typer.echo(
                 f"Dropped {durable.n_dropped_bytes:,} bytes at the end of {state}: a crash had cut "
@@ -111,14 +117,15 @@ def stream(
             )
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        summary = _run(loaded, durable, id_field=id, time_field=time, batch=batch, reading=reading)
+        fields = {"id_field": id, "time_field": time, "batch": batch, "scorer": scorer}
+        summary = _run(loaded, durable, **fields, reading=reading)
     _print_summary(summary, as_json)
 
 
 def _durable(
     model: TableModel,
     settings: StreamSettings,
-    model_file: Path,
+    identity: dict[str, Any],
     state: Path,
     *,
     sync: bool,
@@ -133,10 +140,20 @@ def _durable(
     return DurableController(
         state,
         lambda: make_controller(model, settings),
-        identity={"model": _fingerprint(model_file), **settings.to_json()},
+        identity=identity,
         adopt=adopted if adopt else None,
         sync=sync,
     )
+
+
+def _scorer(model: TableModel, scorer: str) -> dict[str, Any]:
+    """Compile the model before the first line, and return what the state remembers about it."""
+    from ..streaming import scorer_identity
+
+    identity = scorer_identity(model, scorer)
+    if scorer == "auto" and model.row_scorer.note:
+        typer.echo(model.row_scorer.note, err=True)
+    return identity
 
 
 def _fingerprint(model_file: Path) -> str:

@@ -157,6 +157,7 @@ class CapacityKNeighborsClassifier(
         *,
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose k and the threshold together.
 
@@ -170,6 +171,9 @@ class CapacityKNeighborsClassifier(
             Identifiers for hashed ties; the row's own values are hashed when absent.
         segments : array-like of shape (n_items,), default=None
             The segment of each item, if segments have capacities.
+        groups : array-like of shape (n_items,), default=None
+            The group of each item, if several belong together: whole groups are held out, and the
+            promise is about an item of a new group.
 
         Returns
         -------
@@ -183,10 +187,10 @@ class CapacityKNeighborsClassifier(
         given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         is_rare = self._learn_labels(y)
-        calibrator = self._calibrator(given, is_rare, ids, segments, seed=seed)
+        calibrator = self._calibrator(given, is_rare, ids, segments, seed=seed, groups=groups)
         self._learned_for = self.capacity.as_ratio(calibrator.terms.reference.value)
         rng = np.random.default_rng(None if self.random_state is None else seed)
-        train, held_out = hold_out(is_rare.astype(np.intp), self.cv, rng)
+        train, held_out = hold_out(is_rare.astype(np.intp), self.cv, rng, calibrator.group_of)
         check_enough_rows(int(candidates[-1]), train.size)
         self._remember(X[train], y[train])
         scores = self._choose(X[held_out], is_rare, train, held_out, candidates)
@@ -284,11 +288,9 @@ class CapacityKNeighborsClassifier(
 
     # --- deciding -------------------------------------------------------------------------------
 
-    def decide(
-        self, X: Any, *, ids: ArrayLike | None = None, segments: ArrayLike | None = None
-    ) -> Decisions:
+    def decide(self, X: Any, **known: Any) -> Decisions:
         """Decide as the rule does, but never flag an item without a rare neighbour: no a0 does."""
-        decisions = super().decide(X, ids=ids, segments=segments)
+        decisions = super().decide(X, **known)
         return replace(decisions, flagged=decisions.flagged & (decisions.scores > 0))
 
     def _score(self, X: Any, model: int | None = None) -> Scores:

@@ -18,7 +18,9 @@ from .._core.validation import (
     check_sample_weight,
     warn_user,
 )
-from ..capacity import Capacity, check_capacity, check_prevalence
+from .._core.work import are_equal, check_efforts, check_values
+from ..capacity import Capacity, check_capacity, check_prevalence, exact
+from ._weighed_interval import WeighedSample, check_effort_given, weighed_interval
 
 __all__ = [
     "Counts",
@@ -37,6 +39,8 @@ def adjusted_detection_score(
     rare_label: Any = None,
     prevalence: Any = None,
     sample_weight: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
 ) -> float:
     r"""Return the share of the rare items that are flagged and followed up within the capacity.
 
@@ -58,12 +62,18 @@ def adjusted_detection_score(
         Share of rare items that a multiple refers to; `None` uses the share in `y_true`.
     sample_weight : array-like of shape (n_items,), default=None
         Weights of the items.
+    values : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare. The result is then the share of the value of all
+        rare items that is found.
+    efforts : array-like of shape (n_items,), default=None
+        How much work each item takes, for ``Capacity.effort(...)``. If the flags take more than
+        the budget, it is spent on a random order of them.
 
     Returns
     -------
     float
         Between 0 and 1; equals the detection rate if the flags are within the capacity. Without
-        rare items it is 0, with an `UndefinedMetricWarning`.
+        rare items, or without any value, it is 0, with an `UndefinedMetricWarning`.
 
     See Also
     --------
@@ -85,8 +95,28 @@ def adjusted_detection_score(
     >>> y_pred = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
     >>> adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2))
     0.5
+
+    The two rare items are worth 90 and 10 euros. Their flags take 60 of the 30 minutes that there
+    are:
+
+    >>> adjusted_detection_score(
+    ...     y_true,
+    ...     [1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ...     capacity=Capacity.effort(30),
+    ...     values=[90, 10, 5, 5, 5, 5, 5, 5, 5, 5],
+    ...     efforts=[60, 20, 20, 20, 20, 20, 20, 20, 20, 20],
+    ... )
+    0.45
     """
-    counts = _count_flags(y_true, y_pred, rare_label=rare_label, sample_weight=sample_weight)
+    counts = _count_flags(
+        y_true,
+        y_pred,
+        rare_label=rare_label,
+        sample_weight=sample_weight,
+        values=values,
+        efforts=efforts,
+    )
+    check_effort_given(capacity, efforts)
     if not has_rare_items(counts):
         return 0.0
     sensitivity = counts.found / counts.rare
@@ -103,6 +133,10 @@ def adjusted_detection_interval(
     rare_label: Any = None,
     prevalence: Any = None,
     confidence: float = 0.95,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    max_value: float | None = None,
+    max_effort: float | None = None,
 ) -> Interval:
     r"""Return an exact confidence interval for the adjusted detection rate, from a test sample.
 
@@ -116,6 +150,12 @@ def adjusted_detection_interval(
         are known for counts only.
     confidence : float, default=0.95
         The interval covers the true value at least this often.
+    values, efforts : array-like of shape (n_items,), default=None
+        As for :func:`adjusted_detection_score`. Bounds for counts are then replaced by bounds for
+        means of bounded numbers, by betting; they are exact, too, and wider.
+    max_value, max_effort : float, default=None
+        The largest value and effort that any item can have, in the population. Required with
+        values and efforts that differ.
 
     Returns
     -------
@@ -142,6 +182,14 @@ def adjusted_detection_interval(
     (0.361, 0.83)
     """
     error = 1 - check_confidence(confidence)
+    check_effort_given(capacity, efforts)
+    equal = values is None or are_equal(check_values(values, len(np.asarray(y_true))))
+    if capacity.kind == "effort" or not equal:
+        is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label)
+        if not is_rare.any():
+            return Interval(0.0, 1.0)
+        sample = WeighedSample.of(is_rare, flagged, values, efforts, max_value, max_effort)
+        return weighed_interval(sample, capacity, prevalence, error=error)
     counts = _count_flags(y_true, y_pred, rare_label=rare_label)
     if not has_rare_items(counts):
         return Interval(0.0, 1.0)
@@ -153,18 +201,47 @@ def adjusted_detection_interval(
 
 
 class Counts(NamedTuple):
-    """Numbers (or weights) of items, rare items, flags, and rare items among the flags."""
+    """Numbers (or weights) of items, rare items, flags, and rare items among the flags.
+
+    Rare items count with their values and flags with their efforts, where there are any;
+    `n_rare` is then the number of rare items themselves.
+    """
 
     items: float
     rare: float
     flagged: float
     found: float
+    n_rare: float | None = None
 
 
 def _count_flags(
-    y_true: ArrayLike, y_pred: ArrayLike, *, rare_label: Any, sample_weight: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    rare_label: Any,
+    sample_weight: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
 ) -> Counts:
     """Count items, rare items, items predicted `rare_label`, and rare items among the latter."""
+    is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label, sample_weight)
+    n = is_rare.size
+    weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight)
+    value, effort = check_values(values, n), check_efforts(efforts, n)
+    gain = weight if value is None else weight * value
+    return Counts(
+        items=float(weight.sum()),
+        rare=float(gain[is_rare].sum()),
+        flagged=float((weight if effort is None else weight * effort)[flagged].sum()),
+        found=float(gain[is_rare & flagged].sum()),
+        n_rare=float(weight[is_rare].sum()),
+    )
+
+
+def _rare_and_flagged(
+    y_true: ArrayLike, y_pred: ArrayLike, rare_label: Any, sample_weight: ArrayLike | None = None
+) -> tuple[Mask, Mask]:
+    """Return where the rare items are, and where the flags are."""
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     check_same_length(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
     if y_true.ndim != 1 or y_pred.ndim != 1:
@@ -175,15 +252,7 @@ def _count_flags(
         raise ValueError("At least one item is needed; got none.")
     if rare_label is None:
         rare_label = _rarest_of(y_true, y_pred)
-    flagged = _as_flags(y_true, y_pred, rare_label)
-    weight = np.ones(y_true.size) if sample_weight is None else check_sample_weight(sample_weight)
-    is_rare = y_true == rare_label
-    return Counts(
-        items=float(weight.sum()),
-        rare=float(weight[is_rare].sum()),
-        flagged=float(weight[flagged].sum()),
-        found=float(weight[is_rare & flagged].sum()),
-    )
+    return y_true == rare_label, _as_flags(y_true, y_pred, rare_label)
 
 
 def _as_flags(y_true: Any, y_pred: Any, rare_label: Any) -> Mask:
@@ -212,18 +281,22 @@ def _rarest_of(y_true: Any, y_pred: Any) -> Any:
 
 
 def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
-    """Return the exact number (or weight) of these items that can be followed up."""
+    """Return the exact number (or weight, or effort) of these items that can be followed up."""
     items = Fraction(counts.items)
-    if check_capacity(capacity).kind == "count" and capacity.per is None:
+    if check_capacity(capacity).kind == "effort":
+        return exact(capacity.value) if capacity.per is None else capacity.max_effort(1) * items
+    if capacity.kind == "count" and capacity.per is None:
         return min(Fraction(int(capacity.value)), items)
-    share = EstimatedShare(Fraction(counts.rare) / items) if prevalence is None else prevalence
+    n_rare = Fraction(counts.rare if counts.n_rare is None else counts.n_rare)
+    share = EstimatedShare(n_rare / items) if prevalence is None else prevalence
     return capacity.as_ratio(share) * items
 
 
 def has_rare_items(counts: Counts) -> bool:
     """Return whether there is anything to detect, and warn if not."""
     if counts.rare == 0:
-        warn_user("Detection is undefined without a rare item in y_true.", UndefinedMetricWarning)
+        what = "of any value" if counts.n_rare else "in y_true"
+        warn_user(f"Detection is undefined without a rare item {what}.", UndefinedMetricWarning)
     return counts.rare > 0
 
 
@@ -237,7 +310,7 @@ def _known_multiple(capacity: Capacity, prevalence: Any) -> float | None:
 
 
 def _interval_for_multiple(counts: Counts, b: float, error: float) -> Interval:
-    _, rare, flagged, found = counts
+    _, rare, flagged, found, _ = counts
     low = min(
         clopper_pearson_lower(found, rare, error=error / 2),
         b * clopper_pearson_lower(found, flagged, error=error / 2),
@@ -250,7 +323,7 @@ def _interval_for_multiple(counts: Counts, b: float, error: float) -> Interval:
 
 
 def _interval_for_fraction(counts: Counts, c: float, error: float) -> Interval:
-    items, rare, flagged, found = counts
+    items, rare, flagged, found, _ = counts
     most_flagged = clopper_pearson_upper(flagged, items, error=error / 4)
     least_flagged = clopper_pearson_lower(flagged, items, error=error / 4)
     low = clopper_pearson_lower(found, rare, error=error / 4) * min(1.0, c / most_flagged)

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._core.arrays import Floats
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.labels import EstimatedShare, find_rare
-from .._core.ranking import rank
+from .._core.ranking import lift, rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
+from .._core.work import check_efforts, check_values, in_order_of_worth
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
 
 __all__ = ["CapacityCurve", "capacity_curve"]
@@ -25,8 +27,9 @@ __all__ = ["CapacityCurve", "capacity_curve"]
 class CapacityCurve:
     r"""The rare items found at each capacity; made by :func:`capacity_curve`.
 
-    Every attribute but the last three is an array with one entry per distinct cut, from no flags
-    at all to everything flagged (or `max_fraction`).
+    Every attribute but the last ones is an array with one entry per distinct cut, from no flags
+    at all to everything flagged (or `max_fraction`). With values and efforts, items are ranked by
+    value * probability / effort.
 
     Attributes
     ----------
@@ -61,6 +64,11 @@ class CapacityCurve:
         Size of the sample and of its rare class.
     confidence : float
         Level of both intervals.
+    effort, value, value_share, price : ndarray or None
+        With values or efforts: work of the flags, value of the rare items among them, their share
+        of the value of all rare items, and the value found by one more unit of work, which never
+        rises (as `marginal`). The intervals above are those of the number of rare items; for the
+        value, see :func:`adjusted_detection_interval`.
 
     Notes
     -----
@@ -90,9 +98,16 @@ class CapacityCurve:
     n_rare: int
     confidence: float
     _region: DetectionRegion = field(repr=False, compare=False)
+    effort: Floats | None = None
+    value: Floats | None = None
+    value_share: Floats | None = None
+    price: Floats | None = None
 
     def at(self, capacity: Capacity) -> dict[str, float]:
         """Return the row of the largest cut within `capacity`, as a dict.
+
+        With ``Capacity.effort(...)`` it is the largest cut whose work is within the budget. A
+        budget without `per` is one for all items of the curve.
 
         `detection_low` and `detection_high` are those of the capacity itself, as by
         :meth:`interval_at`: a multiple refers to the prevalence of the population, which is not
@@ -108,19 +123,38 @@ class CapacityCurve:
         >>> row["n_found"], row["detection"]
         (2, 1.0)
         """
+        if check_capacity(capacity).kind == "effort":
+            return self._at_effort(capacity)
         prevalence = EstimatedShare(self.n_rare, self.n_items)
-        max_flags = check_capacity(capacity).max_flags(self.n_items, prevalence)
+        max_flags = capacity.max_flags(self.n_items, prevalence)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(
                 f"{capacity!r} allows {max_flags} flags, but the curve ends at "
                 f"{self.n_flagged[-1]}. Make it with a larger max_fraction."
             )
-        place = int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
-        row = {name: column[place].item() for name, column in self.to_dict().items()}
+        row = self._row(int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1)
         low, high = self.interval_at(capacity)
         if row["n_flagged"] < max_flags:
             low = min(low, row["detection_low"])
         return {**row, "detection_low": low, "detection_high": high}
+
+    def _row(self, place: int) -> dict[str, float]:
+        return {name: column[place].item() for name, column in self.to_dict().items()}
+
+    def _at_effort(self, capacity: Capacity) -> dict[str, float]:
+        if self.effort is None:
+            raise CapacityError(
+                f"{capacity!r} is a budget of work. Make the curve with efforts=..., the work that "
+                "each item takes."
+            )
+        budget = float(capacity.max_effort(self.n_items))
+        if budget > self.effort[-1] and self.fraction[-1] < 1:
+            raise ValueError(
+                f"{capacity!r} allows work of {budget:g}, but the curve ends at "
+                f"{self.effort[-1]:g}. Make it with a larger max_fraction."
+            )
+        slack = budget * (1 + 1e-12)  # sums of decimals may differ in their last digits
+        return self._row(int(np.searchsorted(self.effort, slack, side="right")) - 1)
 
     def interval_at(self, capacity: Capacity) -> Interval:
         """Return the confidence interval of the detection when a capacity is filled exactly.
@@ -160,10 +194,13 @@ class CapacityCurve:
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
-        return {name: getattr(self, name) for name in _COLUMNS}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        work = {name: getattr(self, name) for name in _WORK_COLUMNS}
+        return columns | {name: column for name, column in work.items() if column is not None}
 
 
-_COLUMNS = tuple(CapacityCurve.__annotations__)[:-4]
+_WORK_COLUMNS = ("effort", "value", "value_share", "price")
+_COLUMNS = tuple(CapacityCurve.__annotations__)[: -4 - len(_WORK_COLUMNS)]
 
 
 def capacity_curve(
@@ -173,6 +210,8 @@ def capacity_curve(
     rare_label: Any = None,
     max_fraction: float | None = None,
     confidence: float = 0.95,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
 ) -> CapacityCurve:
     """Measure how many rare items every capacity would find.
 
@@ -188,6 +227,9 @@ def capacity_curve(
         Omit cuts that flag more than this share of the items.
     confidence : float, default=0.95
         Level of the intervals of the detection, for each single capacity.
+    values, efforts : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare, and how much work it takes. Scores must then be
+        probabilities. The curve gets `effort`, `value`, `value_share` and `price`.
 
     Returns
     -------
@@ -212,9 +254,24 @@ def capacity_curve(
 
     >>> curve.marginal.tolist()
     [1.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0]
+
+    Value found against minutes spent, and the price of one more minute:
+
+    >>> curve = capacity_curve(
+    ...     [True, False, True],
+    ...     [0.9, 0.8, 0.7],
+    ...     rare_label=True,
+    ...     values=[100, 100, 900],
+    ...     efforts=[10, 20, 30],
+    ... )
+    >>> curve.effort.tolist(), curve.value.tolist(), curve.price.tolist()
+    ([0.0, 30.0, 40.0, 60.0], [0.0, 900.0, 1000.0, 1000.0], [30.0, 10.0, 0.0, 0.0])
     """
     y_true, scores = np.asarray(y_true), check_scores(scores)
     check_same_length(y_true=y_true, scores=scores)
+    value, effort = check_values(values, scores.size), check_efforts(efforts, scores.size)
+    scores, are_products = in_order_of_worth(scores, value, effort)
+    scores = lift(scores) if are_products else scores
     confidence = check_confidence(confidence)
     check_classification_targets(y_true)
     is_rare, _ = find_rare(y_true, rare_label)
@@ -227,6 +284,7 @@ def capacity_curve(
 
     region = DetectionRegion.of_path(n_flagged, n_found, error=1 - confidence)
     kept = slice(None, _n_kept(n_flagged, n_items, max_fraction))
+    work = _work(order, n_flagged, kept, is_rare, value, effort)
     n_flagged, n_found = n_flagged[kept], n_found[kept]
     precision = np.full(n_flagged.size, np.nan)
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
@@ -251,7 +309,33 @@ def capacity_curve(
         n_rare=n_rare,
         confidence=confidence,
         _region=region,
+        **work,
     )
+
+
+def _work(
+    order: Rows,
+    cuts: Rows,
+    kept: slice,
+    is_rare: Mask,
+    values: Doubles | None,
+    efforts: Doubles | None,
+) -> dict[str, Floats]:
+    """Return effort, value and price at each cut; nothing without values and efforts."""
+    if values is None and efforts is None:
+        return {}
+    ones = np.ones(is_rare.size)
+    gains: Doubles = is_rare * (ones if values is None else values)
+    spent = _totals(ones if efforts is None else efforts, order)[cuts]
+    found = _totals(gains, order)[cuts]
+    price = _marginal(spent, found)
+    share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)
+    columns = {"effort": spent, "value": found, "value_share": share, "price": price}
+    return {name: column[kept] for name, column in columns.items()}
+
+
+def _totals(numbers: Doubles, order: Rows) -> Doubles:
+    return np.concatenate([[0.0], np.cumsum(numbers[order])])
 
 
 def _n_kept(n_flagged: NDArray[np.intp], n_items: int, max_fraction: float | None) -> int:
@@ -263,7 +347,7 @@ def _n_kept(n_flagged: NDArray[np.intp], n_items: int, max_fraction: float | Non
     return int(np.searchsorted(n_flagged, max_flags, side="right"))
 
 
-def _marginal(n_flagged: NDArray[np.intp], n_found: NDArray[np.intp]) -> Floats:
+def _marginal(n_flagged: NDArray[Any], n_found: NDArray[Any]) -> Floats:
     """Return, for each cut, the fitted precision of the block of items that comes next."""
     sizes = np.diff(n_flagged).astype(np.float64)
     slopes = isotonic_regression(np.diff(n_found) / sizes, sample_weight=sizes, increasing=False)

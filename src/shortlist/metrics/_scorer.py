@@ -9,16 +9,21 @@ from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Mask
 from .._core.labels import find_rare, rare_share
-from .._core.ranking import rank
+from .._core.ranking import lift, rank
 from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
 from .._core.validation import check_same_length, check_sample_weight, check_scores
+from .._core.work import are_equal, check_efforts, check_values, in_order_of_worth
 from ..capacity import Capacity, check_capacity
+from ..worth import check_worth
 from ._adjusted import Counts, capacity_room, has_rare_items
+from ._weighed_interval import check_effort_given
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
 
 
-def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacityScorer:
+def capacity_scorer(
+    capacity: Capacity, *, rare_label: Any = None, worth: Any = None
+) -> CapacityScorer:
     """Make a scikit-learn scorer that measures detection at a capacity.
 
     The scorer ranks the validation items by the model's scores, cuts the ranking at the capacity
@@ -35,11 +40,16 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
         The rare label; `None` uses the model's `rare_label_` if it has one, and otherwise the
         rarest label of the validation items. Name it if the classes are nearly balanced: folds
         could then disagree.
+    worth : number or Worth, default=None
+        Slots stay empty below it; see :func:`~shortlist.select`.
 
     Returns
     -------
     CapacityScorer
-        Callable as ``scorer(estimator, X, y, sample_weight=None)``; higher is better.
+        Callable as ``scorer(estimator, X, y, sample_weight=None, values=None, efforts=None)``;
+        higher is better. With values it returns the share of the rare items' value that is found.
+        In a search, request values and efforts as metadata:
+        ``scorer.set_score_request(values=True, efforts=True)``.
 
     Examples
     --------
@@ -54,31 +64,47 @@ def capacity_scorer(capacity: Capacity, *, rare_label: Any = None) -> CapacitySc
     >>> bool(0 < search.fit(X, y).best_score_ < 1)
     True
     """
-    return CapacityScorer(capacity, rare_label=rare_label)
+    return CapacityScorer(capacity, rare_label=rare_label, worth=worth)
 
 
 class CapacityScorer(MetadataRequester):
     """Scorer made by :func:`~shortlist.capacity_scorer`."""
 
-    def __init__(self, capacity: Capacity, *, rare_label: Any = None) -> None:
+    def __init__(self, capacity: Capacity, *, rare_label: Any = None, worth: Any = None) -> None:
         self.capacity = check_capacity(capacity)
         self.rare_label = rare_label
+        self.worth = check_worth(worth)
 
     def __call__(
-        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> float:
         """Return the detection of the fitted `estimator` at the capacity."""
         label = rare_label_of(estimator) if self.rare_label is None else self.rare_label
         is_rare, rare_label = find_rare(y, label)
         scores = rare_scores(estimator, X, rare_label=rare_label)
-        return detection_at_capacity(is_rare, scores, self.capacity, sample_weight=sample_weight)
+        return detection_at_capacity(
+            is_rare,
+            scores,
+            self.capacity,
+            sample_weight=sample_weight,
+            values=values,
+            efforts=efforts,
+            worth=self.worth,
+        )
 
     # scikit-learn looks under this name for the metadata that a scorer takes.
     score = __call__
 
     def __repr__(self) -> str:
         label = "" if self.rare_label is None else f", rare_label={self.rare_label!r}"
-        return f"capacity_scorer({self.capacity!r}{label})"
+        worth = "" if self.worth is None else f", worth={self.worth!r}"
+        return f"capacity_scorer({self.capacity!r}{label}{worth})"
 
 
 def detection_at_capacity(
@@ -87,6 +113,9 @@ def detection_at_capacity(
     capacity: Capacity,
     *,
     sample_weight: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
 ) -> float:
     """Return the share of rare items among the highest scores, as many as the capacity allows.
 
@@ -103,6 +132,9 @@ def detection_at_capacity(
         How many items can be followed up; a multiple refers to the share of these rare items.
     sample_weight : array-like of shape (n_items,), default=None
         Weights of the items.
+    values, efforts, worth
+        As for :func:`~shortlist.select`. With values, the share of the rare items' value. The last
+        item that fits only in part counts in part.
 
     Returns
     -------
@@ -127,17 +159,31 @@ def detection_at_capacity(
     """
     is_rare, scores = _check_mask(is_rare), check_scores(scores)
     check_same_length(is_rare=is_rare, scores=scores, sample_weight=sample_weight)
-    weight = np.ones(scores.size) if sample_weight is None else check_sample_weight(sample_weight)
-    order, cuts = rank(scores)
-    flagged = _running_total(weight[order])[cuts]
-    found = _running_total((weight * is_rare)[order])[cuts]
-    counts = Counts(items=flagged[-1], rare=found[-1], flagged=0, found=0)
+    n = scores.size
+    weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight)
+    value, effort = check_values(values, n), check_efforts(efforts, n)
+    check_effort_given(capacity, effort)
+    ratios, are_products = in_order_of_worth(scores, value, effort)
+    order, cuts = rank(lift(ratios) if are_products else ratios)
+    flagged = _running_total((weight if effort is None else weight * effort)[order])[cuts]
+    gain = weight if value is None else weight * value
+    found = _running_total((gain * is_rare)[order])[cuts]
+    n_rare = float(weight[is_rare].sum())
+    counts = Counts(float(weight.sum()), rare=found[-1], flagged=0, found=0, n_rare=n_rare)
     if not has_rare_items(counts):
         return 0.0
-    if sample_weight is None:
-        limit: float = check_capacity(capacity).max_flags(scores.size, rare_share(is_rare))
+    if sample_weight is None and capacity.kind != "effort":
+        limit: float = check_capacity(capacity).max_flags(n, rare_share(is_rare))
     else:
         limit = float(capacity_room(capacity, counts))
+    if (least := check_worth(worth)) is not None:
+        suffices = least.suffices(scores, value, effort)
+        if least.kind == "precision" and not are_equal(value):
+            raise ValueError(
+                "A least precision together with values is no cut of the ranking by value. Use "
+                "worth=..., a value per unit of effort, or select(...) for the list itself."
+            )
+        limit = min(limit, float(flagged[np.count_nonzero(suffices[order][cuts[1:] - 1])]))
     # Between two cuts lies one tied block; sharing it out evenly is a straight line.
     return float(np.interp(limit, flagged, found) / found[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Floats, Mask
+from .._core.groups import number_groups
 from .._core.hashing import hash_ids, hash_rows
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
 from .._wrapping.fitting import (
+    Groups,
     WrapperMixin,
     check_cv_option,
     forget,
@@ -187,13 +190,14 @@ class MulticlassCapacityClassifier(
         *,
         segments: ArrayLike | None = None,
         ids: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit the model, and find the prices of the capacities.
 
         Parameters
         ----------
-        X, y, ids, **params
+        X, y, ids, groups, **params
             As for `CapacityClassifier.fit`.
         segments : array-like of shape (n_items,), default=None
             The segment of each item; needed with `segment_capacities`.
@@ -211,13 +215,18 @@ class MulticlassCapacityClassifier(
             joint = self._learn_capacities(counts)
             codes = segment_codes(segments, joint.segments, n_rows(X))
             keys = self._keys(X, ids)
+            numbers = number_groups(groups, n_rows(X))
+            seed = None if self.random_state is None else self._seed
             self.estimator_, posteriors, rows = unseen_posteriors(
-                self, X, y, params, seed=None if self.random_state is None else self._seed
+                self, X, y, params, seed=seed, groups=Groups(groups, numbers)
             )
             remember_features(self, self.estimator_)
-            keys = None if keys is None else keys[rows]
             sample = self._valuation.sample(
-                posteriors, codes[rows], keys, keyed_by_ids=ids is not None
+                posteriors,
+                codes[rows],
+                None if keys is None else keys[rows],
+                keyed_by_ids=ids is not None,
+                groups=None if numbers is None else numbers[rows],
             )
             self.rule_ = JointRule.calibrate(
                 sample, joint, **self._guaranteed, random_state=self._seed % 2**64
@@ -376,7 +385,12 @@ class MulticlassCapacityClassifier(
         return changed
 
     def recalibrate(
-        self, X: Any, *, segments: ArrayLike | None = None, ids: ArrayLike | None = None
+        self,
+        X: Any,
+        *,
+        segments: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Find new prices from other items, without labels and without refitting the model.
 
@@ -384,7 +398,7 @@ class MulticlassCapacityClassifier(
         ----------
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Recent items that the model has not been trained on.
-        segments, ids
+        segments, ids, groups
             As for :meth:`fit`.
 
         Returns
@@ -392,6 +406,7 @@ class MulticlassCapacityClassifier(
         self
         """
         sample = self._sample(X, self.predict_proba(X), segments, ids)
+        sample = replace(sample, groups=number_groups(groups, len(sample)))
         self.rule_ = self.rule_.recalibrated(sample, **self._guaranteed)
         return self
 

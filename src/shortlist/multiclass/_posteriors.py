@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats, Rows
 from .._core.scoring import probabilities
 from .._wrapping.fitting import (
+    Groups,
     check_classes,
     check_labels,
     check_trained,
@@ -50,7 +51,13 @@ def learn_labels(classifier: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], d
 
 
 def unseen_posteriors(
-    classifier: Any, X: Any, y: NDArray[Any], params: dict[str, Any], *, seed: int | None
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    params: dict[str, Any],
+    *,
+    seed: int | None,
+    groups: Groups,
 ) -> tuple[Any, Floats, Rows]:
     """Fit the model; return it, posteriors of items it has not seen, and their positions."""
     estimator, classes = classifier.estimator, classifier.classes_
@@ -60,7 +67,7 @@ def unseen_posteriors(
                 f"A trained model is not fitted again; {sorted(params)} would go unused."
             )
         return estimator, probabilities(estimator, X, classes), np.arange(len(y))
-    routed = route(classifier, params)
+    routed = route(classifier, params, groups.given)
     weights = routed.estimator.fit.get("sample_weight")
     if weights is not None:
         check_classes(classifier, np.unique(y[np.asarray(weights) != 0]))
@@ -68,7 +75,7 @@ def unseen_posteriors(
         estimator,
         X,
         y,
-        _folds(classifier, X, y, routed.splitter.split, seed),
+        _folds(classifier, X, y, routed.splitter.split, seed, groups.numbers),
         fit_params=routed.estimator.fit,
         score=partial(probabilities, classes=classes),
         refit=not holds_out(classifier.cv),
@@ -79,10 +86,15 @@ def unseen_posteriors(
 
 
 def _folds(
-    classifier: Any, X: Any, y: NDArray[Any], split_params: dict[str, Any], seed: int | None
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    split_params: dict[str, Any],
+    seed: int | None,
+    groups: Rows | None,
 ) -> list[tuple[Any, Any]]:
     if not holds_out(classifier.cv):
-        return unseen_once(classifier.cv, X, y, split_params)
+        return unseen_once(classifier.cv, X, y, split_params, groups=groups)
     codes = _codes(y, classifier.classes_)
     counts = np.bincount(codes)
     if counts.min() < 2:
@@ -91,7 +103,7 @@ def _folds(
             f"The class {lonely!r} has {counts.min()} item; fitting on one part of the data and "
             "calibrating on the other takes two. Use cv='prefit', or add items."
         )
-    return [hold_out(codes, classifier.cv, np.random.default_rng(seed))]
+    return [hold_out(codes, classifier.cv, np.random.default_rng(seed), groups)]
 
 
 def _codes(y: NDArray[Any], classes: NDArray[Any]) -> Rows:

@@ -188,25 +188,24 @@ def guaranteed_prices(
     statistic keeps the flag rate of the class. Surpluses do the same for segments and the total.
     Items that do not exceed a cut are left alone.
     """
-    shuffled = rng.permutation(len(sample))
-    half = len(sample) // 2
-    unseen = sample.take(shuffled[half:])
+    first, unseen = sample.halves(rng)
+    groups = unseen.groups
     # A class with too few items for its guarantee must not compete, neither here nor later.
-    prices = plug_in_prices(
-        sample.take(shuffled[:half]), _without_hopeless(ratios, len(unseen), rule)
-    )
+    n_unseen = len(unseen) if groups is None else np.unique(groups).size
+    prices = plug_in_prices(first, _without_hopeless(ratios, n_unseen, rule))
     units = _to_units(unseen.gains, prices.scale, unseen.keys)
     found = prices.margins(units, unseen.segments)
-    cut_at = _Cuts(rule)
+    cut_at = _Cuts(rule, groups, rng)
+    everyone = np.arange(len(unseen))
     class_cuts = [
-        cut_at(np.where(found.best == j, found.lead, -1), ratio, names["classes"][j])
+        cut_at(np.where(found.best == j, found.lead, -1), everyone, ratio, names["classes"][j])
         for j, ratio in enumerate(ratios.classes)
     ]
     segment_cuts = [
-        cut_at(found.surplus[unseen.segments == s], ratio, names["segments"][s])
+        cut_at(found.surplus, np.flatnonzero(unseen.segments == s), ratio, names["segments"][s])
         for s, ratio in enumerate(ratios.segments)
     ]
-    total_cut = cut_at(found.surplus, ratios.total, "the total")
+    total_cut = cut_at(found.surplus, everyone, ratios.total, "the total")
     cut_at.warn()
     return replace(
         prices,
@@ -226,20 +225,40 @@ def _without_hopeless(ratios: Ratios, n: int, rule: OrderStatistic) -> Ratios:
 
 
 class _Cuts:
-    """Finds cuts that keep limits, and lists the limits with too few items."""
+    """Finds cuts that keep limits, and lists the limits with too few items.
 
-    def __init__(self, rule: OrderStatistic) -> None:
-        self.rule = rule
+    With groups a cut is one for an item of a new group: from one item of each group, drawn by lot,
+    and not below the one that keeps the limit among the items themselves.
+    """
+
+    def __init__(self, rule: OrderStatistic, groups: Rows | None, rng: np.random.Generator) -> None:
+        self.rule, self.groups = rule, groups
         self.too_few: list[str] = []
+        if groups is not None:
+            self.lots = rng.random(groups.size)
 
-    def __call__(self, values: Ints, ratio: Fraction | None, name: str) -> int:
+    def __call__(self, values: Ints, rows: Rows, ratio: Fraction | None, name: str) -> int:
         if ratio is None or ratio >= 1:
             return 0
-        k = self.rule.k(values.size, ratio)
+        own = values[self._drawn(rows)]
+        k = self.rule.k(own.size, ratio)
         if k < 0 and ratio > 0:
             needed = self.rule.sample_size(ratio)
-            self.too_few.append(f"{name} (needs {needed} items, got {values.size})")
-        return _cut(values, k)
+            self.too_few.append(f"{name} (needs {needed} {self._unit}, got {own.size})")
+        if self.groups is None:
+            return _cut(own, k)
+        return max(_cut(own, k), _cut(values[rows], plug_in_k(rows.size, ratio)))
+
+    @property
+    def _unit(self) -> str:
+        return "items" if self.groups is None else "groups"
+
+    def _drawn(self, rows: Rows) -> Rows:
+        """Return one of these rows for each group, by lot, or all of them without groups."""
+        if self.groups is None:
+            return rows
+        order = rows[np.lexsort((self.lots[rows], self.groups[rows]))]
+        return order[np.unique(self.groups[order], return_index=True)[1]]
 
     def warn(self) -> None:
         """Warn about the capacities that get no flags, and name the number of items they need."""

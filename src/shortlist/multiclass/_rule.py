@@ -223,6 +223,12 @@ def _guaranteed_prices(
     """Return prices that hold on average, or with an `error` all at once."""
     ratios = capacities.ratios()
     if error is not None and any(capacity.kind == "multiple" for capacity in capacities.all):
+        if sample.groups is not None:
+            raise ValueError(
+                "guarantee='confident' with groups and a multiple as capacity is not possible: "
+                "items of one group say too little about the prevalences. Use Capacity.fraction, "
+                "or guarantee='expected'."
+            )
         # Half of the error pays for lower bounds of the prevalences.
         error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
     rule = OrderStatistic.expected()

@@ -64,11 +64,18 @@ class Valuation(NamedTuple):
         return Values(steady[:, self.rare] * self.rare_weights - left_alone[:, None], left_alone)
 
     def sample(
-        self, posteriors: Floats, segments: Rows, keys: Floats | None, *, keyed_by_ids: bool
+        self,
+        posteriors: Floats,
+        segments: Rows,
+        keys: Floats | None,
+        *,
+        keyed_by_ids: bool,
+        groups: Rows | None = None,
     ) -> JointSample:
         """Value items, and put them together with their segments and tie keys."""
         gains, left_alone = self(posteriors)
-        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, posteriors.dtype)
+        precision = posteriors.dtype
+        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, precision, groups)
 
     def classes_of(self, columns: Rows, posteriors: Floats) -> Rows:
         """Return the number of the class that each item gets: rare by its column, or common."""
@@ -110,6 +117,8 @@ class JointSample:
         Whether the keys come from ids, rather than from the items' own values.
     precision : dtype
         The type of the posteriors that the gains come from.
+    groups : ndarray of int, shape (n_items,), or None
+        The number of each item's group, if some belong together.
     """
 
     gains: Floats
@@ -118,6 +127,7 @@ class JointSample:
     keys: Floats | None = None
     keyed_by_ids: bool = False
     precision: np.dtype[Any] = _DOUBLE
+    groups: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.gains)
@@ -130,7 +140,17 @@ class JointSample:
             left_alone=self.left_alone[rows],
             segments=self.segments[rows],
             keys=None if self.keys is None else self.keys[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
+
+    def halves(self, rng: np.random.Generator) -> tuple[JointSample, JointSample]:
+        """Divide the items at random, or whole groups of them."""
+        if self.groups is None:
+            shuffled, half = rng.permutation(len(self)), len(self) // 2
+            return self.take(shuffled[:half]), self.take(shuffled[half:])
+        names = rng.permutation(np.unique(self.groups))
+        is_first = np.isin(self.groups, names[: names.size // 2])
+        return self.take(np.flatnonzero(is_first)), self.take(np.flatnonzero(~is_first))
 
     def objective(self, columns: Rows) -> float:
         """Return the mean value of the chosen columns."""

@@ -1,7 +1,8 @@
-"""A hard number of flags per period, spent where the scores are highest."""
+"""A hard number of flags, or amount of work, per period, spent where the scores are highest."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.timestamps import to_seconds
-from .._core.validation import check_count, check_number, check_option
+from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget_ledger import (
@@ -22,15 +23,31 @@ from ._budget_ledger import (
     SIZE,
     STRIDE,
     USED,
+    WORK_ALLOWED,
+    WORK_USED,
     first_ledger,
     is_valid_ledger,
     open_ledger,
     stride_for,
 )
-from ._budget_pacing import PATTERN, RECENT, pacing_loop, pacing_step
+from ._budget_pacing import (
+    PATTERN,
+    RECENT,
+    pacing_loop,
+    pacing_step,
+    usual_flags,
+    work_loop,
+    work_step,
+)
 from ._clock import Clock
 from ._controller import Controller
-from ._inputs import check_flag_count, check_optional_positive, check_period
+from ._inputs import (
+    WORK_UNITS,
+    check_flag_count,
+    check_optional_positive,
+    check_period,
+    work_allowed,
+)
 from ._scale import TailScale
 
 __all__ = ["PACES", "BudgetController"]
@@ -38,6 +55,7 @@ __all__ = ["PACES", "BudgetController"]
 #: How a budget may be spread over its period; see :class:`BudgetController`.
 PACES = ("auto", "recent", "pattern")
 _RULES = {"auto": None, "recent": RECENT, "pattern": PATTERN}
+_MOST_USUAL_FLAGS = 10**12
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
 
 
@@ -49,10 +67,16 @@ class BudgetController(Controller):
     period, the flags left are paced over the arrivals still to come: the threshold is the score
     that as many of those are expected to exceed as there are flags left.
 
+    A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score
+    as value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of
+    each item beside it. An item that does not fit any more is left out, and smaller ones fill what
+    it leaves. In exact arithmetic, the work of the flags never exceeds the budget in any period.
+
     Parameters
     ----------
     capacity : Capacity
-        ``Capacity.count(k)`` with `period`, or ``Capacity.count(k, per=n)`` for every n items.
+        ``Capacity.count(k)`` with `period`, or ``Capacity.count(k, per=n)`` for every n items; the
+        same with ``Capacity.effort(...)``.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model. They stand in for the periods before the first.
     period : float or str, default=None
@@ -72,6 +96,9 @@ class BudgetController(Controller):
     starts_at : float or datetime, default=0
         A moment at which a period starts: the start of the first one or of any other, such as a
         local midnight.
+    expected_effort : float, default=None
+        The usual work of a flagged item, as a first estimate; it is then learned. Required with
+        ``Capacity.effort(...)``.
     clock, remember
         As for :class:`Controller`.
 
@@ -102,10 +129,28 @@ class BudgetController(Controller):
     [50, 50, 50]
     >>> budget.remaining
     0
+
+    Eight hours a day, for cases that take from 5 to 60 minutes each:
+
+    >>> budget = BudgetController(
+    ...     Capacity.effort(480),
+    ...     period=86_400,
+    ...     expected_arrivals=5_000,
+    ...     expected_effort=20,
+    ...     calibration_scores=rng.exponential(size=5_000),
+    ... )
+    >>> minutes = rng.integers(5, 61, size=15_000)
+    >>> flagged = budget.decide_many(
+    ...     rng.exponential(size=15_000), at=times, efforts=minutes
+    ... ).flagged
+    >>> np.bincount((times[flagged] // 86_400).astype(int), minutes[flagged]).tolist()
+    [463.0, 479.0, 477.0]
     """
 
     compiled_step = staticmethod(pacing_step)
     compiled_loop = staticmethod(pacing_loop)
+    compiled_work_step = staticmethod(work_step)
+    compiled_work_loop = staticmethod(work_loop)
 
     def __init__(
         self,
@@ -116,6 +161,7 @@ class BudgetController(Controller):
         expected_arrivals: int | None = None,
         pace: str = "auto",
         starts_at: Any = 0.0,
+        expected_effort: float | None = None,
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
@@ -124,11 +170,15 @@ class BudgetController(Controller):
                 "expected_arrivals is required with period=...: pass the usual number of items in "
                 "a period. A rough number is enough, because it is learned."
             )
+        options = {}
+        if expected_effort is not None:
+            options["expected_effort"] = check_positive("expected_effort", expected_effort)
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
+            **options,
             period=None if period is None else check_period(period),
             expected_arrivals=check_optional_positive("expected_arrivals", expected_arrivals),
             pace=check_option("pace", pace, PACES),
@@ -136,31 +186,49 @@ class BudgetController(Controller):
         )
 
     @property
-    def remaining(self) -> int:
-        """Flags left in the period of the latest item."""
-        return max(int(self.state_ints[CAPACITY] - self.state_ints[USED]), 0)
+    def remaining(self) -> float:
+        """Flags, or work, left in the period of the latest item."""
+        ints = self.state_ints
+        if self.counts_work:
+            return float(Fraction(max(int(ints[WORK_ALLOWED] - ints[WORK_USED]), 0), WORK_UNITS))
+        return max(int(ints[CAPACITY] - ints[USED]), 0)
 
     def check_capacity(self, capacity: Capacity) -> None:
-        """Accept a count per period, or a count per so many items."""
-        if capacity.kind != "count":
+        """Accept a count or an effort, per period or per so many items."""
+        if capacity.kind not in ("count", "effort"):
             raise CapacityError(
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
-        check_flag_count(capacity)
+        if capacity.kind != self.capacity.kind:
+            raise CapacityError(
+                f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
+                "flags and work are counted differently. Make a new controller."
+            )
+        if (capacity.kind == "effort") != ("expected_effort" in self.options):
+            raise CapacityError(
+                f"{capacity!r} {'needs' if capacity.kind == 'effort' else 'has no'} "
+                "expected_effort: the usual work of a flagged item belongs to Capacity.effort(...)."
+            )
+        if capacity.kind == "effort":
+            work_allowed(capacity)
+        else:
+            check_flag_count(capacity)
         if self.is_timed and capacity.per is not None:
             raise CapacityError(
                 f"{capacity!r} refers to {capacity.per} items, but period= refers to time. Use "
-                f"Capacity.count({capacity.value}), or leave the period out."
+                f"Capacity.{capacity.kind}({capacity.value}), or leave the period out."
             )
         if not self.is_timed and (capacity.per is None or capacity.per != self.capacity.per):
             raise CapacityError(
-                f"Without period=..., a budget is Capacity.count(k, per=n), with the same n "
-                f"throughout; got {capacity!r}."
+                f"Without period=..., a budget is Capacity.{capacity.kind}(k, per=n), with the "
+                f"same n throughout; got {capacity!r}."
             )
 
     def count_flags(self, n: int) -> None:
         """Count flags that were given elsewhere to items observed in the present period."""
+        if self.capacity.kind != "count":
+            raise CapacityError(f"Only a budget of flags counts flags; this is {self.capacity!r}.")
         with self._lock:
             self.state_ints[USED] += check_count("n", n, at_least=0)
             self.state_ints[SINCE] = _OUT_OF_DATE
@@ -174,20 +242,34 @@ class BudgetController(Controller):
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with periods made up from the calibration scores."""
+        usual = self._usual_work() if self.counts_work else None
         return first_ledger(
             calibration_scores,
-            capacity=int(self.capacity.value),
+            capacity=self._flags(self.capacity, usual),
             length=self._length(),
             origin=self._origin(),
             expected=self.options["expected_arrivals"] or self._length(),
             rule=_RULES[self.options["pace"]],
+            usual_work=usual,
         )
+
+    def _usual_work(self) -> float:
+        return float(self.options["expected_effort"]) * WORK_UNITS
+
+    def _flags(self, capacity: Capacity, usual_work: float | None) -> int:
+        """Return the number of flags, for a budget of work the usual one."""
+        if usual_work is None:
+            return int(capacity.value)
+        return int(usual_flags(work_allowed(capacity), usual_work))
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the number of flags, and thin out today's list if it has become too short for it."""
         ints, today = self.state_ints, open_ledger(self.state_floats, self.state_ints).today
-        ints[CAPACITY] = int(capacity.value)
-        stride = stride_for(int(capacity.value), int(ints[SIZE]))
+        usual = float(self.state_floats[-1]) if self.counts_work else None
+        if usual is not None:
+            ints[WORK_ALLOWED] = work_allowed(capacity)
+        ints[CAPACITY] = self._flags(capacity, usual)
+        stride = stride_for(int(ints[CAPACITY]), int(ints[SIZE]))
         while ints[STRIDE] < stride:
             kept = today[:, : ints[LISTED] : 2]
             today[:, : kept.shape[1]] = kept.copy()
@@ -205,9 +287,19 @@ class BudgetController(Controller):
         """Check the ledger, and that it belongs to the capacity and the options."""
         floats, ints = self.state_floats, self.state_ints
         return (
-            is_valid_ledger(floats, ints)
+            is_valid_ledger(floats, ints, of_work=self.counts_work)
+            and self._is_capacity_right()
             and floats[LENGTH] == self._length()
             and floats[ORIGIN] == self._origin()
-            and ints[CAPACITY] == int(self.capacity.value)
             and ints[PINNED] == (self.options["pace"] != "auto")
+        )
+
+    def _is_capacity_right(self) -> bool:
+        ints = self.state_ints
+        if not self.counts_work:
+            return bool(ints[CAPACITY] == int(self.capacity.value))
+        return bool(
+            ints[WORK_ALLOWED] == work_allowed(self.capacity)
+            and ints[WORK_USED] >= 0
+            and 0 <= ints[CAPACITY] <= _MOST_USUAL_FLAGS
         )

@@ -17,7 +17,10 @@ from .._core.arrays import Floats
 __all__ = [
     "MEMORY",
     "N_RULES",
+    "WORK_ALLOWED",
+    "WORK_USED",
     "Ledger",
+    "counts_work",
     "first_ledger",
     "insert",
     "is_valid_ledger",
@@ -36,6 +39,9 @@ N_RULES = 2
 SHADOW_USED = 12
 SHADOW_NOTED = SHADOW_USED + N_RULES
 _N_INTS = SHADOW_NOTED + N_RULES
+# A budget of work has two more ints, work allowed and work used in whole units, and one more float
+# at the end: the usual work of a flag. Its capacity is then the usual number of flags.
+WORK_ALLOWED, WORK_USED = _N_INTS, _N_INTS + 1
 # The first floats: length and start of periods, expected arrivals, the phase at which the
 # thresholds were computed, the threshold in force, the share of the period that had passed unseen
 # when the stream began; then, for each rule in the shadow, its threshold and the average share of
@@ -91,6 +97,12 @@ def open_ledger(floats: Any, ints: Any) -> Any:
         floats[profile:caught].reshape(2, _BLOCKS),
         floats[caught : caught + N_RULES * size].reshape(N_RULES, size),
     )
+
+
+@njit(cache=True)
+def counts_work(ledger: Any) -> bool:
+    """Whether the budget is one of work rather than of flags."""
+    return ledger.ints.size > WORK_ALLOWED
 
 
 @njit(cache=True)
@@ -184,10 +196,13 @@ def first_ledger(
     origin: float,
     expected: float,
     rule: int | None,
+    usual_work: float | None = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the floats and ints of a new budget; calibration scores stand in for the past."""
     size = _list_size(capacity)
     ints, floats = np.zeros(_N_INTS, np.int64), np.zeros(_n_floats(size))
+    if usual_work is not None:
+        ints, floats = np.append(ints, [0, 0]), np.append(floats, usual_work)
     ints[SIZE], ints[STRIDE] = size, stride_for(capacity, size)
     ints[PINNED], ints[LEADER] = rule is not None, rule or 0
     floats[LENGTH], floats[ORIGIN], floats[EXPECTED] = length, origin, expected
@@ -219,15 +234,18 @@ def _fill_past(ledger: Any, calibration: Floats) -> None:
         ledger.sizes[:, age] = n, stride / expected, expected
 
 
-def is_valid_ledger(floats: Floats, ints: NDArray[np.int64]) -> bool:
+def is_valid_ledger(floats: Floats, ints: NDArray[np.int64], *, of_work: bool = False) -> bool:
     """Whether compiled code can safely work with arrays that were loaded."""
-    if ints.shape != (_N_INTS,) or not _SHORTEST_LIST <= ints[SIZE] <= _LONGEST_LIST:
+    n_ints = _N_INTS + 2 * of_work
+    if ints.shape != (n_ints,) or not _SHORTEST_LIST <= ints[SIZE] <= _LONGEST_LIST:
         return False
     size = int(ints[SIZE])
-    if floats.shape != (_n_floats(size),):
+    if floats.shape != (_n_floats(size) + of_work,):
+        return False
+    if of_work and not 0 < floats[-1] < np.inf:
         return False
     ledger = open_ledger(floats, ints)
-    lengths = [ints[LISTED], *ints[SHADOW_NOTED:], *ledger.sizes[0]]
+    lengths = [ints[LISTED], *ints[SHADOW_NOTED:_N_INTS], *ledger.sizes[0]]
     scores = (ledger.past, ledger.today, ledger.caught)
     return (
         all(0 <= length <= size for length in lengths)

@@ -38,6 +38,9 @@ from ._budget_ledger import (
     THRESHOLD,
     UNSEEN,
     USED,
+    WORK_ALLOWED,
+    WORK_USED,
+    counts_work,
     insert,
     open_ledger,
     pattern_threshold,
@@ -47,7 +50,15 @@ from ._budget_ledger import (
 from ._clock import period_of
 from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 
-__all__ = ["PATTERN", "RECENT", "pacing_loop", "pacing_step"]
+__all__ = [
+    "PATTERN",
+    "RECENT",
+    "pacing_loop",
+    "pacing_step",
+    "usual_flags",
+    "work_loop",
+    "work_step",
+]
 
 RECENT, PATTERN = range(N_RULES)
 _FADE = 0.75  # how much of the average catch is kept from period to period
@@ -56,6 +67,7 @@ _TRUST = 0.1  # weight of the expected arrivals, as if this share of a period ha
 _LARGEST_GAP = 3.0  # arrivals: one gap in twenty is larger
 _REFRESHES = 256  # per period, at least; besides one after every flag
 _REFRESHES_PER_REST = 32  # per rest of a period
+_LEARN_WORK = 0.02  # how fast the usual work of a flag is learned, per flag
 
 
 @njit(cache=True)
@@ -78,7 +90,7 @@ def _unseen_share(phase: float, ledger: Any) -> float:
 
 
 @njit(cache=True)
-def _threshold(rule: int, left: int, phase: float, ledger: Any) -> float:
+def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
     """Return the threshold of a rule that has `left` flags left.
 
     In a period that began before the stream, its unseen part is taken to have been as usual: its
@@ -121,17 +133,22 @@ def _refresh(phase: float, ledger: Any) -> None:
 
 @njit(cache=True)
 def _refresh_shadow(rule: int, phase: float, ledger: Any) -> None:
-    left = ledger.ints[CAPACITY] - ledger.ints[SHADOW_USED + rule]
+    left = float(ledger.ints[CAPACITY] - ledger.ints[SHADOW_USED + rule])
     ledger.floats[SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, ledger)
 
 
 @njit(cache=True)
 def _refresh_leader(phase: float, ledger: Any) -> None:
     ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[LEADER]
-    if not ints[PINNED] and ints[USED] == ints[SHADOW_USED + rule]:
+    if counts_work(ledger):
+        # The work left is as many flags as it usually makes.
+        left = (ints[WORK_ALLOWED] - ints[WORK_USED]) / floats[-1]
+        floats[THRESHOLD] = _threshold(rule, left, phase, ledger)
+    elif not ints[PINNED] and ints[USED] == ints[SHADOW_USED + rule]:
         floats[THRESHOLD] = floats[SHADOW_THRESHOLD + rule]  # every item so far was decided
     else:
-        floats[THRESHOLD] = _threshold(rule, ints[CAPACITY] - ints[USED], phase, ledger)
+        left = float(ints[CAPACITY] - ints[USED])
+        floats[THRESHOLD] = _threshold(rule, left, phase, ledger)
 
 
 @njit(cache=True)
@@ -192,7 +209,10 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
     ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _unseen_share(phase, ledger)
     ints[BEGUN], ints[PERIOD] = 1, period
     ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
-    ints[SHADOW_USED:] = 0
+    ints[SHADOW_USED : SHADOW_NOTED + N_RULES] = 0
+    if counts_work(ledger):
+        ints[WORK_USED] = 0
+        ints[CAPACITY] = usual_flags(ints[WORK_ALLOWED], ledger.floats[-1])
     ints[STRIDE] = stride_for(ints[CAPACITY], ints[SIZE])
     ledger.profile[1, :] = 0
     ledger.floats[PHASE] = 0.0
@@ -235,7 +255,31 @@ def _phase(at: float, period: int, floats: Any) -> float:
 
 
 @njit(cache=True)
-def _decide(score: float, at: float, deciding: bool, ledger: Any) -> tuple[int, float]:
+def usual_flags(allowed: int, usual_work: float) -> int:
+    """Return how many flags a budget of work usually makes, at least one unless it is empty."""
+    return 0 if allowed <= 0 else max(1, int(min(allowed / usual_work, 1e12)))
+
+
+@njit(cache=True)
+def _spend(work: int, ledger: Any) -> None:
+    """Book the work of a flag, and learn how much flags usually take."""
+    ledger.ints[USED] += 1
+    if counts_work(ledger):
+        ledger.ints[WORK_USED] += work
+        ledger.floats[-1] += _LEARN_WORK * (work - ledger.floats[-1])
+
+
+@njit(cache=True)
+def _does_not_fit(work: int, ledger: Any) -> bool:
+    """Whether a flag would exceed the budget; a smaller one may still fit."""
+    ints = ledger.ints
+    if counts_work(ledger):
+        return work > ints[WORK_ALLOWED] - ints[WORK_USED]
+    return ints[USED] >= ints[CAPACITY]
+
+
+@njit(cache=True)
+def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> tuple[int, float]:
     """Decide about one item, or only observe it; return the reason's code and the threshold."""
     ints, floats = ledger.ints, ledger.floats
     period = period_of(at, floats[ORIGIN], floats[LENGTH])
@@ -250,10 +294,10 @@ def _decide(score: float, at: float, deciding: bool, ledger: Any) -> tuple[int, 
         _play_shadows(score, phase, ledger)
     if not deciding:
         return BELOW_THRESHOLD, threshold
-    if ints[USED] >= ints[CAPACITY]:
+    if _does_not_fit(work, ledger):
         return CAPACITY_USED_UP, threshold
     if score > threshold:
-        ints[USED] += 1
+        _spend(work, ledger)
         _refresh_leader(phase, ledger)
         return ABOVE_THRESHOLD, threshold
     return BELOW_THRESHOLD, threshold
@@ -264,7 +308,7 @@ def pacing_step(
     score: float, at: float, deciding: bool, floats: Any, ints: Any
 ) -> tuple[int, float]:
     """Decide about one item."""
-    return _decide(score, at, deciding, open_ledger(floats, ints))
+    return _decide(score, at, deciding, 0, open_ledger(floats, ints))
 
 
 @njit(cache=True)
@@ -274,4 +318,29 @@ def pacing_loop(
     """Decide about many items in order."""
     ledger = open_ledger(floats, ints)
     for i in range(scores.size):
-        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, ledger)
+        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, 0, ledger)
+
+
+@njit(cache=True)
+def work_step(
+    score: float, at: float, deciding: bool, floats: Any, ints: Any, work: int
+) -> tuple[int, float]:
+    """Decide about one item that takes some work."""
+    return _decide(score, at, deciding, work, open_ledger(floats, ints))
+
+
+@njit(cache=True)
+def work_loop(
+    scores: Any,
+    times: Any,
+    deciding: bool,
+    codes: Any,
+    thresholds: Any,
+    floats: Any,
+    ints: Any,
+    works: Any,
+) -> None:
+    """Decide about many items in order, each with its work."""
+    ledger = open_ledger(floats, ints)
+    for i in range(scores.size):
+        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, works[i], ledger)

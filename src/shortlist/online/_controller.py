@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats
+from .._core.arrays import Floats, Ints
 from .._core.timestamps import check_moments, to_seconds
 from .._core.validation import check_count, check_id, check_ids
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
 from ._clock import ArrivalLog, Clock, JumpGuard, Schedule
 from ._decisions import (
     ABOVE_THRESHOLD,
@@ -24,7 +25,14 @@ from ._decisions import (
     Decision,
     DecisionBatch,
 )
-from ._inputs import check_calibration_scores, check_score, check_score_array
+from ._inputs import (
+    WORK_UNITS,
+    Arrivals,
+    check_calibration_scores,
+    check_score,
+    check_score_array,
+    count_work,
+)
 from ._periods import CalendarPeriod, read_period
 from ._scale import TailScale
 from ._state import load_controller, save_controller
@@ -96,6 +104,10 @@ class Controller:
     compiled_step: ClassVar[Any]
     #: ``loop(scores, times, deciding, codes, thresholds, floats, ints)`` does the same for arrays.
     compiled_loop: ClassVar[Any]
+    #: The same two for a controller that keeps a budget of work, with the work of each item (in
+    #: millionths, as whole numbers) as one more argument at the end; None if it keeps none.
+    compiled_work_step: ClassVar[Any] = None
+    compiled_work_loop: ClassVar[Any] = None
     #: Whether :meth:`apply_capacity` makes up for announcements that come late. If so, the
     #: controller records when items arrived.
     corrects_late_changes: ClassVar[bool] = False
@@ -188,7 +200,19 @@ class Controller:
 
     # --- decisions -----------------------------------------------------------------------------
 
-    def decide(self, score: float, *, at: Any = None, id: str | int | None = None) -> Decision:
+    @property
+    def counts_work(self) -> bool:
+        """Whether the capacity is a budget of work: every item then needs its effort."""
+        return self._capacity.kind == "effort"
+
+    def decide(
+        self,
+        score: float,
+        *,
+        at: Any = None,
+        id: str | int | None = None,
+        effort: float | None = None,
+    ) -> Decision:
         """Decide whether to follow up one item.
 
         Parameters
@@ -205,6 +229,9 @@ class Controller:
         id : str or int, default=None
             An id that was seen before gets its first answer again, whatever its score is now, and
             changes nothing. The last `remember` ids are known.
+        effort : float, default=None
+            How much work the item takes, if the capacity is a ``Capacity.effort(...)``. The score
+            is then what it is worth per unit of work: value * probability / effort.
 
         Returns
         -------
@@ -216,18 +243,28 @@ class Controller:
             if id is not None and (known := self._answers.get(id)) is not None:
                 return Decision(known[0], known[1], REASONS[SEEN_BEFORE])
             score, moment = check_score(score), self._moment(at)
+            work = None
+            if effort is not None or self.counts_work:
+                work = self._check_work(None if effort is None else [effort], 1)
             if self._is_refused(moment):
                 return Decision(False, math.inf, REASONS[MOMENT_REFUSED])
-            code, threshold = self.compiled_step(
-                score, self._advance(moment), True, self.state_floats, self.state_ints
-            )
+            arguments = score, self._advance(moment), True, self.state_floats, self.state_ints
+            if work is None:
+                code, threshold = self.compiled_step(*arguments)
+            else:
+                code, threshold = self.compiled_work_step(*arguments, int(work[0]))
             flag = code == ABOVE_THRESHOLD
             if id is not None:
                 self._answers.keep(id, flag, threshold)
             return Decision(flag, threshold, REASONS[code])
 
     def decide_many(
-        self, scores: ArrayLike, *, at: Any = None, ids: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        *,
+        at: Any = None,
+        ids: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> DecisionBatch:
         """Decide about many items in order. The decisions are those of :meth:`decide`, but faster.
 
@@ -241,13 +278,16 @@ class Controller:
             A moment for each item, or one for all.
         ids : array-like of shape (n_items,), default=None
             Their ids.
+        efforts : array-like of shape (n_items,), default=None
+            How much work each item takes, if the capacity is a ``Capacity.effort(...)``.
 
         Returns
         -------
         DecisionBatch
             With `flagged`, `thresholds` and `reasons`.
         """
-        values = check_score_array(scores)
+        checked = check_score_array(scores)
+        values = Arrivals(checked, self._check_work(efforts, checked.size))
         keys = None if ids is None else _check_each_id(ids, values.size)
         with self._lock:
             moments = self._moments(at, values.size)
@@ -255,7 +295,9 @@ class Controller:
                 return self._decide_safe(values, moments, keys)
             return self._decide_guarded(values, moments, keys)
 
-    def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
+    def observe(
+        self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
+    ) -> Self:
         """Learn from items without deciding about them. No flag is used up.
 
         Parameters
@@ -264,8 +306,17 @@ class Controller:
             Scores of items that were decided elsewhere, or not at all.
         at : float, datetime or array-like of them, default=None
             When they arrived.
+        efforts : float or array-like of shape (n_items,), default=None
+            How much work they take, if the capacity is a ``Capacity.effort(...)``; none when
+            absent. A :class:`QuantileTracker` counts it, as if they had been decided.
         """
-        values = check_score_array(np.atleast_1d(np.asarray(scores)))
+        checked = check_score_array(np.atleast_1d(np.asarray(scores)))
+        if efforts is None and self.counts_work:
+            work: Ints | None = np.zeros(checked.size, np.int64)
+        else:
+            given = None if efforts is None else np.atleast_1d(np.asarray(efforts))
+            work = self._check_work(given, checked.size)
+        values = Arrivals(checked, work)
         with self._lock:
             moments = self._moments(at, values.size)
             for part, safe in self._parts(moments):
@@ -413,7 +464,25 @@ class Controller:
 
     # --- many items ----------------------------------------------------------------------------
 
-    def _decide_safe(self, scores: Floats, moments: Floats, ids: list[Any] | None) -> DecisionBatch:
+    def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
+        """Return the work of items in whole units; None if the capacity is no budget of work."""
+        if not self.counts_work:
+            if efforts is not None:
+                raise CapacityError(
+                    f"effort was given, but {self._capacity!r} limits the number of flags. Use a "
+                    "BudgetController with Capacity.effort(...)."
+                )
+            return None
+        if efforts is None:
+            raise CapacityError(
+                f"{self._capacity!r} is a budget of work: every item needs its effort. Pass "
+                "effort=... to decide, and efforts=... to decide_many."
+            )
+        return count_work(efforts, n_items)
+
+    def _decide_safe(
+        self, scores: Arrivals, moments: Floats, ids: list[Any] | None
+    ) -> DecisionBatch:
         """Decide about items of which no moment is refused."""
         if ids is not None:
             return self._decide_with_ids(scores, moments, ids)
@@ -421,7 +490,7 @@ class Controller:
         return DecisionBatch(codes == ABOVE_THRESHOLD, thresholds, codes)
 
     def _decide_guarded(
-        self, scores: Floats, moments: Floats, ids: list[Any] | None
+        self, scores: Arrivals, moments: Floats, ids: list[Any] | None
     ) -> DecisionBatch:
         """Decide in parts between jumps, and about each item at a jump alone."""
         codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
@@ -432,11 +501,16 @@ class Controller:
                 decided = self._decide_safe(scores[part], moments[part], keys)
                 flagged[part], thresholds[part], codes[part] = decided
             else:
-                score, at = float(scores[part][0]), float(moments[part][0])
-                one = self.decide(score, at=at, id=None if keys is None else keys[0])
+                one = self._decide_alone(scores[part], float(moments[part][0]), keys)
                 flagged[part], thresholds[part] = one.flag, one.threshold
                 codes[part] = REASONS.index(one.reason)
         return DecisionBatch(flagged, thresholds, codes)
+
+    def _decide_alone(self, item: Arrivals, at: float, keys: list[Any] | None) -> Decision:
+        """Decide about the only item of a part."""
+        effort = None if item.work is None else int(item.work[0]) / WORK_UNITS
+        id = None if keys is None else keys[0]
+        return self.decide(float(item.scores[0]), at=at, id=id, effort=effort)
 
     def _parts(self, moments: Floats) -> Iterator[tuple[slice, bool]]:
         """Yield parts without a jump, and single items that may be one."""
@@ -448,7 +522,7 @@ class Controller:
             start = part.stop
 
     def _run(
-        self, scores: Floats, moments: Floats, *, deciding: bool
+        self, scores: Arrivals, moments: Floats, *, deciding: bool
     ) -> tuple[NDArray[np.int8], Floats]:
         """Run the compiled loop over checked items, in parts between changes of capacity."""
         codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
@@ -465,16 +539,18 @@ class Controller:
                 times = np.arange(self.n_items, self.n_items + stop - start, dtype=np.float64)
             elif self.calendar is not None:
                 times = self.calendar.progress(times)
-            outputs = codes[part], thresholds[part]
-            self.compiled_loop(
-                scores[part], times, deciding, *outputs, self.state_floats, self.state_ints
-            )
+            items, outputs = scores[part], (codes[part], thresholds[part])
+            state = self.state_floats, self.state_ints
+            if items.work is None:
+                self.compiled_loop(items.scores, times, deciding, *outputs, *state)
+            else:
+                self.compiled_work_loop(items.scores, times, deciding, *outputs, *state, items.work)
             self.n_items += stop - start
             self.now = float(moments[stop - 1])
             start = stop
         return codes, thresholds
 
-    def _decide_with_ids(self, scores: Floats, moments: Floats, ids: list[Any]) -> DecisionBatch:
+    def _decide_with_ids(self, scores: Arrivals, moments: Floats, ids: list[Any]) -> DecisionBatch:
         """Decide about each new id once; repeated ids get the answer of the first."""
         sources = np.array(self._answers.find_sources(ids), dtype=np.intp)
         new = np.flatnonzero(sources == np.arange(sources.size))

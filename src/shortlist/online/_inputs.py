@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats
+from .._core.arrays import Floats, Ints
 from .._core.validation import check_number, check_positive, check_scores
-from ..capacity import Capacity, check_prevalence
+from .._core.work import check_efforts
+from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
 from ._periods import CalendarPeriod
 from ._scale import FARTHEST_SCORE
 
 __all__ = [
+    "WORK_UNITS",
+    "Arrivals",
     "check_calibration_scores",
     "check_flag_count",
     "check_optional_positive",
@@ -22,10 +26,32 @@ __all__ = [
     "check_period",
     "check_score",
     "check_score_array",
+    "count_work",
+    "work_allowed",
 ]
 
 _MOST_FLAGS = 1 << 40
+#: Work is counted in millionths.
+WORK_UNITS = 10**6
+_MOST_WORK = 10**12
 _LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Checked scores, and the work of each item if the capacity is a budget of it."""
+
+    scores: Floats
+    work: Ints | None = None
+
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return self.scores.size
+
+    def __getitem__(self, part: Any) -> Arrivals:
+        """Return some of the items."""
+        return Arrivals(self.scores[part], None if self.work is None else self.work[part])
 
 
 def check_score(score: Any) -> float:
@@ -74,6 +100,24 @@ def check_period(period: Any) -> float | str:
     if not 1e-6 <= length <= 1e12:
         raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
     return length
+
+
+def count_work(efforts: Any, n_items: int) -> Ints:
+    """Return efforts in millionths, rounded up: decimals of up to six digits exactly."""
+    array = check_efforts(efforts, n_items)
+    if array is None or (array.size and array.max() > _MOST_WORK):
+        raise ValueError(f"efforts must be at most {_MOST_WORK:g} each; got {efforts!r}.")
+    scaled = array * WORK_UNITS
+    whole = np.rint(scaled)
+    is_decimal = whole / WORK_UNITS == array
+    return np.where(is_decimal, whole, np.ceil(scaled * (1 + 1e-15))).astype(np.int64)
+
+
+def work_allowed(capacity: Capacity) -> int:
+    """Return a budget of work in millionths, rounded down."""
+    if capacity.value > _MOST_WORK:
+        raise CapacityError(f"A budget of work can be at most {_MOST_WORK:g}; got {capacity!r}.")
+    return int(exact(capacity.value) * WORK_UNITS)
 
 
 def check_flag_count(capacity: Capacity) -> None:

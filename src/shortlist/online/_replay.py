@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ from .._core.labels import find_rare
 from .._core.ranking import flag_exactly
 from .._core.timestamps import check_moments, to_seconds
 from .._core.validation import check_same_length, check_scores
+from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
+from ..worth import expected_worth
 from ._controller import Controller
 from ._inputs import check_period
 from ._periods import read_period
@@ -35,6 +38,7 @@ class Replay:
         Numbers of the periods.
     n_items, n_rare, capacity, flags, detections : ndarrays of int
         Items and rare items that arrived, flags allowed and used, and rare items among the flags.
+        With ``Capacity.effort(...)``, `capacity` is the work allowed.
     score : ndarray of float
         The adjusted detection rate M of each period; NaN without rare items.
     oracle_detections : ndarray of int
@@ -44,6 +48,10 @@ class Replay:
         The same for `fixed_threshold`.
     flagged : ndarray of bool
         The decision about each item.
+    effort, value, oracle_value, fixed_effort, fixed_value : ndarray of float or None
+        With values or efforts: work of the flags, value of the rare items among them, and the same
+        for the oracle and the fixed threshold. The oracle knows each period's probabilities,
+        values and efforts beforehand, not its labels.
     """
 
     periods: NDArray[np.int64]
@@ -57,16 +65,41 @@ class Replay:
     fixed_flags: NDArray[np.int64]
     fixed_detections: NDArray[np.int64]
     flagged: Mask
+    effort: Floats | None = None
+    value: Floats | None = None
+    oracle_value: Floats | None = None
+    fixed_effort: Floats | None = None
+    fixed_value: Floats | None = None
+
+    @property
+    def relative_value(self) -> float:
+        """Value found relative to the oracle's, over all periods; NaN without values or efforts.
+
+        Where the flags of a period take more than the budget, its value counts in part.
+        """
+        if self.value is None or self.oracle_value is None or not self.oracle_value.any():
+            return float("nan")
+        kept = _followed_up_share(self._used, self.capacity)
+        return float((self.value * kept).sum() / self.oracle_value.sum())
 
     @property
     def adjusted_detections(self) -> Floats:
         """Detections per period, after paying for overruns."""
-        return self.detections * _followed_up_share(self.flags, self.capacity)
+        return self.detections * _followed_up_share(self._used, self.capacity)
 
     @property
     def fixed_adjusted_detections(self) -> Floats:
         """The same for the fixed threshold."""
-        return self.fixed_detections * _followed_up_share(self.fixed_flags, self.capacity)
+        used = self._flags_or_work(self.fixed_flags, self.fixed_effort)
+        return self.fixed_detections * _followed_up_share(used, self.capacity)
+
+    @property
+    def _used(self) -> NDArray[Any]:
+        """Flags, or their work if the capacity is one of work."""
+        return self._flags_or_work(self.flags, self.effort)
+
+    def _flags_or_work(self, flags: NDArray[Any], work: Floats | None) -> NDArray[Any]:
+        return flags if work is None or self.capacity.dtype.kind != "f" else work
 
     @property
     def relative_detection(self) -> float:
@@ -80,13 +113,14 @@ class Replay:
 
     @property
     def overrun_share(self) -> float:
-        """Share of periods with more flags than allowed."""
-        return float(np.mean(self.flags > self.capacity))
+        """Share of periods with more flags, or work, than allowed."""
+        return float(np.mean(self._used > self.capacity * (1 + 1e-12)))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the table by column, as plain lists; NaN is None, and `flagged` is left out."""
         columns = [name for name in self.__dataclass_fields__ if name != "flagged"]
-        table = {name: getattr(self, name).tolist() for name in columns}
+        found = {name: getattr(self, name) for name in columns}
+        table = {name: column.tolist() for name, column in found.items() if column is not None}
         table["score"] = [None if np.isnan(score) else score for score in table["score"]]
         return table
 
@@ -102,6 +136,8 @@ def replay(
     capacity: Capacity | Sequence[Capacity] | None = None,
     rare_label: Any = None,
     fixed_threshold: float | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
 ) -> Replay:
     """Run a controller over a recorded stream, and compare it with hindsight.
 
@@ -131,6 +167,10 @@ def replay(
         The label to look for; `None` takes the rarest in `y`.
     fixed_threshold : float, default=None
         A threshold to compare with; `None` takes the first threshold of the controller.
+    values, efforts : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare, and how much work it takes. Scores must then be
+        probabilities; the controller gets value * probability / effort, and must have been made
+        with such calibration scores.
 
     Returns
     -------
@@ -155,6 +195,11 @@ def replay(
     0.0
     """
     recording = _check_recording(scores, y, times, period, starts_at, rare_label)
+    recording = _weighed(recording, values, efforts)
+    if controller.counts_work and efforts is None:
+        raise CapacityError(
+            f"{controller.capacity!r} is a budget of work. Pass efforts=..., the work of each item."
+        )
     flagged, first_threshold, in_force = _run(copy.deepcopy(controller), recording)
     capacities = in_force if capacity is None else _one_per_period(capacity, recording)
     allowed = _allowed_flags(capacities, recording, controller.options.get("prevalence"))
@@ -179,6 +224,15 @@ class _Recording:
     periods: NDArray[np.int64]
     starts: Rows
     stops: Rows
+    gains: Floats | None = None
+    efforts: Floats | None = None
+    is_weighed: bool = False
+
+    def total(self, mask: Mask, numbers: Floats | None) -> Floats:
+        """Add up numbers over a mask in each period; each item counts 1 without numbers."""
+        rows = self.period_of_item[mask] - self.periods[0]
+        weights = None if numbers is None else numbers[mask]
+        return np.bincount(rows, weights, minlength=self.periods.size).astype(np.float64)
 
     def count(self, mask: Mask) -> NDArray[np.int64]:
         """Count the items of a mask in each period."""
@@ -210,13 +264,31 @@ def _check_recording(
     return _Recording(values, moments, is_rare, numbers, periods, starts, stops)
 
 
+def _weighed(recording: _Recording, values: Any, efforts: Any) -> _Recording:
+    """Replace probabilities by what the items are worth, if there are values or efforts."""
+    if values is None and efforts is None:
+        return recording
+    n = recording.scores.size
+    return replace(
+        recording,
+        scores=expected_worth(recording.scores, values=values, efforts=efforts),
+        gains=check_values(values, n),
+        efforts=check_efforts(efforts, n),
+        is_weighed=True,
+    )
+
+
 def _run(controller: Controller, recording: _Recording) -> tuple[Mask, float, list[Capacity]]:
     """Return the flags, the first threshold, and the capacity in force after each period."""
     flagged, in_force = np.zeros(recording.scores.size, dtype=bool), []
     first_threshold = np.inf
     for start, stop in zip(recording.starts, recording.stops, strict=True):
         part = slice(start, stop)
-        batch = controller.decide_many(recording.scores[part], at=recording.moments[part])
+        efforts = recording.efforts if controller.counts_work else None
+        work = None if efforts is None else efforts[part]
+        batch = controller.decide_many(
+            recording.scores[part], at=recording.moments[part], efforts=work
+        )
         flagged[part] = batch.flagged
         if start == 0:
             first_threshold = float(batch.thresholds[0])
@@ -240,10 +312,15 @@ def _one_per_period(capacity: Any, recording: _Recording) -> list[Capacity]:
 def _allowed_flags(
     capacities: list[Capacity], recording: _Recording, prevalence: float | None
 ) -> NDArray[np.int64]:
-    """Return how many flags each period allows."""
+    """Return how many flags, or how much work, each period allows."""
     sizes = (recording.stops - recording.starts).tolist()
     return np.array(
-        [capacity.max_flags(n, prevalence) for capacity, n in zip(capacities, sizes, strict=True)]
+        [
+            float(capacity.max_effort(n))
+            if capacity.kind == "effort"
+            else capacity.max_flags(n, prevalence)
+            for capacity, n in zip(capacities, sizes, strict=True)
+        ]
     )
 
 
@@ -251,6 +328,11 @@ def _oracle_flags(recording: _Recording, allowed: NDArray[np.int64]) -> Mask:
     """Flag the highest scores of each period, as many as it allows; ties go to the first."""
     flagged = np.zeros(recording.scores.size, dtype=bool)
     for k, start, stop in zip(allowed, recording.starts, recording.stops, strict=True):
+        if allowed.dtype.kind == "f" and recording.efforts is not None:
+            order = np.argsort(-recording.scores[start:stop], kind="stable")
+            spent = np.cumsum(recording.efforts[start:stop][order])
+            flagged[start + order[spent <= k]] = True
+            continue
         flagged[start:stop] = flag_exactly(recording.scores[start:stop], int(k), _by_arrival)
     return flagged
 
@@ -264,8 +346,15 @@ def _make_table(
 ) -> Replay:
     count, is_rare = recording.count, recording.is_rare
     flags, detections, n_rare = count(flagged), count(flagged & is_rare), count(is_rare)
+    effort = recording.total(flagged, recording.efforts)
+    used = effort if allowed.dtype.kind == "f" else flags
     with np.errstate(invalid="ignore"):
-        score = detections * _followed_up_share(flags, allowed) / n_rare
+        score = detections * _followed_up_share(used, allowed) / n_rare
+    rare = {"value": flagged, "oracle_value": oracle, "fixed_value": fixed}
+    weighed = {"effort": effort, "fixed_effort": recording.total(fixed, recording.efforts)}
+    weighed |= {
+        name: recording.total(mask & is_rare, recording.gains) for name, mask in rare.items()
+    }
     return Replay(
         periods=recording.periods,
         n_items=recording.stops - recording.starts,
@@ -278,9 +367,10 @@ def _make_table(
         fixed_flags=count(fixed),
         fixed_detections=count(fixed & is_rare),
         flagged=flagged,
+        **(weighed if recording.is_weighed else {}),
     )
 
 
-def _followed_up_share(flags: NDArray[np.int64], capacity: NDArray[np.int64]) -> Floats:
-    """Return the share of flags that can be followed up."""
-    return np.minimum(1.0, capacity / np.maximum(flags, 1))
+def _followed_up_share(used: NDArray[Any], capacity: NDArray[Any]) -> Floats:
+    """Return the share of flags, or of their work, that can be followed up."""
+    return np.minimum(1.0, capacity / np.maximum(used, 1 if used.dtype.kind == "i" else 1e-300))

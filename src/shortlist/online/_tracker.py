@@ -9,14 +9,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats
+from .._core.arrays import Floats, Ints
 from .._core.validation import check_positive
-from ..capacity import Capacity
+from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
 from ._clock import Clock
 from ._controller import Controller
 from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
-from ._inputs import check_optional_prevalence
+from ._inputs import WORK_UNITS, check_optional_prevalence, count_work
 from ._scale import TailScale, score_at
 
 __all__ = [
@@ -35,6 +35,8 @@ OFFSET, RATE, LOG_RATE, STEP = range(4)
 # largest rate above zero so far; zero before the first. The knots of the scale are the last.
 LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
 _KNOTS = 8
+#: The only int, for a rate of work: the largest effort, in units.
+MOST_WORK = 0
 _HIGHEST_LEVEL = 100.0  # of more scores than any computer holds
 
 
@@ -50,6 +52,37 @@ def track_step(score: float, floats: Any, knots: Any) -> tuple[int, float]:
         return ABOVE_THRESHOLD, threshold
     floats[OFFSET] -= floats[STEP] * rate
     return BELOW_THRESHOLD, threshold
+
+
+@njit(cache=True)
+def _track_work(score: float, floats: Any, knots: Any, share: float) -> tuple[int, float]:
+    """Do the same where a flag costs a share of the largest effort."""
+    code, threshold = track_step(score, floats, knots)
+    if code == ABOVE_THRESHOLD:
+        floats[OFFSET] -= floats[STEP] * (1.0 - share)
+    return code, threshold
+
+
+@njit(cache=True)
+def _work_step(
+    score: float, at: float, deciding: bool, floats: Any, ints: Any, work: int
+) -> tuple[int, float]:
+    return _track_work(score, floats, floats[_KNOTS:].reshape(2, -1), work / ints[MOST_WORK])
+
+
+@njit(cache=True)
+def _work_loop(
+    scores: Any,
+    times: Any,
+    deciding: bool,
+    codes: Any,
+    thresholds: Any,
+    floats: Any,
+    ints: Any,
+    works: Any,
+) -> None:
+    for i in range(scores.size):
+        codes[i], thresholds[i] = _work_step(scores[i], times[i], deciding, floats, ints, works[i])
 
 
 @njit(cache=True)
@@ -82,10 +115,15 @@ class QuantileTracker(Controller):
     number of flags differs from what the rate allows by at most :meth:`interval_bound`, a constant.
     Pauses at a capacity of zero, swaps of the model and restarts do not change that.
 
+    It can also follow a rate of work, ``Capacity.effort(480, per=10_000)``: pass the score as
+    value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
+    item beside it. The bound is then one of the work of the flags.
+
     Parameters
     ----------
     capacity : Capacity
-        A fraction, a count with `per`, or a multiple together with `prevalence`.
+        A fraction, a count with `per`, a multiple together with `prevalence`, or an effort with
+        `per`.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model, for the first threshold and for the scale. No labels are needed.
     step : float, default=0.03
@@ -94,6 +132,11 @@ class QuantileTracker(Controller):
         come in waves.
     prevalence : number, default=None
         Share of rare items, for a multiple.
+    max_effort : float, default=None
+        The largest effort of any item; required with ``Capacity.effort(...)``. A larger one is an
+        error.
+    expected_effort : float, default=None
+        The usual effort of a flagged item, for the first threshold; `max_effort` when absent.
     clock, remember
         As for :class:`Controller`.
 
@@ -124,6 +167,8 @@ class QuantileTracker(Controller):
 
     compiled_step = staticmethod(_tracker_step)
     compiled_loop = staticmethod(_tracker_loop)
+    compiled_work_step = staticmethod(_work_step)
+    compiled_work_loop = staticmethod(_work_loop)
     corrects_late_changes: ClassVar[bool] = True
 
     def __init__(
@@ -133,14 +178,22 @@ class QuantileTracker(Controller):
         calibration_scores: ArrayLike,
         step: float = 0.03,
         prevalence: Any = None,
+        max_effort: float | None = None,
+        expected_effort: float | None = None,
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
+        efforts = {"max_effort": max_effort, "expected_effort": expected_effort}
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
+            **{
+                name: check_positive(name, effort)
+                for name, effort in efforts.items()
+                if effort is not None
+            },
             step=check_positive("step", step),
             prevalence=check_optional_prevalence(prevalence),
         )
@@ -163,7 +216,8 @@ class QuantileTracker(Controller):
         Returns
         -------
         float
-            The bound: for every stretch, \\|flags - sum of rates\\| is at most this. It covers the
+            The bound: for every stretch, \\|flags - sum of rates\\| is at most this; for a rate of
+            work, the same with the work of the flags. It covers the
             scales of all models so far; a model with more calibration scores can widen it.
 
         Examples
@@ -192,19 +246,52 @@ class QuantileTracker(Controller):
             return 0.0
         low, high = min(rates), max(rates)
         levels = float(floats[HIGHEST] - floats[LOWEST])
-        return float((levels + math.log(high / low) + step * (1 - low + high)) / step)
+        bound = float((levels + math.log(high / low) + step * (1 - low + high)) / step)
+        return bound * self.options["max_effort"] if self.counts_work else bound
 
     def _rate(self, capacity: Capacity) -> float:
+        """Return the share of items that may be flagged; of work, if each took the largest."""
+        if capacity.kind == "effort":
+            return float(capacity.effort_per_item() / exact(self.options["max_effort"]))
         return capacity.as_fraction(self.options["prevalence"])
 
     def check_capacity(self, capacity: Capacity) -> None:
-        """Accept every capacity that is a rate."""
-        self._rate(capacity)
+        """Accept every capacity that is a rate; flags and work cannot replace each other."""
+        if (capacity.kind == "effort") != self.counts_work:
+            raise CapacityError(
+                f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
+                "flags and work are counted differently. Make a new controller."
+            )
+        if self.counts_work != ("max_effort" in self.options):
+            raise CapacityError(
+                f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "
+                "effort of any item belongs to Capacity.effort(...)."
+            )
+        if self._rate(capacity) > 1:
+            raise CapacityError(
+                f"{capacity!r} allows more than the largest effort for every item, and limits "
+                "nothing. Check the unit of max_effort and of the budget."
+            )
+
+    def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
+        work = super()._check_work(efforts, n_items)
+        if work is not None and np.any(work > self.state_ints[MOST_WORK]):
+            raise ValueError(
+                f"efforts must be at most max_effort={self.options['max_effort']:g}; got "
+                f"{np.max(work) / WORK_UNITS:g}. The bound would not hold. Nothing was changed."
+            )
+        return work
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with no error, on the scale of the calibration scores."""
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
-        return np.concatenate([head, self.scale.knots.ravel()]), np.zeros(0, dtype=np.int64)
+        return np.concatenate([head, self.scale.knots.ravel()]), self._first_ints()
+
+    def _first_ints(self) -> NDArray[np.int64]:
+        """Return the largest effort in units, for a rate of work; otherwise nothing."""
+        if not self.counts_work:
+            return np.zeros(0, dtype=np.int64)
+        return count_work([self.options["max_effort"]], 1)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the rate; for a late announcement, also correct the errors since then."""
@@ -215,6 +302,7 @@ class QuantileTracker(Controller):
             floats[LOG_RATE] = math.log(rate)
             if floats[LARGEST] == 0:
                 # The first rate: if it is too small for the scale, start at the end of the scale.
+                floats[OFFSET] += self._first_offset()
                 floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
                 floats[SMALLEST] = rate
             floats[SMALLEST] = min(floats[SMALLEST], rate)
@@ -222,6 +310,13 @@ class QuantileTracker(Controller):
         if since is not None:
             # The offset is the sum of the errors: count them again with the true rate.
             self._correct(floats[STEP] * (before - rate) * self.items_since(since))
+
+    def _first_offset(self) -> float:
+        """Return where to start so that flags of the usual effort make the rate of work."""
+        if not self.counts_work:
+            return 0.0
+        largest = self.options["max_effort"]
+        return math.log(min(self.options.get("expected_effort", largest) / largest, 1.0))
 
     def _correct(self, correction: float) -> None:
         """Move the offset by a correction, but not beyond the end of the scale on that side.
@@ -247,7 +342,7 @@ class QuantileTracker(Controller):
         floats, rate = self.state_floats, self._rate(self.capacity)
         return (
             floats.shape == (_KNOTS + self.scale.knots.size,)
-            and self.state_ints.shape == (0,)
+            and np.array_equal(self.state_ints, self._first_ints())
             and np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
             and bool(np.isfinite(floats).all())
             and floats[LOWEST] <= self.scale.range[0]

@@ -54,10 +54,31 @@ def _items(n: int = _N, seed: int = 0) -> tuple[Floats, Floats]:
     return scores, np.cumsum(rng.exponential(size=n)) + rng.normal(size=n)
 
 
+def _work(scores: Any) -> Floats:
+    """Return efforts for scores, the same for the same score, and one for what is no score."""
+    return np.array([1 + 7 * abs(x) % 3 if isinstance(x, float) else 1.0 for x in scores])
+
+
+def _many(
+    controller: Controller, scores: Any, *, like: Any = None, **options: Any
+) -> DecisionBatch:
+    """Decide about items, which take some work (that of other scores) if it is counted."""
+    if controller.counts_work:
+        numbers = np.asarray(scores if like is None else like).tolist()
+        options["efforts"] = np.nan_to_num(_work(numbers), nan=1.0, posinf=1.0)
+    return controller.decide_many(scores, **options)
+
+
+def _one(controller: Controller, score: Any, **options: Any) -> Any:
+    if controller.counts_work:
+        options["effort"] = float(np.nan_to_num(_work([score])[0], nan=1.0, posinf=1.0))
+    return controller.decide(score, **options)
+
+
 def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None) -> list[Any]:
     ids = [None] * len(scores) if ids is None else ids
     return [
-        controller.decide(float(score), at=float(at), id=key)
+        _one(controller, float(score), at=float(at), id=key)
         for score, at, key in zip(scores, times, ids, strict=True)
     ]
 
@@ -76,7 +97,7 @@ def check_one_by_one_equals_many(make: Make) -> None:
     alone, batched = make(), make()
     decisions = _one_by_one(alone, scores, times)
     for part in (slice(0, 1), slice(1, 150), slice(150, _N)):
-        batch = batched.decide_many(scores[part], at=times[part])
+        batch = _many(batched, scores[part], at=times[part])
         assert _same(decisions[part], batch), "decide and decide_many differ"
     assert _plain(alone) == _plain(batched), "decide and decide_many learn differently"
 
@@ -87,8 +108,8 @@ def check_ids_in_batches(make: Make) -> None:
     ids = [f"case {number}" for number in np.random.default_rng(1).integers(_N // 2, size=_N)]
     alone, batched = make(), make()
     decisions = _one_by_one(alone, scores, times, ids)
-    first = batched.decide_many(scores[:100], at=times[:100], ids=ids[:100])
-    second = batched.decide_many(scores[100:], at=times[100:], ids=ids[100:])
+    first = _many(batched, scores[:100], at=times[:100], ids=ids[:100])
+    second = _many(batched, scores[100:], at=times[100:], ids=ids[100:])
     assert _same(decisions[:100], first), "decide and decide_many differ on ids"
     assert _same(decisions[100:], second), "decide and decide_many differ on ids"
     assert _plain(alone) == _plain(batched), "decide and decide_many remember differently"
@@ -98,9 +119,9 @@ def check_repeated_ids_change_nothing(make: Make) -> None:
     """A repeated id gets its first answer, whatever its score is now."""
     _, times = _items()
     controller = make()
-    first = controller.decide(9.0, at=float(times[0]), id="again")
+    first = _one(controller, 9.0, at=float(times[0]), id="again")
     before = _plain(controller)
-    second = controller.decide(-9.0, at=float(times[-1]), id="again")
+    second = _one(controller, -9.0, at=float(times[-1]), id="again")
     assert second == (first.flag, first.threshold, REASONS[SEEN_BEFORE])
     assert _plain(controller) == before, "a repeated id changed the state"
 
@@ -109,12 +130,12 @@ def check_state_goes_through_json(make: Make) -> None:
     """A controller that was saved and loaded makes the same decisions."""
     scores, times = _items()
     kept = make()
-    kept.decide_many(scores[:200], at=times[:200], ids=list(range(200)))
+    _many(kept, scores[:200], at=times[:200], ids=list(range(200)))
     saved = _plain(kept)
     loaded = Controller.from_state(json.loads(saved))
     assert type(loaded) is type(kept)
     assert _plain(loaded) == saved, "the state changes when it is saved and loaded"
-    expected = kept.decide_many(scores[200:], at=times[200:])
+    expected = _many(kept, scores[200:], at=times[200:])
     assert _same(_one_by_one(loaded, scores[200:], times[200:]), expected)
     assert _plain(loaded) == _plain(kept)
 
@@ -133,16 +154,16 @@ def check_invalid_input_changes_nothing(make: Make) -> None:
     """An invalid score or moment raises an error, and the state does not change."""
     scores, times = _items()
     controller = make()
-    controller.decide_many(scores[:50], at=times[:50])
+    _many(controller, scores[:50], at=times[:50])
     before, now = _plain(controller), float(times[:50].max())
     for bad in (np.nan, np.inf, -np.inf, "0.5", None):
-        _must_raise(controller.decide, bad, at=now)
-        _must_raise(controller.decide_many, [0.0, bad], at=now)
+        _must_raise(_one, controller, bad, at=now)
+        _must_raise(_many, controller, [0.0, bad], at=now)
         _must_raise(controller.observe, [0.0, bad], at=now)
     for bad in (np.nan, np.inf, 1e300, "noon"):
-        _must_raise(controller.decide, 0.0, at=bad)
-        _must_raise(controller.decide_many, [0.0, 0.0], at=[now, bad])
-    _must_raise(controller.decide, 0.0, at=now, id=1.5)
+        _must_raise(_one, controller, 0.0, at=bad)
+        _must_raise(_many, controller, [0.0, 0.0], at=[now, bad])
+    _must_raise(_one, controller, 0.0, at=now, id=1.5)
     _must_raise(controller.set_capacity, 0.5)
     assert _plain(controller) == before, "invalid input changed the state"
 
@@ -150,7 +171,7 @@ def check_invalid_input_changes_nothing(make: Make) -> None:
 def check_flags_are_above_their_threshold(make: Make) -> None:
     """An item is flagged when its score exceeds the threshold, unless the capacity is used up."""
     scores, times = _items()
-    batch = make().decide_many(scores, at=times)
+    batch = _many(make(), scores, at=times)
     above = scores > batch.thresholds
     assert np.all(above[batch.flagged]), "an item at or below its threshold was flagged"
     refused = above & ~batch.flagged
@@ -165,20 +186,40 @@ def check_time_does_not_run_backwards(make: Make) -> None:
     scores, times = _items()
     steady = np.maximum.accumulate(times)
     backwards, forwards = make(), make()
-    expected = forwards.decide_many(scores, at=steady)
+    expected = _many(forwards, scores, at=steady)
     assert _same(_one_by_one(backwards, scores, times), expected)
+
+
+def check_work_stays_within_its_budget(make: Make) -> None:
+    """If the controller counts work, every item needs its effort, and a bad one changes nothing."""
+    _, times = _items()
+    controller = make()
+    if not controller.counts_work:
+        _must_raise(controller.decide, 0.0, at=float(times[0]), effort=1.0)
+        return
+    before = _plain(controller)
+    for bad in (None, 0.0, -1.0, np.nan, np.inf, "1"):
+        _must_raise(controller.decide, 9.0, at=float(times[0]), effort=bad)
+        _must_raise(controller.decide_many, [9.0], at=float(times[0]), efforts=[bad])
+    assert _plain(controller) == before, "an invalid effort changed the state"
+    largest = float(controller.capacity.value) * 1.001
+    try:
+        one = controller.decide(9.0, at=float(times[0]), effort=largest)
+    except ValueError:
+        return
+    assert not one.flag, "an item larger than the whole budget was flagged"
 
 
 def check_no_capacity_flags_nothing(make: Make) -> None:
     """A capacity of zero flags nothing, whether set at once or announced for later."""
     scores, times = _items()
     now, later = make(), make()
-    now.decide_many(scores[:100], at=times[:100])
+    _many(now, scores[:100], at=times[:100])
     now.set_capacity(_none(now))
-    assert not now.decide_many(scores[100:] + 9, at=times[100:]).flagged.any()
+    assert not _many(now, scores[100:] + 9, at=times[100:]).flagged.any()
     change = float(times[:300].max())
     later.set_capacity(_none(later), at=change)
-    batch = later.decide_many(scores + 9, at=times)
+    batch = _many(later, scores + 9, at=times)
     assert not batch.flagged[np.maximum.accumulate(times) >= change].any()
 
 
@@ -190,7 +231,7 @@ def check_scheduled_changes_take_effect(make: Make) -> None:
         controller.set_capacity(_none(controller), at=100.0)
         controller.set_capacity(controller.capacity, at=200.0)
     decisions = _one_by_one(alone, scores, times)
-    assert _same(decisions, batched.decide_many(scores, at=times))
+    assert _same(decisions, _many(batched, scores, at=times))
     assert _plain(alone) == _plain(batched)
 
 
@@ -198,10 +239,10 @@ def check_scheduled_changes_survive_a_restart(make: Make) -> None:
     """An announced change takes effect in a controller that was saved and loaded meanwhile."""
     scores, times = _items()
     kept = make()
-    kept.decide_many(scores[:50], at=times[:50])
+    _many(kept, scores[:50], at=times[:50])
     kept.set_capacity(_none(kept), at=150.0)
     loaded = Controller.from_state(json.loads(_plain(kept)))
-    batch = loaded.decide_many(scores[50:] + 9, at=times[50:])
+    batch = _many(loaded, scores[50:] + 9, at=times[50:])
     assert not batch.flagged[np.maximum.accumulate(times[50:]) >= 150.0].any()
     assert _same(_one_by_one(kept, scores[50:] + 9, times[50:]), batch)
 
@@ -221,7 +262,7 @@ def check_copies_are_independent(make: Make) -> None:
     scores, times = _items()
     controller = make()
     before = _plain(controller)
-    copy.deepcopy(controller).decide_many(scores, at=times)
+    _many(copy.deepcopy(controller), scores, at=times)
     assert _plain(controller) == before
 
 
@@ -232,8 +273,8 @@ def check_swapping_the_model_keeps_the_flags(make: Make) -> None:
     kept, swapped = make().swap_model(calibration), make().swap_model(calibration)
     swapped.swap_model(3 * calibration + 7)
     differ = (
-        kept.decide_many(scores, at=times).flagged
-        != swapped.decide_many(3 * scores + 7, at=times).flagged
+        _many(kept, scores, at=times).flagged
+        != _many(swapped, 3 * scores + 7, like=scores, at=times).flagged
     )
     assert differ.mean() <= 0.02, "a swap of the model changes the flags"
 
@@ -242,9 +283,9 @@ def check_memory_is_bounded(make: Make) -> None:
     """Neither the arrays nor the remembered answers grow with the stream."""
     scores, times = _items(3_000)
     controller = make()
-    controller.decide_many(scores[:1_500], at=times[:1_500], ids=list(range(1_500)))
+    _many(controller, scores[:1_500], at=times[:1_500], ids=list(range(1_500)))
     sizes = controller.state_floats.shape, controller.state_ints.shape
-    controller.decide_many(scores[1_500:], at=times[1_500:], ids=list(range(1_500, 3_000)))
+    _many(controller, scores[1_500:], at=times[1_500:], ids=list(range(1_500, 3_000)))
     assert (controller.state_floats.shape, controller.state_ints.shape) == sizes
     assert len(controller.state()["answers"]) <= controller.options["remember"]
 
@@ -258,6 +299,7 @@ CHECKS = (
     check_invalid_input_changes_nothing,
     check_flags_are_above_their_threshold,
     check_time_does_not_run_backwards,
+    check_work_stays_within_its_budget,
     check_no_capacity_flags_nothing,
     check_scheduled_changes_take_effect,
     check_scheduled_changes_survive_a_restart,

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._model_file import FORMAT_VERSION, describe_model, load_model, save_model
+from ._own_model import load_own_model
 from ._trusted_types import trusted_types
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "describe_model",
     "export_onnx",
     "load_model",
+    "load_own_model",
     "save_model",
     "trusted_types",
 ]

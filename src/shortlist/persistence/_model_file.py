@@ -22,7 +22,7 @@ from .._core.extras import load_skops
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
-from ..tables import ModelCard, TableModel, TableSchema
+from ..tables import ModelCard, RowFingerprints, TableModel, TableSchema
 from ._trusted_types import trusted_types
 
 skops = load_skops()
@@ -32,7 +32,7 @@ __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "sav
 #: The version of model files. It rises if another version of shortlist could misread a file.
 FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
-_MANIFEST, _MODEL, _TWIN = "manifest.json", "model.skops", "twin.skops"
+_MANIFEST, _MODEL, _TWIN, _ROWS = "manifest.json", "model.skops", "twin.skops", "rows.bin"
 _NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
 
 
@@ -50,6 +50,8 @@ def save_model(model: TableModel, path: Path) -> None:
     parts = {_MANIFEST: manifest, _MODEL: skops.dumps(model.classifier)}
     if model.twin is not None:
         parts[_TWIN] = skops.dumps(model.twin)
+    if model.fingerprints is not None:
+        parts[_ROWS] = model.fingerprints.to_bytes()
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -72,7 +74,7 @@ def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
         The saved model.
     """
     name = str(path)
-    parts = _read(path, _MANIFEST, _MODEL)
+    parts = _read(path, _MANIFEST, _MODEL, optional=_ROWS)
     manifest = _checked_manifest(parts[_MANIFEST], name)
     schema, reference = _columns_in(manifest, name)
     return TableModel(
@@ -82,6 +84,7 @@ def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
         str(manifest["learner"]),
         card=_card_in(manifest, name),
         twin=_twin(path) if with_twin else None,
+        fingerprints=_fingerprints_in(manifest, parts.get(_ROWS), name),
     )
 
 
@@ -117,10 +120,13 @@ def manifest_of(model: TableModel) -> dict[str, Any]:
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
-        "n_calibration": classifier.calibration_.n_calibration,
+        "n_batches": classifier.n_batches,
+        "n_calibration": sum(each.n_calibration for each in classifier.calibrations_),
+        "thresholds": [_or_none(each.value) for each in classifier.calibrations_],
         "schema": model.schema.to_json(),
         "reference": {name: _or_none(value) for name, value in model.reference.items()},
         "card": None if model.card is None else model.card.to_json(),
+        "fingerprints": None if model.fingerprints is None else model.fingerprints.to_json(),
     }
 
 
@@ -178,8 +184,20 @@ def _card_in(manifest: dict[str, Any], name: str) -> ModelCard | None:
         raise ModelFileError(f"{name} is damaged: its model card cannot be read.") from None
 
 
+def _fingerprints_in(
+    manifest: dict[str, Any], hashes: bytes | None, name: str
+) -> RowFingerprints | None:
+    content = manifest.get("fingerprints")
+    if content is None:
+        return None
+    try:
+        return RowFingerprints.from_json(content, hashes or b"")
+    except (KeyError, TypeError, ValueError):
+        raise ModelFileError(f"{name} is damaged: its fingerprints cannot be read.") from None
+
+
 def _or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # --- the archive ---

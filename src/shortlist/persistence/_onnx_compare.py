@@ -78,7 +78,8 @@ def compare_content(
             flagged, by_model = answers["flag"].ravel(), decided.flagged
             pairs = (flagged & by_model, flagged & ~by_model, ~flagged & by_model)
             counts += [len(rows.X), *(int(pair.sum()) for pair in pairs)]
-            largest = max(largest, _difference(answers, decided.scores))
+            scores = model.classifier.score_samples(rows.X)
+            largest = max(largest, _difference(answers, scores))
     n_items, both, more, less = counts.tolist()
     return OnnxComparison(n_items, both, more, less, largest)
 
@@ -93,7 +94,7 @@ def _content(path: Path) -> bytes:
 def probe_rows(model: TableModel) -> Any:
     """Draw artificial rows with the scale, the categories and missing values of the table."""
     rng = np.random.default_rng(0)
-    columns = model.classifier.estimator_["columns"]
+    columns = model.classifier.estimators_[0]["columns"]
     parts: dict[str, Any] = {}
     for part, fitted, names in columns.transformers_:
         if len(names) and part == "numbers":

@@ -5,6 +5,9 @@ by a margin of about 1e-9 of the largest calibration score. The model therefore 
 the graph flags, as long as their scores differ by less than the margin; rows within the margin of
 the threshold are not flagged. The export compares both on artificial rows with the distributions of
 the columns, and raises an error if scores differ by more than a quarter of the margin.
+
+A model of several folds picks the one that decides by a hash, which ONNX cannot compute. The graph
+flags a row only if the models of all folds do, so that again the model flags it, too.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ class OnnxExport:
     outputs : list of str
         "score", "flag", and "probability" if the model has one.
     threshold : float
-        A row is flagged if its score is strictly above.
+        A row is flagged if its score is strictly above; of several folds, the mean of their
+        thresholds, each of which applies to the score of its own fold.
     margin : float
         The difference to the model's own threshold.
     largest_difference : float
@@ -103,11 +107,10 @@ def export_onnx(
     _check_ties(model, ties)
     _check_names(model)
     graph = GraphBuilder()
-    prepared, learner = _parts(model)
-    n_features = len(prepared.get_feature_names_out())
-    score = add_score(graph, learner, add_columns(graph, prepared, model.schema), n_features)
-    threshold, margin = _raised_threshold(model)
-    outputs = _add_outputs(graph, model, score, threshold)
+    scores = [_add_model(graph, model, estimator) for estimator in model.classifier.estimators_]
+    thresholds, margin = _raised_thresholds(model)
+    outputs = _add_outputs(graph, model, scores, thresholds)
+    threshold = float(np.mean(thresholds))
     built = graph.finish(_description(model), _properties(model, threshold, margin))
     content = built.SerializeToString()
     difference = _compared(model, content, margin)
@@ -119,8 +122,9 @@ def export_onnx(
 
 
 def _check_ties(model: TableModel, ties: str) -> None:
-    calibration = model.classifier.calibration_
-    if ties == "as-fitted" and calibration.ties == "hash" and calibration.tie_key > 0:
+    calibrations = model.classifier.calibrations_
+    hashed = any(each.ties == "hash" and each.tie_key > 0 for each in calibrations)
+    if ties == "as-fitted" and hashed:
         raise ModelFileError(
             "This model flags some of the rows that tie with its threshold, chosen by a hash. ONNX "
             "cannot compute it. Export with ties='exclude' (--ties exclude): such rows are not "
@@ -136,30 +140,50 @@ def _check_names(model: TableModel) -> None:
         )
 
 
-def _parts(model: TableModel) -> tuple[Any, Any]:
-    estimator = model.classifier.estimator_
+def _add_model(graph: GraphBuilder, model: TableModel, estimator: Any) -> str:
+    """Add the score by one of the models; return its name."""
     if not isinstance(estimator, Pipeline) or list(estimator.named_steps) != ["columns", "learner"]:
-        raise ModelFileError("Only models made by fit_table or shortlist fit can be exported.")
-    return estimator["columns"], estimator["learner"]
+        raise ModelFileError(
+            "Only models of a single learner can be exported. Fit with --learner logistic, forest, "
+            "boosting, svm, network, aware-linear or aware-svm."
+        )
+    prepared, learner = estimator["columns"], estimator["learner"]
+    n_features = len(prepared.get_feature_names_out())
+    return add_score(graph, learner, add_columns(graph, prepared, model.schema), n_features)
 
 
-def _raised_threshold(model: TableModel) -> tuple[float, float]:
-    """Return a threshold that rounding cannot lift a score across, and its margin."""
-    value = float(model.classifier.threshold_)
-    if math.isinf(value):
-        return value, 0.0
+def _raised_thresholds(model: TableModel) -> tuple[list[float], float]:
+    """Return thresholds that rounding cannot lift a score across, and their margin."""
+    values = [float(each.value) for each in model.classifier.calibrations_]
+    if not all(map(math.isfinite, values)):
+        return values, 0.0
     scores = model.classifier.calibration_scores_
-    largest = max(abs(value), float(np.abs(scores[np.isfinite(scores)]).max(initial=0)))
-    raised = float(np.nextafter(value + _MARGIN * largest, np.inf))
-    return raised, raised - value
+    finite = np.abs(scores[np.isfinite(scores)]).max(initial=0)
+    largest = max(*map(abs, values), float(finite))
+    raised = [float(np.nextafter(value + _MARGIN * largest, np.inf)) for value in values]
+    return raised, min(high - low for high, low in zip(raised, values, strict=True))
 
 
-def _add_outputs(graph: GraphBuilder, model: TableModel, score: str, threshold: float) -> list[str]:
-    graph.output("score", score, "double")
-    graph.output("flag", graph.add("Greater", score, graph.constant(threshold)), "bool")
+def _add_outputs(
+    graph: GraphBuilder, model: TableModel, scores: list[str], thresholds: list[float]
+) -> list[str]:
+    """Add the mean score, and the flag where every score is above its own threshold."""
+    mean = scores[0]
+    if len(scores) > 1:
+        mean = graph.add("Div", graph.add("Sum", *scores), graph.constant(float(len(scores))))
+    compared = scores if len(thresholds) == len(scores) else [mean]
+    flags = [
+        graph.add("Greater", score, graph.constant(threshold))
+        for score, threshold in zip(compared, thresholds, strict=True)
+    ]
+    flag = flags[0]
+    for other in flags[1:]:
+        flag = graph.add("And", flag, other)
+    graph.output("score", mean, "double")
+    graph.output("flag", flag, "bool")
     if model.classifier.response_method_ != "predict_proba":
         return ["score", "flag"]
-    graph.output("probability", score, "double")
+    graph.output("probability", mean, "double")
     return list(_OUTPUTS)
 
 

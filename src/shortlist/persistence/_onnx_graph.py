@@ -41,8 +41,9 @@ class GraphBuilder:
         self._outputs: list[Any] = []
 
     def input(self, name: str, kind: str) -> str:
-        """Add an input with one value per row: "double" or "string"."""
-        self._inputs.append(_column(name, kind))
+        """Add an input with one value per row, "double" or "string", unless it is there."""
+        if name not in [column.name for column in self._inputs]:
+            self._inputs.append(_column(name, kind))
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:

@@ -21,6 +21,7 @@ _X_AXES = {
     "fraction": "Share of items flagged",
     "multiple": "Flags per rare item (b)",
     "flags": "Items flagged",
+    "effort": "Effort spent",
 }
 
 
@@ -85,6 +86,8 @@ class CapacityCurveDisplay:
         confidence: float = 0.95,
         capacity: Capacity | None = None,
         name: str | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw from true labels and scores.
@@ -97,6 +100,8 @@ class CapacityCurveDisplay:
             Marked in the picture.
         name : str, default=None
             Name for the legend.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :func:`~shortlist.capacity_curve`; for ``x="effort"``.
         **plot_options : dict
             As for :meth:`plot`.
 
@@ -110,6 +115,8 @@ class CapacityCurveDisplay:
             rare_label=rare_label,
             max_fraction=max_fraction,
             confidence=confidence,
+            values=values,
+            efforts=efforts,
         )
         return cls(curve, name=name, capacity=capacity).plot(**plot_options)
 
@@ -244,8 +251,10 @@ class CapacityCurveDisplay:
             Where to draw; `None` makes a new figure.
         name : str or list of str, default=None
             Names for the legend.
-        x : {"fraction", "multiple", "flags"}, default="fraction"
-            Unit of the capacity axis.
+        x : {"fraction", "multiple", "flags", "effort"}, default="fraction"
+            Unit of the capacity axis. "effort" draws the value found against the effort spent, if
+            the curve was made with values or efforts; `marginal` then adds the price of one more
+            unit of effort.
         band : bool, default=None
             Draw the confidence interval of the detection at each capacity; `None` draws it when
             there is a single curve.
@@ -270,12 +279,13 @@ class CapacityCurveDisplay:
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         curves = [self.curve] if isinstance(self.curve, CapacityCurve) else list(self.curve)
+        _check_has_effort(curves, x)
         names = _one_name_each(self.name if name is None else name, len(curves))
         lines: list[Any] = []
         for curve, label in zip(curves, names, strict=True):
             style = {"label": label, **_line_style(curve_kwargs)}
-            lines.extend(self.ax_.plot(_x(curve, x), curve.detection, **style))
-            if band or (band is None and len(curves) == 1):
+            lines.extend(self.ax_.plot(_x(curve, x), _y(curve, x), **style))
+            if x != "effort" and (band or (band is None and len(curves) == 1)):
                 self._draw_band(curve, x, lines[-1].get_color())
         self.line_ = lines[0] if isinstance(self.curve, CapacityCurve) else lines
         if plot_chance_level:
@@ -301,15 +311,22 @@ class CapacityCurveDisplay:
         label = self._unless_there("At random")
         defaults = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": label}
         end = slice(None, None, max(1, curve.fraction.size - 1))
-        self.ax_.plot(_x(curve, x)[end], curve.fraction[end], **{**defaults, **style})
+        at_random = curve.fraction
+        if x == "effort":
+            at_random = _x(curve, x) * (_y(curve, x)[-1] / _x(curve, x)[-1])
+        self.ax_.plot(_x(curve, x)[end], at_random[end], **{**defaults, **style})
 
     def _mark_capacity(self, row: Mapping[str, float], x: str) -> None:
         where = row["n_flagged" if x == "flags" else x]
+        height = row["value" if x == "effort" else "detection"]
+        words = f"{row['n_found']} found\nwith {row['n_flagged']} flags"
+        if x == "effort":
+            words = f"{row['value']:,.6g} found\nwith {row['effort']:,.6g} spent"
         self.ax_.axvline(where, color="0.2", linestyle=":", linewidth=1)
-        self.ax_.plot([where], [row["detection"]], "o", color="0.2", markersize=5)
+        self.ax_.plot([where], [height], "o", color="0.2", markersize=5)
         self.ax_.annotate(
-            f"{row['n_found']} found\nwith {row['n_flagged']} flags",
-            (where, row["detection"]),
+            words,
+            (where, height),
             textcoords="offset points",
             xytext=(8, -4),
             va="top",
@@ -320,7 +337,7 @@ class CapacityCurveDisplay:
         for curve, line in zip(curves, lines, strict=True):
             axis.step(
                 _x(curve, x),
-                curve.marginal,
+                curve.price if x == "effort" else curve.marginal,
                 where="post",
                 color=line.get_color(),
                 linestyle="-.",
@@ -328,7 +345,9 @@ class CapacityCurveDisplay:
                 alpha=0.7,
             )
         axis.set_ylim(0, None)
-        axis.set_ylabel("Rare items found by one more flag (dash-dotted)")
+        more = "Value found by one more unit of effort"
+        what = more if x == "effort" else "Rare items found by one more flag"
+        axis.set_ylabel(f"{what} (dash-dotted)")
         return axis
 
     def _unless_there(self, label: str) -> str | None:
@@ -336,7 +355,11 @@ class CapacityCurveDisplay:
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _finish(self, x: str, despine: bool) -> None:
-        self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
+        if x == "effort":
+            self.ax_.set(xlabel=_X_AXES[x], ylabel="Value found")
+            self.ax_.set_ylim(bottom=0)
+        else:
+            self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
         self.ax_.set_xlim(left=0)
         self.ax_.margins(x=0)
         if despine:
@@ -354,6 +377,18 @@ def _line_style(style: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _x(curve: CapacityCurve, x: str) -> Any:
     return curve.n_flagged if x == "flags" else getattr(curve, x)
+
+
+def _y(curve: CapacityCurve, x: str) -> Any:
+    return curve.value if x == "effort" else curve.detection
+
+
+def _check_has_effort(curves: list[CapacityCurve], x: str) -> None:
+    if x == "effort" and any(curve.effort is None for curve in curves):
+        raise ValueError(
+            'x="effort" needs a curve with values or efforts: pass values=... and efforts=... to '
+            "from_predictions or capacity_curve."
+        )
 
 
 def _one_name_each(name: str | Sequence[str] | None, n_curves: int) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""The labelled cases of a report: read and ranked, cut at every number of flags, and by score."""
+"""The cases of a report: read, scored, decided and ranked; and cut at every number of flags."""
 
 from __future__ import annotations
 
@@ -10,17 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask, Rows
-from .._core.binomial import proportion_interval
+from .._core.binomial import Interval, proportion_interval
+from ..capacity import Capacity
+from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
-from ..tables import Reading, TableModel, read_labelled
+from ..tables import (
+    Reading,
+    SeenRows,
+    TableModel,
+    TableRows,
+    TableSchema,
+    check_has_both_classes,
+)
+from ._kept import KeptTable
 
 __all__ = [
     "NEAR",
     "Cases",
+    "curve_of",
     "cut_table",
+    "interval_of_flags",
+    "interval_of_rule",
     "neighbours",
     "read_cases",
-    "score_distribution",
     "spread_cuts",
 ]
 
@@ -32,15 +44,11 @@ _SPREAD_CUTS = 400
 _REACH = 4  # times the capacity
 _FEWEST = 20
 _LONGEST_ID = 80
-_N_BINS = 36
-_LEAST = 1e-4
-_TICKS = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
-_TAIL = 0.02  # the outer bins hold everything far beyond these quantiles
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Labelled cases with their scores and flags; all arrays are in the order of the file.
+    """Cases with their scores and flags; all arrays are in the order of the file.
 
     Attributes
     ----------
@@ -48,39 +56,148 @@ class Cases:
         Features.
     ids : ndarray or None
         Ids of the cases.
-    is_rare, scores, flagged : ndarray
-        Labels, scores, and the decisions of the calibrated rule.
+    target : str or None
+        The column with the labels; None if there are none.
+    is_rare : ndarray of bool or None
+        Labels, if they are known.
+    scores, flagged : ndarray
+        Scores, and the decisions of the calibrated rule.
+    decided_scores : ndarray
+        The scores that the rule compared with its thresholds. They differ from `scores` where one
+        model of several decides about a case, and `scores` is the mean of all of them.
     order : ndarray of int
-        Positions, the most suspicious first. The rule flags the first ones.
+        Positions, the most suspicious first.
+    seen : SeenRows or None
+        How many of the cases trained or calibrated the model; None if that is not known.
+    segments : ndarray of str or None
+        The segment of each case, if they were asked for.
+    days : ndarray or None
+        The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
     """
 
     X: Any
     ids: NDArray[Any] | None
-    is_rare: Mask
+    target: str | None
+    is_rare: Mask | None
     scores: NDArray[np.float64]
     flagged: Mask
+    decided_scores: NDArray[np.float64]
     order: Rows
+    seen: SeenRows | None = None
+    segments: NDArray[Any] | None = None
+    days: NDArray[np.float64] | None = None
+
+    @property
+    def n_items(self) -> int:
+        """Number of cases."""
+        return self.scores.size
 
     @property
     def n_flagged(self) -> int:
         """Number of cases that the rule flagged."""
         return int(self.flagged.sum())
 
+    @property
+    def rare(self) -> Mask:
+        """The labels; only for cases that have them."""
+        assert self.is_rare is not None
+        return self.is_rare
+
+    @property
+    def flags_the_first(self) -> bool:
+        """Whether the rule flagged the first cases of the ranking, as a list would."""
+        return bool(np.array_equal(self.first(self.n_flagged), self.flagged))
+
     def first(self, count: int) -> Mask:
         """Return a mask of the `count` most suspicious cases."""
-        mask = np.zeros(self.is_rare.size, dtype=bool)
+        mask = np.zeros(self.n_items, dtype=bool)
         mask[self.order[:count]] = True
         return mask
 
+    def name(self, place: int) -> str:
+        """Return the id of a case, or its row below the heading; long ids are cut short."""
+        if self.ids is None:
+            return f"row {place + 1}"
+        name = str(self.ids[place])
+        return name if len(name) <= _LONGEST_ID else name[: _LONGEST_ID - 1] + "…"
 
-def read_cases(model: TableModel, path: Path, target: str, reading: Reading | None = None) -> Cases:
-    """Read, score, decide and rank all rows of a labelled table."""
-    rows = read_labelled(model, path, target=target, reading=reading)
-    assert rows.is_rare is not None
+
+# --- reading ---
+
+
+def read_cases(
+    model: TableModel,
+    path: Path,
+    target: str | None = None,
+    *,
+    labels: bool = True,
+    reading: Reading | None = None,
+    segment: str | None = None,
+    time: str | None = None,
+) -> Cases:
+    """Read, score, decide and rank all rows of a table.
+
+    Without `target`, the target of the fit has the labels, if the table has it and it is not empty
+    in every row.
+    """
+    schema = model.schema
+    with schema.open(path, reading=reading) as source:
+        kept = KeptTable(source, schema, target, labels=labels, others=(segment, time))
+        rows = schema.read(kept.source, target=kept.target)
+    if kept.target is not None:
+        _check_both_classes(rows, schema, kept.target)
     decided = model.classifier.decide(rows.X, ids=rows.ids)
-    scores = np.asarray(decided.scores, dtype=np.float64)
-    order = model.rank(rows.X, rows.ids, scores)
-    return Cases(rows.X, rows.ids, rows.is_rare, scores, decided.flagged, order)
+    decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
+    if len(model.classifier.calibrations_) > 1:
+        scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
+    return Cases(
+        X=rows.X,
+        ids=rows.ids,
+        target=kept.target,
+        is_rare=rows.is_rare,
+        scores=scores,
+        flagged=decided.flagged,
+        decided_scores=decided_scores,
+        order=model.rank(rows.X, rows.ids, scores),
+        seen=model.seen_in(rows),
+        segments=None if segment is None else kept.texts(segment),
+        days=None if time is None else kept.days(time, rows),
+    )
+
+
+def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
+    try:
+        check_has_both_classes(rows, schema, target)
+    except TableError as error:
+        raise TableError(f"{error} Or make the report without labels: --no-labels.") from None
+
+
+# --- intervals ---
+
+
+def curve_of(is_rare: Mask, order: Rows) -> CapacityCurve:
+    """Return the capacity curve of a ranking, in which ties are broken already."""
+    return capacity_curve(is_rare[order], -np.arange(order.size, dtype=np.float64), rare_label=True)
+
+
+def interval_of_flags(curve: CapacityCurve, n_flagged: int, capacity: Capacity) -> Interval:
+    """Return the interval of the detection when as large a share of new cases is flagged.
+
+    In the unit of `capacity`: a multiple means as many flags for each rare case.
+    """
+    if capacity.kind == "multiple" and n_flagged > 0:
+        return curve.interval_at(Capacity.multiple(n_flagged / curve.n_rare))
+    return curve.interval_at(Capacity.count(n_flagged))
+
+
+def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capacity) -> Interval:
+    """Return the interval of the detection of any rule, when it flags as large a share.
+
+    What the rule flags comes first in the ranking. Such a ranking is a score, too, for which the
+    interval holds.
+    """
+    flagged_first = order[np.argsort(~flagged[order], kind="stable")]
+    return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
 
 
 # --- cuts ---
@@ -97,33 +214,24 @@ def spread_cuts(n_items: int, *, room: int, n_flagged: int) -> Rows:
     return np.unique(every[(every >= 0) & (every <= most)])
 
 
-def cut_table(cases: Cases, cuts: Rows) -> dict[str, list[Any]]:
+def cut_table(cases: Cases, cuts: Rows, capacity: Capacity) -> dict[str, list[Any]]:
     """Measure each cut; return columns."""
-    curve = _curve(cases, int(cuts[-1]))
-    precision = [proportion_interval(int(curve.n_found[cut]), int(cut)) for cut in cuts]
-    scores = cases.scores[cases.order]
+    curve = curve_of(cases.rare, cases.order)
+    places, scores = cuts.tolist(), cases.scores[cases.order]
+    detection = [interval_of_flags(curve, cut, capacity) for cut in places]
+    precision = [proportion_interval(int(curve.n_found[cut]), cut) for cut in places]
     return {
-        "flags": cuts.tolist(),
+        "flags": places,
         "found": curve.n_found[cuts].tolist(),
         "detection": curve.detection[cuts].tolist(),
-        "detection_low": curve.detection_low[cuts].tolist(),
-        "detection_high": curve.detection_high[cuts].tolist(),
-        "at_threshold_low": curve.at_threshold_low[cuts].tolist(),
-        "at_threshold_high": curve.at_threshold_high[cuts].tolist(),
-        "precision": [None if cut == 0 else curve.precision[cut].item() for cut in cuts.tolist()],
+        "detection_low": [interval.low for interval in detection],
+        "detection_high": [interval.high for interval in detection],
+        "precision": [None if cut == 0 else curve.precision[cut].item() for cut in places],
         "precision_low": [interval.low for interval in precision],
         "precision_high": [interval.high for interval in precision],
         "one_more_finds": curve.marginal[cuts].tolist(),
-        "lowest_score": [None if cut == 0 else scores[cut - 1].item() for cut in cuts.tolist()],
+        "lowest_score": [None if cut == 0 else scores[cut - 1].item() for cut in places],
     }
-
-
-def _curve(cases: Cases, most: int) -> CapacityCurve:
-    """Return the capacity curve of the ranking, in which ties are broken already."""
-    places = np.arange(cases.is_rare.size, dtype=np.float64)
-    in_order = cases.is_rare[cases.order]
-    share = min(1.0, (most + 1) / places.size)
-    return capacity_curve(in_order, -places, rare_label=True, max_fraction=share)
 
 
 def neighbours(cases: Cases, cuts: Rows) -> dict[str, list[Any]]:
@@ -133,90 +241,7 @@ def neighbours(cases: Cases, cuts: Rows) -> dict[str, list[Any]]:
     chosen = cases.order[ranks]
     return {
         "rank": (ranks + 1).tolist(),
-        "name": [_name(cases, place) for place in chosen.tolist()],
+        "name": [cases.name(place) for place in chosen.tolist()],
         "score": cases.scores[chosen].tolist(),
-        "rare": cases.is_rare[chosen].tolist(),
+        "rare": cases.rare[chosen].tolist(),
     }
-
-
-def _name(cases: Cases, place: int) -> str:
-    if cases.ids is None:
-        return f"row {place + 1}"
-    name = str(cases.ids[place])
-    return name if len(name) <= _LONGEST_ID else name[: _LONGEST_ID - 1] + "…"
-
-
-# --- scores ---
-
-
-def score_distribution(
-    scores: NDArray[np.float64], is_rare: Mask, *, threshold: float
-) -> dict[str, Any]:
-    """Count scores by class in bins of equal width, on the scale of log-odds for probabilities.
-
-    The outer bins also hold everything beyond them. Shares are within each class.
-    """
-    scale = "log-odds" if scores.min() >= 0 and scores.max() <= 1 else "linear"
-    places = _placed(scores, scale)
-    low, high = _range(places, scale)
-    edges = np.linspace(low, high, _N_BINS + 1)
-    rare, common = (
-        np.histogram(np.clip(places[mask], low, high), edges)[0] for mask in (is_rare, ~is_rare)
-    )
-    ticks = _ticks(low, high, scale)
-    cut = float(_placed(np.array([threshold]), scale)[0]) if np.isfinite(threshold) else None
-    return {
-        "scale": scale,
-        "edges": _scores(edges, scale).tolist(),
-        "n_rare": rare.tolist(),
-        "n_common": common.tolist(),
-        "share_of_rare": (rare / is_rare.sum()).tolist(),
-        "share_of_common": (common / (~is_rare).sum()).tolist(),
-        "threshold": threshold if np.isfinite(threshold) else None,
-        "threshold_place": None if cut is None else float(np.clip(_share(cut, low, high), 0, 1)),
-        "ticks": [[_share(place, low, high), value] for place, value in ticks],
-    }
-
-
-def _placed(scores: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
-    if scale == "linear":
-        return scores
-    kept = np.clip(scores, _LEAST, 1 - _LEAST)
-    return np.log(kept / (1 - kept))
-
-
-def _scores(places: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
-    return places if scale == "linear" else 1 / (1 + np.exp(-places))
-
-
-def _range(places: NDArray[np.float64], scale: str) -> tuple[float, float]:
-    finite = places[np.isfinite(places)]
-    if finite.size == 0:
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    if scale == "linear":
-        left, right = (float(end) for end in np.quantile(finite, (_TAIL, 1 - _TAIL)))
-        if right > left:
-            reach = (right - left) / 2
-            low, high = max(low, left - reach), min(high, right + reach)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _ticks(low: float, high: float, scale: str) -> list[tuple[float, float]]:
-    if scale == "log-odds":
-        values = np.array(_TICKS)
-        ticks = list(zip(_placed(values, scale).tolist(), _TICKS, strict=True))
-    else:
-        step = _round_step((high - low) / 5)
-        first = np.ceil(low / step) * step
-        ticks = [(value, value) for value in np.arange(first, high, step).round(12).tolist()]
-    return [(place, value) for place, value in ticks if low <= place <= high]
-
-
-def _round_step(step: float) -> float:
-    size = 10 ** np.floor(np.log10(step))
-    return float(size * min((1, 2, 5, 10), key=lambda digit: abs(digit * size - step)))
-
-
-def _share(place: float, low: float, high: float) -> float:
-    return (place - low) / (high - low)

@@ -9,10 +9,11 @@ import numpy as np
 
 from ._words import number
 
-__all__ = ["Frame", "detection_chart", "interval_chart", "score_chart"]
+__all__ = ["Frame", "detection_chart", "flag_chart", "period_chart", "score_chart"]
 
 _MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
 _STEPS = (1, 2, 5, 10)
+_LABEL_WIDTH = 76  # of a date
 
 
 @dataclass(frozen=True)
@@ -99,15 +100,16 @@ def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict
 
 
 def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
-    """Lay out the two histograms, each as shares of its class."""
-    rare, common = scores["share_of_rare"], scores["share_of_common"]
-    n_bins, highest = len(rare), max(*rare, *common)
+    """Lay out two histograms, each as shares of its class; or one, without labels."""
+    rare = scores.get("share_of_rare")
+    common = scores["share_of_all"] if rare is None else scores["share_of_common"]
+    n_bins, highest = len(common), max(*common, *(rare or []))
     frame = Frame(width, height, n_bins, highest * 1.05)
     write = _share if scores["scale"] == "log-odds" else number
     place = scores["threshold_place"]
     return {
         "frame": frame,
-        "rare": _steps(frame, rare),
+        "rare": None if rare is None else _steps(frame, rare),
         "common": _steps(frame, common),
         "threshold_x": None if place is None else frame.x(place * n_bins),
         "x_ticks": [(frame.x(place * n_bins), write(value)) for place, value in scores["ticks"]],
@@ -121,34 +123,46 @@ def _steps(frame: Frame, shares: list[float]) -> str:
     return frame.path(xs.tolist(), ys) + "Z"
 
 
-def interval_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
-    """Lay out two intervals of the flag rate, one below the other, and the capacity."""
-    promise, calibration = summary["promise"], summary["calibration"]
-    ends = [promise["flag_rate_interval"], calibration["interval"]]
-    capacity = promise["capacity_fraction"]
-    most = 1.15 * max(capacity, *(end for each in ends for end in each if end is not None), 1e-6)
-    frame = Frame(width, height, min(most, 1.0), 1.0)
+def flag_chart(promise: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out the expected range of the number of flags, the flags, and the room."""
+    low, high = promise["expected_flags"]
+    most = max(1.15 * max(high, promise["n_flagged"], promise["room"]), 1)
+    frame = Frame(width, height, most, 1.0)
     return {
         "frame": frame,
-        "capacity_x": frame.x(capacity),
-        "rows": [
+        "y": round((frame.top + frame.bottom) / 2 - 4, 2),
+        "low": frame.x(low),
+        "high": frame.x(high),
+        "at": frame.x(promise["n_flagged"]),
+        "room": frame.x(promise["room"]),
+        "x_ticks": [(frame.x(tick), number(tick)) for tick in _round_ticks(most, width)],
+    }
+
+
+def period_chart(groups: list[dict[str, Any]], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out bars of flags, and of rare cases among them, for each period, and its room."""
+    most = max(1, *(max(group["n_flagged"], group["room"]) for group in groups))
+    frame = Frame(width, height, len(groups), 1.1 * most)
+    step = frame.x(1) - frame.x(0)
+    every = max(1, int(np.ceil(_LABEL_WIDTH / step)))
+    return {
+        "frame": frame,
+        "bars": [
             {
-                "name": "Expected from calibration",
-                "low": frame.x(calibration["interval"][0]),
-                "high": frame.x(calibration["interval"][1]),
-                "at": None,
-            },
-            {
-                "name": "Observed in these cases",
-                "low": frame.x(promise["flag_rate_interval"][0]),
-                "high": frame.x(promise["flag_rate_interval"][1]),
-                "at": frame.x(promise["flag_rate"]),
-            },
+                "x": round(frame.x(place) + 0.2 * step, 2),
+                "width": round(0.6 * step, 2),
+                "gap": round(0.12 * step, 2),
+                "flags": frame.y(group["n_flagged"]),
+                "found": frame.y(group["found"]) if "found" in group else None,
+                "room": frame.y(group["room"]),
+            }
+            for place, group in enumerate(groups)
         ],
         "x_ticks": [
-            (frame.x(tick), _share(tick))
-            for tick in _share_ticks(frame.x_most, 8 if width > 500 else 4)
+            (round(frame.x(place) + step / 2, 2), groups[place]["name"])
+            for place in range(0, len(groups), every)
         ],
+        "y_ticks": [(frame.y(tick), number(tick)) for tick in _round_ticks(most, 360)[1:]],
     }
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Mask, Rows
+from .._core.binomial import Interval
 from .._core.labels import rare_share
 from .._core.scoring import rare_scores
-from ..tables import RuleResult, TableModel, measure_list, measure_random, measure_rule
-from ._cases import Cases
+from ..tables import RuleResult, TableModel, measure_random, measure_rule
+from ._cases import Cases, interval_of_rule
 
 __all__ = ["compare_rules"]
 
@@ -30,35 +31,45 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    share = rare_share(cases.is_rare)
-    room = model.classifier.capacity.max_flags(cases.is_rare.size, share)
+    room = model.classifier.capacity.max_flags(cases.n_items, rare_share(cases.rare))
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
-    def by_threshold(name: str, flagged: Mask) -> RuleResult:
-        return measure_rule(name, cases.is_rare, flagged, model.classifier.capacity)
+    def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
+        rule = _measure(name, flagged, order, model, cases)
+        return {"kind": kind, **rule.to_json(), "over_capacity": bool(rule.flagged > room)}
 
-    def by_list(name: str, order: Rows) -> RuleResult:
-        return measure_list(name, cases.is_rare, order, model.classifier.capacity)
-
-    measured = [
-        ("own", by_threshold("This model, case by case", cases.flagged)),
-        ("list", by_list(f"This model, a list of {room:,}", cases.order)),
-        ("default", by_threshold(default, _predicted(model.classifier.estimator_, cases))),
+    rules = [
+        measured("own", "This model, case by case", cases.flagged),
+        measured("list", f"This model, a list of {room:,}", cases.first(room)),
+        measured("default", default, _predicted(model.classifier.estimators_, cases)),
     ]
     if model.twin is not None:
-        predicted = _predicted(model.twin, cases)
-        measured += [
-            ("smote", by_threshold("SMOTE, default threshold", predicted)),
-            ("smote list", by_list(f"SMOTE, a list of {room:,}", _order(model, cases))),
+        order = _order(model, cases)
+        listed = replace(cases, order=order).first(room)
+        rules += [
+            measured("smote", "SMOTE, default threshold", _predicted([model.twin], cases), order),
+            measured("smote list", f"SMOTE, a list of {room:,}", listed, order),
         ]
-    chance = measure_random(cases.is_rare, model.classifier.capacity)
-    measured.append(("random", replace(chance, rule="Random choice")))
-    rules = [
-        {"kind": kind, **rule.to_json(), "over_capacity": bool(rule.flagged > room)}
-        for kind, rule in measured
-    ]
+    chance = measure_random(cases.rare, model.classifier.capacity)
+    rules.append(
+        {
+            "kind": "random",
+            **replace(chance, rule="Random choice").to_json(),
+            "over_capacity": False,
+        }
+    )
     missing = _KNOWS_CAPACITY if model.knows_capacity else _NO_TWIN
     return {"room": room, "rules": rules, "smote": None if model.twin is not None else missing}
+
+
+def _measure(name: str, flagged: Mask, order: Rows, model: TableModel, cases: Cases) -> RuleResult:
+    """Measure a rule; its interval is for M when it flags as large a share of new cases."""
+    capacity = model.classifier.capacity
+    rule = measure_rule(name, cases.rare, flagged, capacity)
+    low, high = interval_of_rule(cases.rare, order, flagged, capacity)
+    followed_up = rule.detection * cases.rare.sum() / rule.found if rule.found else 1.0
+    interval = Interval(followed_up * low, followed_up * high)
+    return replace(rule, detection_interval=interval)
 
 
 def _order(model: TableModel, cases: Cases) -> Rows:
@@ -67,5 +78,7 @@ def _order(model: TableModel, cases: Cases) -> Rows:
     return model.rank(cases.X, cases.ids, scores)
 
 
-def _predicted(estimator: Any, cases: Cases) -> Mask:
-    return np.asarray(estimator.predict(cases.X), dtype=bool)
+def _predicted(estimators: Any, cases: Cases) -> Mask:
+    """Return what most of the models flag by their own predictions."""
+    votes = np.mean([np.asarray(each.predict(cases.X), dtype=bool) for each in estimators], axis=0)
+    return votes > 0.5

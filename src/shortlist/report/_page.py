@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
 from .._core.extras import load_extra
 from ._cases import NEAR
-from ._charts import detection_chart, interval_chart, score_chart
+from ._charts import detection_chart, flag_chart, period_chart, score_chart
 from ._drift import drift_bars
 from ._words import number, percent
 
@@ -18,7 +19,7 @@ __all__ = ["render_report"]
 
 _TABLE_LINES = 24
 # Each chart has two layouts, because the text of a chart shrinks with it.
-_WIDE, _NARROW = {"width": 760, "height": 360}, {"width": 360, "height": 300}
+_WIDTHS = {"wide": 760, "narrow": 360}
 # "</script>" or "<!--" in the data must not end the script that holds them.
 _ESCAPED: dict[str, str | int | None] = {
     "<": "\\u003c",
@@ -52,32 +53,63 @@ def render_report(summary: dict[str, Any]) -> str:
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             numbers=_as_script(summary),
-            charts=[
-                {"name": name, **detection_chart(summary, **size)}
-                for name, size in (("wide", _WIDE), ("narrow", _NARROW))
-            ],
-            score_charts=[
-                {"name": name, **score_chart(summary["scores"], **size)}
-                for name, size in (
-                    ("wide", _WIDE | {"height": 240}),
-                    ("narrow", _NARROW | {"height": 220}),
-                )
-            ],
-            interval_charts=[
-                {"name": name, **interval_chart(summary, width=size["width"], height=150)}
-                for name, size in (("wide", _WIDE), ("narrow", _NARROW))
-            ],
-            start=summary["cuts"]["flags"].index(summary["promise"]["n_flagged"]),
-            lines=_lines(summary),
-            near=_near(summary),
+            sections=[f"{name}.html" for name, needed in _SECTIONS.items() if needed(summary)],
+            **_charts(summary),
+            **(_at_the_cut(summary) if summary["cuts"] else {}),
         )
     )
+
+
+#: The sections of the page in their order, and whether a summary has what they show.
+_SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "verdict": lambda summary: True,
+    "curve": lambda summary: summary["cuts"],
+    "list": lambda summary: summary["list"],
+    "groups": lambda summary: summary["groups"],
+    "rules": lambda summary: summary["comparison"],
+    "expectations": lambda summary: summary["expectations"],
+    "scores": lambda summary: True,
+    "calibration": lambda summary: True,
+    "drift": lambda summary: True,
+    "next": lambda summary: True,
+    "card": lambda summary: True,
+}
+
+
+def _charts(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return each chart in two sizes."""
+    promise, periods = summary["promise"], _periods(summary)
+
+    def both(chart: Callable[..., dict[str, Any]], content: Any, *heights: float) -> list[Any]:
+        return [
+            {"name": name, **chart(content, width=width, height=height)}
+            for (name, width), height in zip(_WIDTHS.items(), heights, strict=True)
+        ]
+
+    return {
+        "charts": both(detection_chart, summary, 360, 300) if summary["cuts"] else [],
+        "score_charts": both(score_chart, summary["scores"], 240, 220),
+        "flag_charts": both(flag_chart, promise, 110, 110) if promise["expected_flags"] else [],
+        "period_charts": both(period_chart, periods, 220, 220) if periods else [],
+    }
+
+
+def _periods(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    return next((each["groups"] for each in summary["groups"] if each["kind"] == "time"), [])
+
+
+def _at_the_cut(summary: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "start": summary["cuts"]["flags"].index(summary["promise"]["n_flagged"]),
+        "lines": _lines(summary),
+        "near": _near(summary),
+    }
 
 
 def _environment() -> Any:
     jinja2 = load_extra("jinja2", needed_for="Making a report")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("shortlist.report", "."),
+        loader=jinja2.PackageLoader("shortlist.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -87,13 +119,16 @@ def _environment() -> Any:
         "percent": percent,
         "number": number,
         "between": _between,
+        "score": _score,
+        "short": _short,
         "drift_bars": drift_bars,
     }
     return environment
 
 
 def _file(name: str) -> str:
-    return resources.files("shortlist.report").joinpath(name).read_text(encoding="utf-8")
+    templates = resources.files("shortlist.report") / "templates"
+    return (templates / name).read_text(encoding="utf-8")
 
 
 def _as_script(summary: dict[str, Any]) -> str:
@@ -103,6 +138,16 @@ def _as_script(summary: dict[str, Any]) -> str:
 
 def _between(interval: Any) -> str:
     return "–" if interval is None else f"{percent(interval[0])} to {percent(interval[1])}"
+
+
+def _short(text: str, length: int = 30) -> str:
+    """Cut a long name short where it stands in a sentence; the model card has it whole."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _score(score: float | None) -> str:
+    """Format a score; infinite scores are None in the summary."""
+    return "–" if score is None else f"{score:.4g}"
 
 
 def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,70 +2,93 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
-from scipy.stats import betabinom
-
-from .._core.binomial import proportion_interval
-from ..tables import TableModel
+from .._core.binomial import Interval
+from ..tables import SeenRows, TableModel, chances_of_flags
+from ..thresholds import CalibratedThreshold
 from ._words import capacity_in_words, guarantee_in_words, percent
 
-__all__ = ["judge_promise"]
+__all__ = ["expected_flags", "judge_promise", "room_for"]
 
 _UNLIKELY = 0.05
 
 
-def judge_promise(model: TableModel, n_items: int, n_flagged: int) -> dict[str, Any]:
-    """Compare the number of flags on new cases with the capacity."""
+def expected_flags(calibrations: list[CalibratedThreshold], n_items: int) -> Interval | None:
+    """Return a range that holds the number of flags with a probability of 95 % at least.
+
+    None if the number of flags is certain.
+    """
+    if chances_of_flags(calibrations, n_items, 0)[1] == 1:
+        return None
+    counts = range(n_items + 1)
+
+    def is_likely(count: int) -> bool:
+        return chances_of_flags(calibrations, n_items, count)[1] > _UNLIKELY / 2
+
+    def is_enough(count: int) -> bool:
+        return chances_of_flags(calibrations, n_items, count + 1)[0] <= _UNLIKELY / 2
+
+    return Interval(*(bisect_left(counts, True, key=holds) for holds in (is_likely, is_enough)))
+
+
+def room_for(model: TableModel, n_items: int) -> int:
+    """Return how many of so many cases can be followed up."""
     classifier = model.classifier
-    calibration = classifier.calibration_
-    room = classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
-    as_many, as_few = _chances(n_items, n_flagged, calibration.k, calibration.n_calibration)
-    verdict = _verdict(n_flagged, room, as_many, calibration.k)
+    return classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
+
+
+def judge_promise(
+    model: TableModel, n_items: int, n_flagged: int, *, seen: SeenRows | None = None
+) -> dict[str, Any]:
+    """Compare the number of flags on new cases with the capacity.
+
+    `seen` tells how many of the cases the model was fitted on; None if that is not known. If there
+    are more of them than chance explains, there is no verdict.
+    """
+    classifier, room = model.classifier, room_for(model, n_items)
+    calibrations = classifier.calibrations_
+    as_many, as_few = chances_of_flags(calibrations, n_items, n_flagged)
+    verdict = _verdict(n_flagged, room, as_many, calibrations)
+    explanation = _EXPLANATIONS[verdict].format(
+        flagged=f"{n_flagged:,}",
+        n=f"{n_items:,}",
+        room=f"{room:,}",
+        over=f"{n_flagged - room:,}",
+        chance=percent(as_many),
+    )
+    if verdict == "kept" and as_few < _UNLIKELY:
+        explanation += _FEW.format(few=percent(as_few))
+    if seen is not None and seen.is_surprising:
+        verdict = "seen"
+    if seen is not None and seen.in_words is not None:
+        explanation = f"{seen.in_words} {explanation}"
     return {
         "capacity": capacity_in_words(classifier.capacity),
         "capacity_fraction": classifier.capacity_fraction_,
+        "unit": classifier.capacity.kind,
         "room": room,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
         "in_words": guarantee_in_words(model),
         "n_items": n_items,
         "n_flagged": n_flagged,
+        "seen": seen,
         "flag_rate": n_flagged / n_items,
-        "flag_rate_interval": proportion_interval(n_flagged, n_items),
+        "expected_flags": expected_flags(calibrations, n_items),
         "chance_of_as_many": as_many,
         "chance_of_as_few": as_few,
         "verdict": verdict,
         "headline": _HEADLINES[verdict],
-        "explanation": _EXPLANATIONS[verdict].format(
-            flagged=f"{n_flagged:,}",
-            n=f"{n_items:,}",
-            room=f"{room:,}",
-            over=f"{n_flagged - room:,}",
-            unused=f"{room - n_flagged:,}",
-            chance=percent(as_many),
-            few=percent(as_few),
-        )
-        + (_FEW.format(few=percent(as_few)) if verdict == "kept" and as_few < _UNLIKELY else ""),
+        "explanation": explanation,
     }
 
 
-def _chances(n_items: int, n_flagged: int, k: int, n_calibration: int) -> tuple[float, float]:
-    """Return the chances of as many flags or more, and of as few or fewer.
-
-    If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
-    of n scores follows Beta(k + 1, n - k), and the number of flags among N cases follows a
-    beta-binomial distribution. It covers the randomness of calibration and of the new cases. (For
-    a confident multiple, where k depends on the labels, this holds approximately.)
-    """
-    if k < 0 or k >= n_calibration:  # certainly nothing or everything is flagged
-        return 1.0, 1.0
-    law = betabinom(n_items, k + 1, n_calibration - k)
-    return float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged))
-
-
-def _verdict(n_flagged: int, room: int, as_many: float, k: int) -> str:
-    if k < 0:
+def _verdict(
+    n_flagged: int, room: int, as_many: float, calibrations: list[CalibratedThreshold]
+) -> str:
+    if all(each.k < 0 for each in calibrations):
         return "silent"
     if n_flagged <= room:
         return "kept"
@@ -77,6 +100,7 @@ _HEADLINES = {
     "chance": "Over the capacity, but chance can explain it",
     "broken": "The capacity was not kept",
     "silent": "This model flags nothing",
+    "seen": "No verdict: the model has seen these cases before",
 }
 _EXPLANATIONS = {
     "kept": "The rule flagged {flagged} of {n} cases. The capacity allows {room}.",

@@ -8,95 +8,141 @@ from typing import Any
 
 from .. import __version__
 from .._core.plain_json import to_plain
+from ..exceptions import TableError
 from ..tables import Reading, TableModel
-from ._cases import (
-    Cases,
-    cut_table,
-    neighbours,
-    read_cases,
-    score_distribution,
-    spread_cuts,
-)
+from ._cases import Cases, cut_table, neighbours, read_cases, spread_cuts
 from ._comparison import compare_rules
 from ._drift import measure_drift
+from ._groups import by_segment, by_time
+from ._list import top_of_list
+from ._next import expectations, next_steps
 from ._promise import judge_promise
-from ._words import capacity_in_words
+from ._scores import score_distribution
+from ._words import capacity_in_words, detection_in_words
 
 __all__ = ["make_report"]
 
 
 def make_report(
-    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+    model: TableModel,
+    path: Path,
+    *,
+    target: str | None = None,
+    labels: bool = True,
+    reading: Reading | None = None,
+    segment: str | None = None,
+    time: str | None = None,
+    title: str | None = None,
+    author: str | None = None,
+    model_file: Path | None = None,
 ) -> dict[str, Any]:
-    """Summarise the promise of a model and its results on labelled cases that it has not seen.
+    """Summarise the promise of a model and its results on cases that it has not seen.
 
     Parameters
     ----------
     model : TableModel
         Fitted; loaded with its twin, if the report shall compare with SMOTE.
     path : Path
-        A labelled table.
+        A table. Without labels, the report has flags, drift and the list, but no detection.
     target : str, default=None
-        The column with the labels; `None` takes the target of the fit.
+        The column with the labels; `None` takes the target of the fit, if the table has it and it
+        is not empty in every row.
+    labels : bool, default=True
+        False makes a report without labels, even if the table has them.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    segment : str, default=None
+        A column; results are also given for each of its values.
+    time : str, default=None
+        A column of dates; results are also given by day, week, month, quarter or year.
+    title, author : str, default=None
+        For the heading of the page.
+    model_file : Path, default=None
+        Where the model is, for the commands that the report proposes.
 
     Returns
     -------
     dict
-        Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None.
+        Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None. Without labels,
+        `comparison`, `cuts` and `cases` are None.
     """
-    target = model.schema.target if target is None else target
-    cases = read_cases(model, path, target, reading)
-    promise = judge_promise(model, cases.is_rare.size, cases.n_flagged)
-    cuts = spread_cuts(cases.is_rare.size, room=promise["room"], n_flagged=cases.n_flagged)
-    return to_plain(
-        {
-            "format": "shortlist report",
-            "version": 1,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "shortlist_version": __version__,
-            "data": _data(model, cases, path, target),
-            "promise": promise,
-            "comparison": compare_rules(model, cases),
-            "cuts": cut_table(cases, cuts),
-            "cases": neighbours(cases, cuts),
-            "scores": score_distribution(
-                cases.scores, cases.is_rare, threshold=model.classifier.threshold_
-            ),
-            "calibration": _calibration(model),
-            "drift": measure_drift(model, cases),
-            "card": _card(model),
-        }
+    if target is not None and not labels:
+        raise TableError("--target and --no-labels exclude each other. Give one of them.")
+    cases = read_cases(
+        model, path, target, labels=labels, reading=reading, segment=segment, time=time
     )
+    summary: dict[str, Any] = {
+        "format": "shortlist report",
+        "version": 2,
+        "title": title,
+        "author": author,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "shortlist_version": __version__,
+        "data": _data(model, cases, path),
+        "promise": judge_promise(model, cases.n_items, cases.n_flagged, seen=cases.seen),
+        "list": top_of_list(model, cases),
+        "groups": [
+            *([] if segment is None else [by_segment(model, cases, segment)]),
+            *([] if time is None else [by_time(model, cases, time)]),
+        ],
+        "scores": score_distribution(cases.scores, cases.is_rare, threshold=_only_threshold(model)),
+        "calibration": _calibration(model),
+        "drift": measure_drift(model, cases),
+        "card": _card(model),
+    }
+    summary |= _found(model, cases, summary["promise"]["room"])
+    summary["expectations"] = expectations(model, summary)
+    summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
+    return to_plain(summary)
 
 
-def _data(model: TableModel, cases: Cases, path: Path, target: str) -> dict[str, Any]:
-    n_items, n_rare = cases.is_rare.size, int(cases.is_rare.sum())
+def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
+    n_rare = None if cases.is_rare is None else int(cases.is_rare.sum())
     return {
         "name": "standard input" if str(path) == "-" else path.name,
-        "n_items": n_items,
+        "n_items": cases.n_items,
+        "has_labels": cases.is_rare is not None,
         "n_rare": n_rare,
-        "prevalence": n_rare / n_items,
-        "target": target,
+        "prevalence": None if n_rare is None else n_rare / cases.n_items,
+        "target": cases.target or model.schema.target,
         "rare_label": model.schema.rare_label,
         "id": model.schema.id,
         "n_columns": len(model.schema.features),
     }
 
 
-def _calibration(model: TableModel) -> dict[str, Any]:
-    calibration = model.classifier.calibration_
+def _found(model: TableModel, cases: Cases, room: int) -> dict[str, Any]:
+    """Return what only labels can tell."""
+    if cases.is_rare is None:
+        return dict.fromkeys(("comparison", "cuts", "cases"))
+    cuts = spread_cuts(cases.n_items, room=room, n_flagged=cases.n_flagged)
+    comparison = compare_rules(model, cases)
+    in_words = detection_in_words(
+        comparison["rules"][0], n_rare=int(cases.is_rare.sum()), room=comparison["room"]
+    )
     return {
-        "n": calibration.n_calibration,
-        "n_above": max(calibration.k, 0),
-        "flagged_fraction": calibration.flagged_fraction,
-        "interval": calibration.interval,
-        "threshold": calibration.value,
-        "guarantee": calibration.guarantee,
-        "confidence": calibration.confidence,
-        "ties": calibration.ties,
-        "capacity_fraction": calibration.capacity_fraction,
+        "comparison": comparison | {"in_words": in_words, "rule_is_a_list": cases.flags_the_first},
+        "cuts": cut_table(cases, cuts, model.classifier.capacity),
+        "cases": neighbours(cases, cuts),
+    }
+
+
+def _only_threshold(model: TableModel) -> float | None:
+    calibrations = model.classifier.calibrations_
+    return calibrations[0].value if len(calibrations) == 1 else None
+
+
+def _calibration(model: TableModel) -> dict[str, Any]:
+    calibrations = model.classifier.calibrations_
+    first = calibrations[0]
+    return {
+        "n": sum(each.n_calibration for each in calibrations),
+        "n_above": sum(max(each.k, 0) for each in calibrations),
+        "thresholds": [each.value for each in calibrations],
+        "guarantee": first.guarantee,
+        "confidence": first.confidence,
+        "ties": first.ties,
+        "capacity_fraction": first.capacity_fraction,
     }
 
 

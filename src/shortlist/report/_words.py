@@ -8,7 +8,13 @@ from typing import Any
 from ..capacity import Capacity
 from ..tables import TableModel
 
-__all__ = ["capacity_in_words", "guarantee_in_words", "number", "percent"]
+__all__ = [
+    "capacity_in_words",
+    "detection_in_words",
+    "guarantee_in_words",
+    "number",
+    "percent",
+]
 
 
 def percent(share: float | None) -> str:
@@ -39,6 +45,23 @@ def capacity_in_words(capacity: Capacity) -> str:
     if capacity.kind == "fraction":
         return f"{percent(float(capacity.value))} of all cases"
     return f"{number(float(capacity.value))} follow-ups for each rare case"
+
+
+def detection_in_words(rule: dict[str, Any], *, n_rare: int, room: int) -> str:
+    """Say what the adjusted detection score M of a rule means, with its own numbers."""
+    found = f"{number(rule['found'])} of {number(n_rare)} rare cases are among the flags"
+    m = percent(rule["detection"])
+    if rule["flagged"] <= room:
+        return (
+            f"{found}, and there is room to follow up every flag. So the capacity finds {m} of "
+            "the rare cases."
+        )
+    seen = number(rule["detection"] * n_rare)
+    return (
+        f"{found}, but there is room to follow up only {number(room)} of the "
+        f"{number(rule['flagged'])} flags. Drawn at random, these find {seen} rare cases on "
+        f"average. So the capacity finds {m} of the rare cases."
+    )
 
 
 def guarantee_in_words(model: TableModel) -> str:

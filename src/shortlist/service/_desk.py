@@ -7,7 +7,9 @@ import json
 import secrets
 from typing import Any
 
-from ..tables import explain_rows
+import numpy as np
+
+from ..tables import reasons_for
 from ._group import answer_of
 from ._models import ModelShelf
 from ._problems import Problem
@@ -89,7 +91,9 @@ def _reasons(shelf: ModelShelf, entries: list[Entry]) -> dict[int, list[dict[str
         missing = [pair for pair in known if (pair[0].queue, pair[0].seq) not in shelf.reasons]
         if missing:
             frame = model.frame([item for _, item in missing])
-            for (entry, _), each in zip(missing, explain_rows(model.table, frame), strict=True):
+            scores = np.asarray(model.table.classifier.score_samples(frame), dtype=np.float64)
+            reasons = reasons_for(model.table, frame, scores)
+            for (entry, _), each in zip(missing, reasons, strict=True):
                 shelf.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
         found |= {entry.seq: shelf.reasons[entry.queue, entry.seq] for entry, _ in known}
     return found

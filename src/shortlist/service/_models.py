@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import sklearn
 
+from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from ..persistence import load_model
-from ..streaming import Item, LineReader
+from ..streaming import Item, ItemScorer, LineReader
 from ..tables import TableModel
 from ._store import Store, StoreError
 
@@ -47,8 +49,9 @@ class LoadedModel:
 
     def __init__(self, id: int, model: TableModel) -> None:
         self.id, self.table = id, model
-        self.scorer = scorer_name()
+        self.scorer = scorer_name(model)
         self._reader = LineReader(model.schema, id_field=None, time_field="")
+        self._scorer = ItemScorer(model, self._reader)
 
     @property
     def id_fields(self) -> tuple[str, ...]:
@@ -64,13 +67,18 @@ class LoadedModel:
             return Columns(None, " ".join(str(error).split()))
 
     def score(self, items: list[Item]) -> Floats:
-        """Score cases in one batch."""
-        scores = np.asarray(
-            self.table.classifier.score_samples(self._reader.frame(items)), dtype=np.float64
-        )
-        if not np.isfinite(scores).all():
-            raise ValueError("The model returned a score that is not a finite number.")
-        return np.asarray(lift(scores), dtype=np.float64)
+        """Score cases in one batch; each gets the score that it gets alone."""
+        return self._scorer.scores(items)
+
+    def warm_up(self) -> None:
+        """Score the usual case, so that compiled functions are there before the first request."""
+        usual = {
+            name: None if isinstance(value, float) and value != value else value
+            for name, value in self.table.reference.items()
+        }
+        columns = self.read(usual)
+        if columns.item is not None:
+            self.score([columns.item])
 
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
@@ -137,11 +145,11 @@ class ModelShelf:
         return loaded
 
 
-def scorer_name() -> str:
-    """Return what computes the scores of models in this program."""
-    import sklearn
-
-    return f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}, {platform.machine()}"
+def scorer_name(model: TableModel) -> str:
+    """Return what computes the scores of a model in this program."""
+    versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
+    kind = model.row_scorer.kind
+    return f"{kind}, shortlist {__version__}, {versions}, {platform.machine()}"
 
 
 def read_model(content: bytes) -> TableModel:
@@ -158,7 +166,7 @@ def add_model(store: Store, content: bytes) -> int:
     calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),
-        "scorer": scorer_name(),
+        "scorer": scorer_name(model),
         "added": time.time(),
         "calibration": np.asarray(lift(calibration), dtype="<f8").tobytes(),
         "file": content,

@@ -71,7 +71,7 @@ def prepare(
                 )  # fmt: skip
     shelf = ModelShelf(store)
     for row in store.queues():
-        shelf.get(_model_of(store, row.id))
+        shelf.get(_model_of(store, row.id)).warm_up()
         warm_up(QueueSettings.from_json(row.settings), store, _model_of(store, row.id))
     store.close()
     return shelf

@@ -7,16 +7,20 @@ from ._adopt import adopt
 from ._durable import DurableController
 from ._lines import Item, LineReader
 from ._run import StreamSummary, run_stream
+from ._scores import SCORERS, ItemScorer, scorer_identity
 from ._settings import CONTROLLERS, StreamSettings, make_controller
 
 __all__ = [
     "CONTROLLERS",
+    "SCORERS",
     "DurableController",
     "Item",
+    "ItemScorer",
     "LineReader",
     "StreamSettings",
     "StreamSummary",
     "adopt",
     "make_controller",
     "run_stream",
+    "scorer_identity",
 ]

@@ -263,6 +263,8 @@ def _items_of(records: list[dict[str, Any]]) -> _Items:
 
 def _decide(controller: Controller, items: _Items) -> DecisionBatch:
     """Decide in order, in parts with and without ids: a controller needs ids for all or none."""
+    if len(items.ids) == 1:
+        return _decide_part(controller, items, 0, 1)
     named = np.array([id is not None for id in items.ids], dtype=bool)
     borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
     parts = [_decide_part(controller, items, *part) for part in pairwise(borders)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.extras import load_extra
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import MISSING_TEXTS, Feature, Reading, TableSchema
+from ..tables import MISSING_TEXTS, Feature, Reading, RowValues, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -100,6 +100,10 @@ class LineReader:
     def values(self, fields: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of the model's columns, or raise an error that names the column."""
         return tuple([_value(fields, feature) for feature in self._features])
+
+    def row_values(self) -> RowValues:
+        """Return what turns the values of a valid item into a row of plain values for a model."""
+        return RowValues(self._schema)
 
     def frame(self, items: list[Item]) -> Any:
         """Return the values of valid items as rows for the model."""

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Floats
-from .._core.ranking import lift
 from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
 from ..tables import Reading, TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
+from ._scores import ItemScorer
 
 __all__ = ["StreamSummary", "run_stream"]
 
@@ -46,6 +46,7 @@ def run_stream(
     time_field: str = "at",
     batch: int = 1_024,
     reading: Reading | None = None,
+    scorer: str = "auto",
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
@@ -72,6 +73,9 @@ def run_stream(
         are not held back.
     reading : Reading, default=None
         What to know about the values in lines; `None` reads them as the table of the fit.
+    scorer : {"auto", "model"}, default="auto"
+        How lines are scored: by compiled functions where that is possible, or by the model itself,
+        which takes milliseconds for a line. See :class:`ItemScorer`.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
 
@@ -80,6 +84,7 @@ def run_stream(
     StreamSummary
     """
     reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
+    scores = ItemScorer(model, reader, scorer=scorer).scores
     summary, n_read = StreamSummary(), 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():
@@ -89,7 +94,7 @@ def run_stream(
                 if line.strip()
             ]
             n_read += len(lines)
-            answers, counts = _answer(model, durable, reader, items, clock)
+            answers, counts = _answer(scores, durable, items, clock)
             out.write(b"".join(answers))
             out.flush()
             summary = _sum(summary, counts)
@@ -108,15 +113,14 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _answer(
-    model: TableModel,
+    scores_of: Callable[[list[Item]], Floats],
     durable: DurableController,
-    reader: LineReader,
     items: list[Item],
     clock: Callable[[], float],
 ) -> tuple[list[bytes], StreamSummary]:
     now = clock()
     items = _without_future(items, durable.controller, now)
-    items, scores = _score_all(model, reader, items)
+    items, scores = _score_all(scores_of, items)
     valid = [item for item in items if item.error is None]
     decisions = iter(_decide(durable, scores, valid, now) if valid else [])
     answers = [
@@ -188,40 +192,31 @@ def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> lis
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:
-        new = np.flatnonzero(~np.isin(decided.codes, (SEEN_BEFORE, MOMENT_REFUSED)))
-        latest = np.maximum.accumulate(np.maximum(at[new], before))
-        for place, moment in zip(new.tolist(), latest.tolist(), strict=True):
-            counted[place] = moment
+        latest = before
+        for place, (code, moment) in enumerate(zip(decided.codes, at.tolist(), strict=True)):
+            if code not in (SEEN_BEFORE, MOMENT_REFUSED):
+                latest = counted[place] = max(latest, moment)
     return counted
 
 
 def _score_all(
-    model: TableModel, reader: LineReader, items: list[Item]
+    scores_of: Callable[[list[Item]], Floats], items: list[Item]
 ) -> tuple[list[Item], Floats]:
     """Score all valid items together; if that fails, one by one, to find those at fault."""
     valid = [item for item in items if item.error is None]
     try:
-        return items, _scores(model, reader, valid)
+        return items, scores_of(valid)
     except ValueError:
         pass
     checked, scores = [], []
     for item in items:
         if item.error is None:
             try:
-                scores.append(_scores(model, reader, [item]))
+                scores.append(scores_of([item]))
             except ValueError as error:
                 item = replace(item, error=" ".join(str(error).split()))
         checked.append(item)
     return checked, np.concatenate(scores) if scores else np.empty(0)
-
-
-def _scores(model: TableModel, reader: LineReader, items: list[Item]) -> Floats:
-    if not items:
-        return np.empty(0)
-    scores = np.asarray(model.classifier.score_samples(reader.frame(items)), dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise ValueError("The model returned a score that is not a finite number.")
-    return np.asarray(lift(scores), dtype=np.float64)
 
 
 def _sum(before: StreamSummary, more: StreamSummary) -> StreamSummary:

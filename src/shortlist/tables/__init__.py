@@ -4,27 +4,46 @@ Needs the extra `cli` (pandas and pyarrow). The commands of the command line par
 call one function of this package, and print the result.
 """
 
+from ._calibrate_own import calibrate_own
 from ._candidates import LEARNERS
+from ._check import TableCheck, check_table
 from ._columns import MISSING_CATEGORY
+from ._drift import (
+    chances_of_flags,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+    stability_index,
+    verdict_on,
+)
 from ._evaluate import (
     CurvePoint,
     Evaluation,
+    check_has_both_classes,
     evaluate_table,
     measure_list,
     measure_random,
     measure_rule,
     read_labelled,
 )
-from ._fit import Candidate, FitResult, fit_table
+from ._fingerprints import RowFingerprints, SeenRows
+from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._out_of_fold import Candidate
+from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._recalibrate import Recalibration, recalibrate_table
+from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, explain_rows, select_rows
+from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._watch import Finding, Watch, date_text
 
 __all__ = [
     "LEARNERS",
@@ -36,6 +55,7 @@ __all__ = [
     "Evaluation",
     "ExpectedFlags",
     "Feature",
+    "Finding",
     "FitResult",
     "FlagSummary",
     "MissedResult",
@@ -44,23 +64,44 @@ __all__ = [
     "Plan",
     "Reading",
     "Reason",
+    "Recalibration",
+    "RowFingerprints",
+    "RowValues",
     "RuleResult",
+    "SeenRows",
     "SelectedRow",
+    "Selection",
+    "TableCheck",
     "TableModel",
     "TableRows",
     "TableSchema",
+    "Watch",
+    "calibrate_own",
+    "chances_of_flags",
+    "check_has_both_classes",
+    "check_table",
+    "compare_columns",
+    "compare_scores",
+    "count_columns",
+    "date_text",
     "evaluate_table",
-    "explain_rows",
     "fit_table",
     "flag_rows",
+    "is_trained",
+    "judge_shifts",
     "measure_list",
     "measure_random",
     "measure_rule",
     "missed_in_table",
+    "open_list",
     "open_source",
     "open_writer",
     "output_format",
     "plan_capacity",
     "read_labelled",
+    "reasons_for",
+    "recalibrate_table",
     "select_rows",
+    "stability_index",
+    "verdict_on",
 ]

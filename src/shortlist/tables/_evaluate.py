@@ -19,6 +19,7 @@ from ..metrics import (
     adjusted_detection_score,
     capacity_curve,
 )
+from ._fingerprints import SeenRows
 from ._model import RuleResult, TableModel
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
@@ -27,6 +28,7 @@ __all__ = [
     "CurvePoint",
     "Evaluation",
     "check_has_both_classes",
+    "default_name",
     "evaluate_table",
     "labels_of",
     "measure_default",
@@ -61,7 +63,10 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows."""
+    """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
+
+    `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    """
 
     n_items: int
     n_rare: int
@@ -70,6 +75,7 @@ class Evaluation:
     flag_rate_interval: Interval
     rules: list[RuleResult]
     curve: list[CurvePoint]
+    seen: SeenRows | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -103,7 +109,8 @@ def evaluate_table(
     is_rare, capacity = labels_of(rows), model.classifier.capacity
     decided = model.classifier.decide(rows.X, ids=rows.ids)
     n_flagged = int(decided.flagged.sum())
-    curve = capacity_curve(is_rare, decided.scores, rare_label=True)
+    scores = model.classifier.score_samples(rows.X)  # of all models, as lists have them
+    curve = capacity_curve(is_rare, scores, rare_label=True)
     return Evaluation(
         n_items=is_rare.size,
         n_rare=int(is_rare.sum()),
@@ -116,6 +123,7 @@ def evaluate_table(
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, _spread(is_rare.size)),
+        seen=model.seen_in(rows),
     )
 
 
@@ -148,7 +156,17 @@ def read_labelled(
 
 
 def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
-    """Raise an error if there is nothing to find, or nothing else."""
+    """Raise an error if there is nothing to find, or nothing else.
+
+    Parameters
+    ----------
+    rows : TableRows
+        With `is_rare`.
+    schema : TableSchema
+        Names the rare label.
+    target : str
+        The column with the labels.
+    """
     is_rare = labels_of(rows)
     if not is_rare.any():
         raise TableError(
@@ -258,9 +276,12 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    name = "its own threshold" if model.knows_capacity else "default threshold"
-    flagged = np.asarray(model.classifier.estimator_.predict(X), dtype=bool)
-    return measure_rule(name, is_rare, flagged, model.classifier.capacity)
+    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+
+
+def default_name(model: TableModel) -> str:
+    """Return the name of the rule that a learner has without calibration."""
+    return "its own threshold" if model.knows_capacity else "default threshold"
 
 
 def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:

@@ -1,7 +1,8 @@
-"""From a table to a model under a capacity: choose a learner, fit, calibrate, and measure."""
+"""From a table to a model under a capacity: learn from every row, and measure on unseen ones."""
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -9,53 +10,57 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Mask
 from .._core.labels import rare_share
+from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
-from ..metrics import capacity_scorer
+from ..learners import SIZES, watching_members
 from ..thresholds import check_guarantee
-from ._candidates import candidate_models, smote_twin
-from ._evaluate import labels_of, measure_default, measure_list, measure_random, measure_rule
+from ._candidates import LEARNERS, make_estimator
+from ._evaluate import labels_of
+from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
+from ._own import own_name, own_pipeline
 from ._profile import column_profiles, notes_on
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
+from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
+from ._twin import smote_twin
 
-__all__ = ["Candidate", "FitResult", "fit_table"]
+__all__ = ["FitResult", "fit_table"]
 
-# Three parts of the rows: one chooses and trains, one sets the threshold, one tests.
-_TEST_SHARE = 0.2
-_CALIBRATION_SHARE = 0.25  # of the rest: a fifth of all rows
-_MOST_FOLDS = 5
 _FEWEST_RARE = 10
+_TIMED_ROWS = 2_000
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A learner that was tried: its cross-validated detection at the capacity, by fold."""
-
-    learner: str
-    by_fold: list[float]
-
-    @property
-    def detection(self) -> float:
-        """The mean over the folds."""
-        return float(np.mean(self.by_fold))
-
-
-@dataclass(frozen=True)
 class FitResult:
-    """A fitted model, the learners that were tried, and what the capacity finds on the test rows.
+    """A fitted model, and what the capacity finds on rows that were not learned from.
 
-    `notes` are sentences about columns to check.
+    Attributes
+    ----------
+    model : TableModel
+        What a model file contains.
+    candidates : list of Candidate
+        The members of an ensemble, and what each of them finds alone.
+    rules : list of RuleResult
+        What this model and other rules find.
+    n_train, n_calibration, n_test, n_test_rare : int
+        How many rows trained, set the threshold and were measured, and rare ones among these.
+    measured_on : {"out-of-fold", "held-out", "latest"}
+        Where the numbers come from: every row, by models that have not seen it; a share of the
+        rows that was kept aside; or the latest rows.
+    seconds_per_row : float
+        Processor time for the score of one row among many.
+    notes : list of str
+        Sentences about columns to check.
     """
 
     model: TableModel
@@ -65,6 +70,8 @@ class FitResult:
     n_calibration: int
     n_test: int
     n_test_rare: int
+    measured_on: str = "out-of-fold"
+    seconds_per_row: float = float("nan")
     notes: list[str] = field(default_factory=list)
 
 
@@ -77,16 +84,28 @@ def fit_table(
     id: str | None = None,
     learner: str = "auto",
     guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    own: Any = None,
+    size: str = "default",
+    minutes: float | None = None,
+    folds: int = N_FOLDS,
+    test_share: float | None = None,
+    time: str | None = None,
+    group: str | None = None,
+    unlabelled: Path | None = None,
     smote: bool = True,
     random_state: int = 0,
+    n_jobs: int | None = None,
+    memory: Any = None,
     reading: Reading | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
 
-    A fifth of the rows is held out to measure the finished model, a fifth sets its threshold, and
-    the rest trains it. All parts have the same share of rare cases. The learner is chosen by its
-    cross-validated detection at the capacity, on the training rows only.
+    Every row is learned from, and every row is scored by a model that has not seen it: ten models
+    learn from nine tenths of the rows each. Lists rank by the mean of all ten. Row by row, a hash
+    picks the model that decides, with a threshold from the tenth that it has not seen.
 
     Parameters
     ----------
@@ -102,14 +121,45 @@ def fit_table(
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
     learner : str, default="auto"
-        One of `LEARNERS`; "auto" tries several and takes the best.
-    guarantee : {"plug-in", "expected", "confident", "next-batch"}, default="expected"
-        The promise about future flags; see :func:`~shortlist.calibrate_threshold`.
+        One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
+    guarantee : str, default="expected"
+        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. "plug-in" and
+        "expected" hold with the models of ten folds. For the others, one model learns from three
+        quarters of the rows, and the rest sets its threshold.
+    confidence : float, default=0.95
+        How surely "confident", "next-batch" and "simultaneous" hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
+    own : classifier, default=None
+        An untrained classifier of your own, instead of `learner`.
+    size : {"quick", "default", "thorough"}, default="default"
+        How large the ensemble is.
+    minutes : float, default=None
+        Most time for the members of the ensemble. Results then depend on the machine.
+    folds : int, default=10
+        Number of models, each without the rows of its fold. 1 fits a single model to three
+        quarters of the rows, and the others set its threshold: a small file, which finds less.
+    test_share : float, default=None
+        Share of the rows that only test the finished model. `None` keeps none aside, or the latest
+        fifth with `time`.
+    time : str, default=None
+        A column with dates or numbers that rise with time. The model learns from the past and is
+        tested on the latest rows. It is never learned from.
+    group : str, default=None
+        A column that tells which rows belong together, such as those of a customer. No group is
+        both learned from and measured on. It is never learned from.
+    unlabelled : Path, default=None
+        A table of recent rows without labels. They set the threshold of the mean of all models,
+        which then decides row by row, too.
     smote : bool, default=True
-        Whether to train the same learner after SMOTE as well, for comparison in reports. This
-        needs the extra `smote`, and is skipped without it.
+        Whether to train a learner after SMOTE as well, for comparison in reports. This needs the
+        extra `smote`, and is skipped without it.
     random_state : int, default=0
-        Seed of the split and of the learner, and key of the hash.
+        Seed of the folds and of the learner, and key of the hash.
+    n_jobs : int, default=None
+        Number of threads that grow trees.
+    memory : str or joblib.Memory, default=None
+        A folder for finished members of the ensemble: an interrupted fit resumes.
     reading : Reading, default=None
         What to know about the file; everything else is inferred.
     on_progress : callable, default=None
@@ -118,53 +168,151 @@ def fit_table(
     Returns
     -------
     FitResult
-        The model, the learners that were tried, and what the capacity finds on the held-out rows.
+        The model, and what the capacity finds on rows that were not learned from.
     """
-    check_guarantee(guarantee, capacity)
+    check_guarantee(guarantee, capacity, n_batches)
+    check_option("size", size, SIZES)
+    check_option("learner", learner, LEARNERS)
+    test_share = _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
+    on_progress("reading", 0, 1)
     with open_source(path, reading=reading) as source:
-        on_progress("reading", 0, 1)
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)
         rows = schema.convert(table, target=target)
-    _check_enough(rows, schema, capacity)
-    is_rare = labels_of(rows)
-    train, calibration, test = parts = _parts(is_rare, random_state)
-
-    candidates = candidate_models(learner, schema, capacity=capacity, random_state=random_state)
-    tried = _try_all(candidates, rows.take(train), capacity, random_state, on_progress)
-    best = max(tried, key=lambda candidate: candidate.detection) if tried else None
-    name = best.learner if best else learner
-    on_progress("fitting", 0, 1)
-    X_train = rows.X.iloc[train]
-    pipeline = candidates[name].fit(X_train, is_rare[train])
-    unseen = rows.take(calibration)
+    aside = set_aside(rows, schema, time=time, group=group)
+    rows, schema = _without(rows, schema, (time, group))
+    parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
+    learned = rows.take(parts.learn)
+    _check_enough(learned, schema, capacity)
+    pairs = make_folds(
+        labels_of(learned),
+        aside.groups_of(parts.learn),
+        guarantee,
+        folds=check_count("folds", folds),
+        random_state=random_state,
+    )
+    options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
+    if minutes is not None:
+        options["minutes"] = check_positive("minutes", minutes) / len(pairs)
+    estimator = make_estimator(
+        learner, schema, capacity=capacity, random_state=random_state, **options
+    )
+    if own is not None:
+        learner, estimator = own_name(own), own_pipeline(own, schema)
     classifier = CapacityClassifier(
-        pipeline,
+        estimator,
         capacity=capacity,
         rare_label=True,
-        prevalence=_prevalence(is_rare, capacity, guarantee),
-        cv="prefit",
+        prevalence=_prevalence(labels_of(rows), capacity, guarantee),
+        cv=pairs,
+        ensemble=True,
         guarantee=guarantee,
+        confidence=confidence,
+        n_batches=n_batches,
         ties="hash",
         random_state=random_state,
-    ).fit(unseen.X, unseen.is_rare, ids=unseen.ids)
-    on_progress("fitting for comparison", 0, 1)
-    twin = None
-    if smote:
-        twin = smote_twin(pipeline, X_train, is_rare[train], random_state=random_state)
-    model = TableModel(classifier, schema, reference_values(X_train, schema), name, twin=twin)
-    measured = _measure(model, rows.take(test))
-    return FitResult(
-        replace(model, card=_card(rows, schema, parts, measured)),
-        tried,
-        measured,
-        train.size,
-        calibration.size,
-        test.size,
-        int(is_rare[test].sum()),
-        notes_on(rows, schema),
     )
+    on_progress("fitting", 0, 1)
+    with watching_members(_by_fold(on_progress, len(pairs))):
+        classifier.fit(learned.X, labels_of(learned), ids=learned.ids)
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs])
+    reference = reference_values(learned.X, schema)
+    known = RowFingerprints.of(learned, key=random_state)
+    model = TableModel(classifier, schema, reference, learner, fingerprints=known)
+    if smote and own is None:
+        on_progress("fitting for comparison", 0, 1)
+        model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
+    if unlabelled is not None:
+        _set_threshold(model, unlabelled)
+    return _result(model, rows, parts, unseen, "held-out" if time is None else "latest")
+
+
+def _check_test_share(share: float | None, time: str | None) -> float:
+    if share is None:
+        return LATEST_SHARE if time is not None else 0.0
+    if not 0 <= float(check_number("test_share", share)) < 1:
+        raise ValueError(
+            f"test_share (--test-share) is a share of the rows from 0 to below 1; got {share!r}."
+        )
+    if time is not None and share == 0:
+        raise ValueError(
+            "With --time, the latest rows test the model; --test-share 0 leaves none of them."
+        )
+    return float(share)
+
+
+def _without(
+    rows: TableRows, schema: TableSchema, names: tuple[str | None, ...]
+) -> tuple[TableRows, TableSchema]:
+    """Leave out the columns that order or group the rows."""
+    kept = tuple(feature for feature in schema.features if feature.name not in names)
+    if not kept:
+        raise TableError("There is no column left to learn from besides those that were named.")
+    X = rows.X[[feature.name for feature in kept]]
+    return TableRows(X, rows.ids, rows.is_rare), replace(schema, features=kept)
+
+
+def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
+    """Count the members of all folds together."""
+    done = 0
+
+    def report(member: str, of_fold: int, n_members: int) -> None:
+        nonlocal done
+        on_progress(f"fitting {member}", done, n_folds * n_members)
+        done += 1
+
+    return report
+
+
+def _set_threshold(model: TableModel, unlabelled: Path) -> None:
+    """Set the threshold of the model by recent rows without labels."""
+    with model.schema.open(unlabelled) as source:
+        recent = model.schema.read(source)
+    model.classifier.recalibrate(recent.X, ids=recent.ids)
+
+
+def _result(
+    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, tested_on: str
+) -> FitResult:
+    """Measure the model on the rows kept aside, or else on all rows out of fold."""
+    learned, test = rows.take(parts.learn), rows.take(parts.test)
+    measured_on = tested_on if parts.test.size else "out-of-fold"
+    measured = measure_test_rows(model, test) if parts.test.size else unseen.measure(model)
+    measured_rows = labels_of(test) if parts.test.size else unseen.is_rare
+    card = ModelCard(
+        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions_in_use(),
+        n_rows=labels_of(rows).size,
+        n_rare=int(labels_of(rows).sum()),
+        n_train=parts.learn.size,
+        n_calibration=unseen.is_rare.size,
+        n_calibration_rare=int(unseen.is_rare.sum()),
+        n_test=measured_rows.size,
+        n_test_rare=int(measured_rows.sum()),
+        rules=tuple(measured),
+        profiles=column_profiles(learned.X.iloc[unseen.rows], model.schema, bins_from=learned.X),
+        measured_on=measured_on,
+    )
+    return FitResult(
+        replace(model, card=card),
+        unseen.members(model.classifier.capacity),
+        measured,
+        card.n_train,
+        card.n_calibration,
+        card.n_test,
+        card.n_test_rare,
+        measured_on,
+        _seconds_per_row(model, learned),
+        notes_on(rows, model.schema),
+    )
+
+
+def _seconds_per_row(model: TableModel, rows: TableRows) -> float:
+    some = rows.X.head(_TIMED_ROWS)
+    start = clock.process_time()
+    model.classifier.score_samples(some)
+    return (clock.process_time() - start) / len(some)
 
 
 def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> None:
@@ -180,17 +328,6 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
     capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
 
 
-def _parts(is_rare: Mask, random_state: int) -> tuple[Rows, Rows, Rows]:
-    everything = np.arange(is_rare.size)
-    rest, test = train_test_split(
-        everything, test_size=_TEST_SHARE, stratify=is_rare, random_state=random_state
-    )
-    train, calibration = train_test_split(
-        rest, test_size=_CALIBRATION_SHARE, stratify=is_rare[rest], random_state=random_state
-    )
-    return np.sort(train), np.sort(calibration), np.sort(test)
-
-
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:
     """Return the share of rare rows in the whole table, to which a multiple refers.
 
@@ -203,65 +340,3 @@ def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | No
     while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged
         share = float(np.nextafter(min(share, float(1 / b)), 0.0))
     return share
-
-
-def _try_all(
-    candidates: dict[str, Any],
-    rows: TableRows,
-    capacity: Capacity,
-    random_state: int,
-    on_progress: Progress,
-) -> list[Candidate]:
-    """Cross-validate the detection at the capacity, unless there is only one candidate."""
-    if len(candidates) == 1:
-        return []
-    is_rare, scorer = labels_of(rows), capacity_scorer(capacity, rare_label=True)
-    n_folds = min(_MOST_FOLDS, int(is_rare.sum()))
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    splits = list(folds.split(rows.X, is_rare))
-    tried, done = [], 0
-    for name, pipeline in candidates.items():
-        by_fold = []
-        for train, unseen in splits:
-            on_progress(f"trying {name}", done, len(candidates) * n_folds)
-            fitted = clone(pipeline).fit(rows.X.iloc[train], is_rare[train])
-            by_fold.append(scorer(fitted, rows.X.iloc[unseen], is_rare[unseen]))
-            done += 1
-        tried.append(Candidate(name, by_fold))
-    return tried
-
-
-def _measure(model: TableModel, test: TableRows) -> list[RuleResult]:
-    classifier, is_rare = model.classifier, labels_of(test)
-    capacity = classifier.capacity
-    flagged = classifier.flag(test.X, ids=test.ids)
-    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
-    measured = [
-        measure_rule("this model, row by row", is_rare, flagged, capacity),
-        measure_list("this model, as a list", is_rare, order, capacity),
-    ]
-    if model.twin is not None:
-        predicted = np.asarray(model.twin.predict(test.X), dtype=bool)
-        measured.append(measure_rule("SMOTE, default threshold", is_rare, predicted, capacity))
-    default = measure_default(model, test.X, is_rare)
-    return [*measured, default, measure_random(is_rare, capacity)]
-
-
-def _card(
-    rows: TableRows, schema: TableSchema, parts: tuple[Rows, Rows, Rows], measured: list[RuleResult]
-) -> ModelCard:
-    train, calibration, test = parts
-    is_rare = labels_of(rows)
-    return ModelCard(
-        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=versions_in_use(),
-        n_rows=is_rare.size,
-        n_rare=int(is_rare.sum()),
-        n_train=train.size,
-        n_calibration=calibration.size,
-        n_calibration_rare=int(is_rare[calibration].sum()),
-        n_test=test.size,
-        n_test_rare=int(is_rare[test].sum()),
-        rules=tuple(measured),
-        profiles=column_profiles(rows.X.iloc[calibration], schema, bins_from=rows.X.iloc[train]),
-    )

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._formats import open_writer
+from .._core.arrays import Mask
+from ..exceptions import TooManyFlagsError
+from ._lists import CarriedColumns, ListFile, open_list, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._select import excluded_in_words, reasons_for
+from ._watch import Finding, Watch
 
 __all__ = ["FlagSummary", "flag_rows"]
+
+_DECIDED = {"score": "double", "flagged": "int8"}
 
 
 @dataclass(frozen=True)
 class FlagSummary:
-    """How many rows were read and flagged, and what share of rows the capacity allows."""
+    """How many rows were read and flagged, and what share of rows the capacity allows.
+
+    `notes` are sentences about the table, and `findings` tell what does not fit the model card.
+    """
 
     n_items: int
     n_flagged: int
     capacity_fraction: float
     guarantee: str
+    notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @property
     def flagged_fraction(self) -> float | None:
@@ -38,6 +51,11 @@ def flag_rows(
     file: BinaryIO,
     *,
     format: str = "csv",
+    keep: Collection[str] = (),
+    id: str | None = None,
+    reasons: bool = False,
+    exclude: Path | None = None,
+    at_most: int | None = None,
     reading: Reading | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
@@ -57,6 +75,16 @@ def flag_rows(
         Where to write the decisions.
     format : {"csv", "parquet", "feather", "jsonl"}, default="csv"
         The format of the decisions.
+    keep : collection of str, default=()
+        Columns of the table to carry along; ``["all"]`` takes all of them.
+    id : str, default=None
+        The column that names a case; `None` takes the id of the model.
+    reasons : bool, default=False
+        Whether to write the columns that raised the score of each flagged row.
+    exclude : Path, default=None
+        A table with the ids of cases to leave out, such as those that were reviewed before.
+    at_most : int, default=None
+        If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
@@ -65,33 +93,136 @@ def flag_rows(
     Returns
     -------
     FlagSummary
-        How many rows were read and flagged.
+        How many rows were read and flagged, with notes and findings.
     """
-    n_items = n_flagged = 0
-    first = {"row": "int64"} if model.schema.id is None else {model.schema.id: "string"}
-    columns = {**first, "score": "double", "flagged": "int8"}
-    with model.schema.open(path, reading=reading) as source:
-        chunks = model.schema.rows(source)
-        with open_writer(file, format, columns) as write:
-            for rows in chunks:
-                if len(rows.X) == 0:
-                    continue
-                decided = _decide(model, rows, n_items)
-                write(decided)
-                n_items += len(rows.X)
-                n_flagged += int(decided["flagged"].sum())
-                if on_progress is not None:
-                    on_progress(n_items)
-    classifier = model.classifier
-    return FlagSummary(n_items, n_flagged, classifier.capacity_fraction_, classifier.guarantee)
+    with model.schema.open(path, reading=reading) as source, contextlib.ExitStack() as stack:
+        carried = CarriedColumns(
+            source, model.schema, keep=keep, id=id, taken=("row", *_DECIDED, "reasons")
+        )
+        job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path)
+        if exclude is not None:
+            job.excluded = read_exclusions(exclude, carried.id)
+        chunks = model.schema.rows(carried.source)
+        output: ListFile | None = None
+        for rows in chunks:
+            decided = job.decide(rows)
+            if output is None:  # now the types of the columns are known
+                output = stack.enter_context(open_list(file, format, job.types))
+            output.write(decided)
+            if on_progress is not None:
+                on_progress(job.n_read)
+        if output is None:
+            output = stack.enter_context(open_list(file, format, job.types))
+    return job.summary(exclude, output)
 
 
-def _decide(model: TableModel, rows: TableRows, n_before: int) -> dict[str, Any]:
-    decided = model.classifier.decide(rows.X, ids=rows.ids)
-    numbers = np.arange(n_before + 1, n_before + len(rows.X) + 1)
-    first = {"row": numbers} if model.schema.id is None else {model.schema.id: rows.ids}
-    return {
-        **first,
-        "score": np.asarray(decided.scores, dtype=np.float64),
-        "flagged": decided.flagged.astype(np.int8),
-    }
+class _Job:
+    """The decisions about a table, and what is counted on the way."""
+
+    def __init__(
+        self,
+        model: TableModel,
+        carried: CarriedColumns,
+        *,
+        reasons: bool,
+        at_most: int | None,
+        path: Path,
+    ) -> None:
+        self._model, self._carried, self._path = model, carried, path
+        self._reasons, self._at_most = reasons, at_most
+        self._watch = Watch(model)
+        self.excluded: NDArray[Any] | None = None
+        self.n_read = self._n_excluded = self._n_again = 0
+        self._flagged_ids: set[str] = set()
+
+    @property
+    def types(self) -> dict[str, str]:
+        first = "int64" if self._carried.id is None else "string"
+        last = {"reasons": "string"} if self._reasons else {}
+        return {self._first: first, **_DECIDED, **last, **self._carried.types()}
+
+    @property
+    def _first(self) -> str:
+        return self._carried.id or "row"
+
+    def decide(self, rows: TableRows) -> dict[str, Any]:
+        """Return the decisions about a chunk as columns."""
+        names, kept = self._carried.ids(), self._carried.columns()
+        allowed = self._allowed(names, len(rows.X))
+        numbers = np.arange(self.n_read + 1, self.n_read + len(rows.X) + 1)[allowed]
+        self.n_read += len(rows.X)
+        rows = rows.take(np.flatnonzero(allowed))
+        if len(rows.X) == 0:
+            return {name: [] for name in self.types}
+        decided = _decide(self._model, rows)
+        self._watch.add(rows, decided.flagged)
+        self._check_limit()
+        names = None if names is None else names[allowed]
+        self._count_again(names, decided.flagged)
+        return {
+            self._first: numbers if names is None else names,
+            "score": np.asarray(decided.scores, dtype=np.float64),
+            "flagged": decided.flagged.astype(np.int8),
+            **(self._reasons_of(rows, decided) if self._reasons else {}),
+            **{
+                name: [v for v, ok in zip(values, allowed, strict=True) if ok]
+                for name, values in kept.items()
+            },
+        }
+
+    def _allowed(self, names: NDArray[Any] | None, n_rows: int) -> Mask:
+        if self.excluded is None or names is None:
+            return np.ones(n_rows, dtype=bool)
+        found = np.isin(names.astype(str), self.excluded.astype(str))
+        self._n_excluded += int(found.sum())
+        return ~found
+
+    def _check_limit(self) -> None:
+        if self._at_most is not None and self._watch.n_flagged > self._at_most:
+            raise TooManyFlagsError(
+                f"More than {self._at_most:,} rows of {self._path} would be flagged: "
+                f"{self._watch.n_flagged:,} of the first {self.n_read:,}. Nothing was written. "
+                "Look for the cause with: shortlist check. For a list of a fixed length, use: "
+                "shortlist select."
+            )
+
+    def _count_again(self, names: NDArray[Any] | None, flagged: Mask) -> None:
+        for name in () if names is None else names[flagged].tolist():
+            self._n_again += name in self._flagged_ids
+            self._flagged_ids.add(name)
+
+    def _reasons_of(self, rows: TableRows, decided: Any) -> dict[str, list[str | None]]:
+        places = np.flatnonzero(decided.flagged)
+        texts: list[str | None] = [None] * len(rows.X)
+        if places.size:
+            X = rows.X.iloc[places]
+            scores = np.asarray(self._model.classifier.score_samples(X), dtype=np.float64)
+            for place, reasons in zip(places, reasons_for(self._model, X, scores), strict=True):
+                texts[place] = "; ".join(reason.in_words for reason in reasons)
+        return {"reasons": texts}
+
+    def summary(self, exclude: Path | None, output: ListFile) -> FlagSummary:
+        """Return what was counted, in numbers and in words."""
+        notes = [] if output.note is None else [output.note]
+        if self.n_read == 0:
+            notes.append(f"{self._path} has a heading, but no rows. Nothing was decided.")
+        elif exclude is not None:
+            notes.append(excluded_in_words(self._n_excluded, exclude, self._path, self._carried.id))
+        if self._n_again:
+            notes.append(
+                f"{self._n_again:,} flagged rows repeat the id ({self._carried.id!r}) of another "
+                "flagged row. In a list of shortlist select, each id takes one place."
+            )
+        classifier = self._model.classifier
+        return FlagSummary(
+            self._watch.n_items,
+            self._watch.n_flagged,
+            classifier.capacity_fraction_,
+            classifier.guarantee,
+            notes,
+            self._watch.findings(),
+        )
+
+
+def _decide(model: TableModel, rows: TableRows) -> Any:
+    return model.classifier.decide(rows.X, ids=rows.ids)

@@ -41,7 +41,7 @@ def missed_in_table(
     path: Path,
     *,
     outcome: str | None = None,
-    reason: str = "reason",
+    selected_by: str = "selected_by",
     inclusion: str = "inclusion",
     id: str | None = None,
     period: str | None = None,
@@ -58,9 +58,9 @@ def missed_in_table(
         Knows the rare label and, by its card, the detection to expect.
     path : Path
         A table with one row per reviewed case; cases that were not selected may be listed too.
-    outcome, reason, inclusion : str
-        Columns with the label (by default the target of the fit; empty while unknown), the reason
-        of the selection and its probability, as `select` wrote them.
+    outcome, selected_by, inclusion : str
+        Columns with the label (by default the target of the fit; empty while unknown), with how the
+        case was selected and with which probability, as `select` writes them.
     id, period : str, default=None
         Columns with ids, of which none may come twice, and with periods.
     n_cases, confidence, look
@@ -74,7 +74,7 @@ def missed_in_table(
     """
     outcome = outcome or model.schema.target
     with open_source(path, reading=reading) as source:
-        names = [outcome, reason, inclusion, *(name for name in (id, period) if name)]
+        names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
         source.require(names, "which a table of reviews needs (see shortlist missed --help)")
         table = source.read()
     rare = model.schema.rare_label
@@ -85,7 +85,7 @@ def missed_in_table(
     try:
         estimate = estimate_missed(
             np.array([_is_rare(label, rare) for label in column(outcome)], dtype=object),
-            ["not selected" if _is_empty(word) else str(word) for word in column(reason)],
+            ["not selected" if _is_empty(word) else str(word) for word in column(selected_by)],
             np.array([_number(value) for value in column(inclusion)]),
             ids=None if id is None else [str(value) for value in column(id)],
             periods=None if period is None else [str(value) for value in column(period)],

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import platform
+import time
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
-import numpy
+import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from ..classifier import CapacityClassifier
+from ..compiled import RowScorer, compile_scorer
 from ._candidates import knows_capacity
+from ._fingerprints import RowFingerprints, SeenRows
+from ._probes import probe_rows
 from ._profile import ColumnProfile
-from ._schema import TableSchema
+from ._schema import TableRows, TableSchema
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 
+_MEASUREMENTS, _ROWS_AT_ONCE = 4, 10
 _SIZES = (
     "n_rows",
     "n_rare",
@@ -93,9 +99,16 @@ class ModelCard:
     n_train, n_calibration, n_calibration_rare, n_test, n_test_rare : int
         Number of rows in each part, and of rare rows among them.
     rules : tuple of RuleResult
-        What the model and other rules found on the test rows.
+        What the model and other rules found on rows that they had not seen.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
+    measured_on : {"out-of-fold", "held-out", "latest"}
+        The rows that the rules were measured on: every row, by models that have not seen it; a
+        share of the rows kept aside; or the latest rows.
+    recalibrated_at : str or None
+        Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
+    n_recalibration : int
+        Number of rows that set the new threshold. The profiles are then of these rows.
     """
 
     fitted_at: str
@@ -109,6 +122,9 @@ class ModelCard:
     n_test_rare: int
     rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    measured_on: str = "held-out"
+    recalibrated_at: str | None = None
+    n_recalibration: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -123,6 +139,9 @@ class ModelCard:
             **{size: int(content[size]) for size in _SIZES},
             rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
             profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
+            measured_on=str(content.get("measured_on", "held-out")),
+            recalibrated_at=content.get("recalibrated_at"),
+            n_recalibration=int(content.get("n_recalibration", 0)),
         )
 
 
@@ -131,7 +150,7 @@ def versions_in_use() -> dict[str, str]:
     return {
         "shortlist": __version__,
         "Python": platform.python_version(),
-        "NumPy": numpy.__version__,
+        "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
@@ -156,6 +175,8 @@ class TableModel:
         Where the model comes from.
     twin : fitted pipeline or None
         The same learner trained after SMOTE, for comparison in reports.
+    fingerprints : RowFingerprints or None
+        Of the rows that trained or calibrated the model.
     """
 
     classifier: CapacityClassifier
@@ -164,11 +185,76 @@ class TableModel:
     learner: str
     card: ModelCard | None = None
     twin: Any = None
+    fingerprints: RowFingerprints | None = None
+
+    def seen_in(self, rows: TableRows) -> SeenRows | None:
+        """Count the rows that trained or calibrated this model; None if that is not known.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Rows of a table.
+
+        Returns
+        -------
+        SeenRows or None
+        """
+        return None if self.fingerprints is None else self.fingerprints.compare(rows)
 
     @property
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimator_)
+        return knows_capacity(self.classifier.estimators_[0])
+
+    def predict(self, X: Any) -> Mask:
+        """Return what the learner predicts without calibration; of several models, the majority.
+
+        Parameters
+        ----------
+        X : data frame
+            The rows.
+
+        Returns
+        -------
+        ndarray of bool
+            True where the rare label is predicted.
+        """
+        votes = [np.asarray(model.predict(X), dtype=bool) for model in self.classifier.estimators_]
+        return np.mean(votes, axis=0) > 0.5
+
+    @cached_property
+    def row_scorer(self) -> RowScorer:
+        """Scores rows of plain values in microseconds; compiled when it is first asked for.
+
+        It takes what :class:`RowValues` returns. On artificial rows with the distributions of the
+        columns it has been compared with the classifier: see
+        :func:`~shortlist.compiled.compile_scorer`.
+        """
+        profiles = () if self.card is None else self.card.profiles
+        probes = probe_rows(self.schema.features, profiles, self.reference)
+        return compile_scorer(self.classifier, probes)
+
+    def seconds_per_row(self) -> float:
+        """Measure the processor time for the score of one row of plain values.
+
+        Returns
+        -------
+        float
+            The least of a few measurements, in seconds.
+        """
+        features = self.schema.features
+        row = [self.reference[feature.name] for feature in features]
+        times = []
+        for _ in range(_MEASUREMENTS):
+            start = time.process_time()
+            for _ in range(_ROWS_AT_ONCE):
+                self.row_scorer.score_row(row)
+            times.append((time.process_time() - start) / _ROWS_AT_ONCE)
+        return min(times[1:])  # the first one compiles
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions are made anew where they are needed.
+        return {name: value for name, value in vars(self).items() if name != "row_scorer"}
 
     def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
         """Order rows by their scores, the most suspicious first.

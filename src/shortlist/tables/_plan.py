@@ -11,6 +11,7 @@ from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
+from ._fingerprints import SeenRows
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
@@ -45,7 +46,10 @@ class NextReviewer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Detection for a range of capacities; without labels, only the expected number of flags."""
+    """Detection for a range of capacities; without labels, only the expected number of flags.
+
+    `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    """
 
     n_items: int
     n_rare: int | None
@@ -53,6 +57,7 @@ class Plan:
     points: list[CurvePoint] | None
     expected_flags: list[ExpectedFlags] | None
     next_reviewer: NextReviewer | None
+    seen: SeenRows | None = None
 
 
 def plan_capacity(
@@ -104,6 +109,7 @@ def plan_capacity(
         points=points_at(curve, _scaled(capacity, prevalence)),
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
+        seen=model.seen_in(rows),
     )
 
 
@@ -116,7 +122,8 @@ def _without_labels(model: TableModel, rows: TableRows) -> Plan:
         room = capacity.max_flags(n_items, prevalence)
         fraction = capacity.as_fraction(prevalence)
         expected.append(ExpectedFlags(fraction, room, int(flagged.sum())))
-    return Plan(n_items, None, classifier.capacity_fraction_, None, expected, None)
+    seen = model.seen_in(rows)
+    return Plan(n_items, None, classifier.capacity_fraction_, None, expected, None, seen)
 
 
 def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:

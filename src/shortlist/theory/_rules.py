@@ -100,8 +100,8 @@ class OptimalRule(_LikelihoodRatioRule):
     would flag less.
 
     If items differ in value and effort, the rule that finds most value flags where
-    :math:`v(x) p(x) > \lambda e(x)`, with the probability :math:`p(x)` that an item at x is rare and
-    the price :math:`\lambda` of a unit of effort at which exactly the budget is spent.
+    :math:`v(x) p(x) > \lambda e(x)`, with the probability :math:`p(x)` that an item at x is rare
+    and the price :math:`\lambda` of a unit of effort at which exactly the budget is spent.
 
     Parameters
     ----------

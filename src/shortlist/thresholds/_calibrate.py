@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.groups import number_groups
 from .._core.hashing import keys_by_id
 from .._core.labels import EstimatedShare, find_rare, rare_share
-from .._core.ranking import Cut, TieKeys, count_above, cut_after, flag_above
+from .._core.ranking import BEFORE_ALL, Cut, TieKeys, count_above, cut_after, flag_above
 from .._core.validation import (
     check_confidence,
     check_ids,
@@ -23,9 +24,15 @@ from .._core.validation import (
     check_scores,
     check_seed,
 )
+from .._core.work import check_efforts, check_values, weigh
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
+from ..worth import Worth, check_worth
 from ._bands import simultaneous_interval
 from ._decisions import CalibratedThreshold
+from ._efforts import Budget, budget_of, effort_k
+from ._groups import cut_for_groups, draw_one_of_each
+from ._limits import Limit, limited_by, worth_limit
 from ._promise import (
     COVER_PREVALENCE,
     Promise,
@@ -36,6 +43,7 @@ from ._promise import (
     warn_too_few,
     weighted_k,
 )
+from ._select import check_capacity_for
 
 __all__ = ["TIES", "calibrate_scores", "calibrate_threshold"]
 
@@ -57,6 +65,11 @@ def calibrate_threshold(
     sample_weight: ArrayLike | None = None,
     max_weight: float | None = None,
     random_state: Any = None,
+    groups: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    max_effort: float | None = None,
+    worth: Any = None,
 ) -> CalibratedThreshold:
     r"""Find the lowest threshold that keeps a capacity on future items.
 
@@ -110,6 +123,28 @@ def calibrate_threshold(
         such a bound: 1 over the lowest sampling rate, for example.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
+    groups : array-like of shape (n_items,), default=None
+        The group of each item, if several items belong together: the rows of one customer. Groups
+        are then what is exchangeable, and R is the chance that a random item of a new group is
+        flagged. The number of groups is what counts for the sample size.
+    values : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare. The threshold is then one of value * probability,
+        and scores must be probabilities. Values choose what is flagged; the promise does not
+        depend on them.
+    efforts : array-like of shape (n_items,), default=None
+        How much work each item takes, for ``Capacity.effort(budget, per=n)``. The threshold is one
+        of value * probability / effort, R is the mean work per item, flagged or not, and c the
+        budget per item. If the work is known only afterwards, pass estimates, here and for future
+        items: the promise is then about the estimates.
+    max_effort : float, default=None
+        The largest effort that any item can take, in future too. Required if efforts differ. The
+        guarantees "next-batch" and "simultaneous" count every flag at this effort.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort for which capacity is used, or
+        ``Worth.precision(0.2)``: with labels `y`, the share of the flags that are rare is at least
+        this, on the calibration items for "plug-in" and "expected", and on unseen items with
+        probability `confidence` for the other guarantees. Without labels, every flagged item has
+        at least this probability.
 
     Returns
     -------
@@ -145,6 +180,15 @@ def calibrate_threshold(
     (95.0, 4)
     >>> safe.flag([96, 95, 12]).tolist()
     [True, False, False]
+
+    Eight hours for every thousand cases, which take from 5 to 60 minutes each:
+
+    >>> rng = np.random.default_rng(0)
+    >>> p, minutes = rng.beta(1, 20, size=5_000), rng.integers(5, 61, size=5_000)
+    >>> budget = Capacity.effort(480, per=1_000)
+    >>> found = calibrate_threshold(p, budget, efforts=minutes, max_effort=60)
+    >>> round(found.effort_spent * 1_000), found.flag([0.3], efforts=[45]).tolist()
+    (468, [False])
     """
     scores = check_scores(scores)
     if check_option("ties", ties, ("auto", *TIES)) == "auto":
@@ -156,6 +200,8 @@ def calibrate_threshold(
     needs_labels = check_capacity(capacity).kind == "multiple" and prevalence is None
     if max_weight is not None:
         max_weight = _check_max_weight(max_weight, weights)
+    worth = check_worth(worth)
+    promises_precision = worth is not None and worth.kind == "precision"
     return calibrate_scores(
         scores,
         capacity,
@@ -163,11 +209,20 @@ def calibrate_threshold(
         guarantee=guarantee,
         confidence=confidence,
         tie_keys=keys_by_id(ids, seed=seed) if ties == "hash" else None,
-        is_rare=find_rare(y, rare_label)[0] if needs_labels and y is not None else None,
+        is_rare=(
+            find_rare(y, rare_label)[0]
+            if (needs_labels or promises_precision) and y is not None
+            else None
+        ),
         weights=weights,
         max_weight=max_weight,
         seed=seed,
         n_batches=n_batches,
+        groups=number_groups(groups, scores.size),
+        values=check_values(values, scores.size),
+        efforts=check_efforts(efforts, scores.size),
+        max_effort=max_effort,
+        worth=worth,
     )
 
 
@@ -184,38 +239,68 @@ def calibrate_scores(
     max_weight: float | None = None,
     seed: int = 0,
     n_batches: int = 1,
+    groups: Rows | None = None,
+    values: Doubles | None = None,
+    efforts: Doubles | None = None,
+    max_effort: float | None = None,
+    worth: Worth | None = None,
+    are_weighed: bool = False,
 ) -> CalibratedThreshold:
-    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys."""
+    """Do the work of :func:`~shortlist.calibrate_threshold` for checked arrays and any tie keys.
+
+    If `are_weighed`, the scores are what items are worth already, and values are not needed.
+    """
     if scores.size == 0:
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(guarantee, capacity, n_batches)
     confidence = check_confidence(confidence)
+    budget = _check_budget(capacity, efforts, max_effort, weights)
     error, covers = 1 - confidence, False
+    probabilities = scores
+    scores = scores if are_weighed else weigh(scores, values, efforts)
+    drawn = None if groups is None else draw_one_of_each(scores, groups, tie_keys, seed=seed)
     if prevalence is None and is_rare is not None:
         prevalence = _share(is_rare, weights)
         covers = capacity.kind == "multiple" and guarantee in COVER_PREVALENCE
         if covers and guarantee == "simultaneous":
             error /= 2  # the other half is spent on a lower bound of the prevalence
-            n_rare = int(np.count_nonzero(is_rare))
-            prevalence = prevalence_lower_bound(n_rare, is_rare.size, error=error)
-    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
+            known = is_rare if drawn is None else is_rare[drawn]
+            n_rare = int(np.count_nonzero(known))
+            prevalence = prevalence_lower_bound(n_rare, known.size, error=error)
+    ratio = capacity.as_ratio(prevalence) if budget is None else budget.ratio
+    promise = Promise(capacity, ratio, guarantee, error, n_batches)
 
-    if weights is not None:
-        k = weighted_k(scores, weights, promise, tie_keys, max_weight)
-    elif is_rare is not None and covers and guarantee == "confident":
-        k = walked_k(scores, is_rare, promise, tie_keys, seed)
+    walked = is_rare if covers and guarantee == "confident" else None
+    if groups is not None and drawn is not None:
+        _refuse_with_groups(weights, budget, worth, is_rare)
+        cut = cut_for_groups(scores, groups, drawn, promise, tie_keys, walked=walked, seed=seed)
+        k = -1 if cut == BEFORE_ALL else int(np.count_nonzero(flag_above(scores, cut, tie_keys)))
     else:
-        k = promised_k(scores.size, promise)
-        if promise.ratio == 0 and capacity.value and isinstance(prevalence, EstimatedShare):
-            warn_too_few(promise, "needs rare items among the labels; got none")
-    cut = cut_after(scores, k, tie_keys)
+        if budget is not None:
+            k = effort_k(scores, budget, promise, tie_keys)
+        elif weights is not None:
+            k = weighted_k(scores, weights, promise, tie_keys, max_weight)
+        elif walked is not None:
+            k = walked_k(scores, walked, promise, tie_keys, seed)
+        else:
+            k = promised_k(scores.size, promise)
+        cut = cut_after(scores, k, tie_keys)
+    is_estimated = isinstance(prevalence, EstimatedShare) and walked is None and budget is None
+    if is_estimated and promise.ratio == 0 and capacity.value and weights is None:
+        warn_too_few(promise, "needs rare items among the labels; got none")
+    limit = Limit(k)
+    if worth is not None:
+        limit = worth_limit(
+            worth, k, None if are_weighed else probabilities, scores, is_rare, promise, tie_keys
+        )
+        cut = limit.applied(cut, scores, k, tie_keys)
     n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
     interval = _UNKNOWN
-    if weights is None:
+    if weights is None and groups is None and budget is None and worth is None:
         interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
     return CalibratedThreshold(
         value=cut.value,
-        k=k,
+        k=limit.k,
         n_calibration=scores.size,
         flagged_fraction=flagged_fraction,
         interval=interval,
@@ -225,7 +310,62 @@ def calibrate_scores(
         ties="exclude" if tie_keys is None else "hash",
         tie_key=cut.key,
         seed=seed,
+        effort_spent=_effort_spent(scores, cut, tie_keys, budget),
+        effort_allowed=None if budget is None else float(budget.per_item),
+        max_effort=None if budget is None else budget.max_effort,
+        has_values=values is not None,
+        has_efforts=efforts is not None,
+        least_probability=limit.least_probability,
+        limited_by=limited_by(limit, k, cut),
     )
+
+
+def _check_budget(
+    capacity: Capacity, efforts: Doubles | None, max_effort: float | None, weights: Any
+) -> Budget | None:
+    """Return the budget of an effort; efforts and budgets belong together."""
+    check_capacity_for(capacity, efforts)
+    if capacity.kind != "effort" or efforts is None:
+        if max_effort is not None:
+            raise CapacityError(
+                f"max_effort belongs to Capacity.effort(...); {capacity!r} limits the number of "
+                "flags."
+            )
+        return None
+    if weights is not None:
+        raise ValueError(
+            "sample_weight together with efforts has no exact rule. Keep each calibration item "
+            "with probability sample_weight / max_weight, and calibrate on the kept items."
+        )
+    return budget_of(capacity, efforts, max_effort)
+
+
+def _refuse_with_groups(
+    weights: Any, budget: Budget | None, worth: Worth | None, is_rare: Mask | None
+) -> None:
+    """Raise an error for what has no exact rule if items come in groups."""
+    if weights is not None:
+        raise ValueError("sample_weight and groups cannot be combined: no rule is exact then.")
+    if budget is not None:
+        raise ValueError(
+            "efforts and groups cannot be combined: no rule is exact then. Keep one random item of "
+            "each group, and calibrate on these without groups."
+        )
+    if worth is not None and worth.kind == "precision" and is_rare is not None:
+        raise ValueError(
+            "A precision with labels and groups cannot be combined: the labels of a group are not "
+            "independent. Keep one random item of each group, and calibrate on these."
+        )
+
+
+def _effort_spent(
+    scores: Floats, cut: Cut, tie_keys: TieKeys | None, budget: Budget | None
+) -> float | None:
+    """Return the work of the flagged calibration items, per calibration item."""
+    if budget is None:
+        return None
+    flagged = flag_above(scores, cut, tie_keys)
+    return float(budget.efforts[flagged].sum() / scores.size)
 
 
 def _check_max_weight(max_weight: Any, weights: NDArray[np.float64] | None) -> float:

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 from .._core.arrays import Mask, Rows
 from .._core.ranking import TieKeys
+from .._core.work import Work
 from .._wrapping.fitting import Unseen
 from .._wrapping.segment_capacities import SegmentCapacities
 from ..capacity import Capacity, check_capacity
+from ._efforts import budget_of
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
+from ._select import check_capacity_for
 from ._terms import CalibrationSample, Terms
 
 __all__ = ["Calibrator", "make_rule"]
+
+_NO_WORK = Work()
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Calibrator:
         Whether they come from ids.
     is_rare, segment_of : ndarray or None
         Labels of all items, and the numbers of their segments.
+    group_of : ndarray or None
+        Numbers of their groups, if some items belong together.
+    work : Work
+        Values and efforts of all items, if there are any.
     """
 
     capacity: Capacity | None
@@ -42,12 +51,21 @@ class Calibrator:
     keyed_by_ids: bool = False
     is_rare: Mask | None = None
     segment_of: Rows | None = None
+    group_of: Rows | None = None
+    work: Work = _NO_WORK
 
     def __post_init__(self) -> None:
         limits = [self.capacity, *(self.segments.limits if self.segments else [])]
         for limit in limits:
-            if limit is not None:
+            if limit is None:
+                continue
+            if limit.kind == "effort":
+                check_capacity_for(limit, self.work.efforts)
+                budget_of(limit, self.work.efforts, self.terms.max_effort)
+            else:
                 limit.as_ratio(self.terms.reference.value)
+        if not any(limit is not None and limit.kind == "effort" for limit in limits):
+            check_capacity_for(limits[0] or Capacity.fraction(1), self.work.efforts)
 
     def rule(self, unseen: Sequence[Unseen], *, out_of_bag: bool = False) -> Rule:
         """Calibrate on scores of rows that the models have not seen, one part for each model."""
@@ -67,6 +85,8 @@ class Calibrator:
                 is_rare=self.is_rare,
                 segments=self.segment_of,
                 out_of_bag=out_of_bag,
+                groups=self.group_of,
+                work=self.work,
             )
             for rows, scores in unseen
         ]

@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import indexable
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import keys_by_id, tie_keys_of
 from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above, lift
 from .._core.scoring import Scores, n_rows, take_rows
 from .._core.validation import check_ids, check_scores
+from .._core.work import Work, check_efforts, check_max_effort, check_values, reaches, weigh
 
 __all__ = ["CalibratedThreshold", "Decisions", "Items", "judge"]
+
+_NO_WORK = Work()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class CalibratedThreshold:
     value : float
         An item is flagged when its score is strictly above. Infinity flags nothing.
     k : int
-        The threshold is the (k + 1)-th largest calibration score; -1 when nothing is flagged.
+        The threshold is the (k + 1)-th largest calibration score; -1 when nothing is flagged. With
+        groups, the number of calibration scores above.
     n_calibration : int
         Number of calibration scores.
     flagged_fraction : float
@@ -41,7 +45,7 @@ class CalibratedThreshold:
         threshold, the upper one at k. It covers for every distribution of the scores, tied or
         not, if k was fixed beforehand, and with ``guarantee="simultaneous"`` for any k. A
         multiple of an estimated prevalence makes k an estimate, which the interval takes as given.
-        NaN with sample weights.
+        NaN with sample weights, groups, efforts or worth.
     capacity_fraction : float
         The capacity as a fraction of all items; an estimate when the prevalence was one.
     guarantee, confidence, ties : str, float, str
@@ -50,6 +54,19 @@ class CalibratedThreshold:
         With hashed ties, a score equal to `value` is flagged when its key is below this.
     seed : int
         Key of the hash.
+    effort_spent, effort_allowed : float or None
+        With ``Capacity.effort``: work of the flagged calibration items per calibration item, and
+        what the capacity allows. `interval` is then NaN, and `capacity_fraction` the share of
+        items that may be flagged if each takes `max_effort`.
+    max_effort : float or None
+        No item may take more, in future too.
+    has_values, has_efforts : bool
+        Whether scores were weighed: `value` is then compared with value * probability / effort.
+    least_probability : float
+        What the probability of a flagged item must reach, if a precision was asked for without
+        labels.
+    limited_by : {"capacity", "worth"}
+        What keeps the threshold from being lower. With "worth", capacity stays empty.
     """
 
     value: float
@@ -63,8 +80,22 @@ class CalibratedThreshold:
     ties: str
     tie_key: float = 0.0
     seed: int = 0
+    effort_spent: float | None = None
+    effort_allowed: float | None = None
+    max_effort: float | None = None
+    has_values: bool = False
+    has_efforts: bool = False
+    least_probability: float = 0.0
+    limited_by: str = "capacity"
 
-    def flag(self, scores: ArrayLike, ids: ArrayLike | None = None) -> Mask:
+    def flag(
+        self,
+        scores: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Mask:
         """Flag the scores above the threshold, each on its own.
 
         Parameters
@@ -73,6 +104,9 @@ class CalibratedThreshold:
             Higher is more suspicious.
         ids : array-like of shape (n_items,), default=None
             Identifiers; required when ties are hashed.
+        values, efforts : array-like of shape (n_items,), default=None
+            Required if the threshold was calibrated with them. An effort above `max_effort` is an
+            error: the promise would not cover it.
 
         Returns
         -------
@@ -80,15 +114,45 @@ class CalibratedThreshold:
             True where the item is to be followed up.
         """
         scores = check_scores(scores)
+        values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
         if self.ties == "exclude":
-            return self.flag_with_keys(scores, None)
+            return self.flag_weighed(scores, None, values, efforts)
         if ids is None:
             raise ValueError(
                 "This threshold breaks ties by a hash of the item's id. Pass ids=..., or calibrate "
                 "with ties='exclude'."
             )
         keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
-        return self.flag_with_keys(scores, keys)
+        return self.flag_weighed(scores, keys, values, efforts)
+
+    def flag_weighed(
+        self,
+        scores: Floats,
+        tie_keys: TieKeys | None,
+        values: Doubles | None,
+        efforts: Doubles | None,
+    ) -> Mask:
+        """Flag checked scores, weighed by checked values and efforts as in calibration."""
+        flagged = self.flag_with_keys(self.weigh(scores, values, efforts), tie_keys)
+        if self.least_probability > 0:
+            flagged &= reaches(scores, self.least_probability)
+        return flagged
+
+    def weigh(self, scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+        """Return what is compared with the threshold: the scores, or what they are worth."""
+        for name, given, needed in (
+            ("values", values, self.has_values),
+            ("efforts", efforts, self.has_efforts),
+        ):
+            if (given is not None) != needed:
+                raise ValueError(
+                    f"This threshold was calibrated {'with' if needed else 'without'} {name}, and "
+                    f"these items come {'without' if needed else 'with'} them. Pass {name}=... "
+                    "both in calibration and here, or nowhere."
+                )
+        if efforts is not None and self.max_effort is not None:
+            check_max_effort(self.max_effort, efforts)
+        return weigh(scores, values, efforts)
 
     def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag checked scores; `tie_keys` gives the keys of tied items, if ties are hashed."""
@@ -109,6 +173,8 @@ class Items:
         Identifiers for tie keys; the row's own values are hashed when absent.
     segments : ndarray of int, default=None
         Numbers of the items' segments.
+    work : Work
+        Values and efforts of the items, if there are any: scores are then what they are worth.
     """
 
     def __init__(
@@ -118,8 +184,9 @@ class Items:
         *,
         ids: ArrayLike | None = None,
         segments: Rows | None = None,
+        work: Work = _NO_WORK,
     ) -> None:
-        self.X, self.ids, self.segments = X, ids, segments
+        self.X, self.ids, self.segments, self.work = X, ids, segments, work
         self._score = score
 
     def __len__(self) -> int:
@@ -128,7 +195,10 @@ class Items:
     def scores(self, model: int = 0, rows: Rows | None = None) -> Scores:
         """Return the scores of some rows, or of all, by the model of that number."""
         X = self.X if rows is None else take_rows(indexable(self.X)[0], rows)
-        return self._score(X, model)
+        scores = self._score(X, model)
+        if not self.work.is_given:
+            return scores
+        return scores._replace(rare=self.work.within(rows).weigh(check_scores(scores.rare)))
 
     def keys(self, seed: int) -> TieKeys:
         """Return tie keys made with that seed."""

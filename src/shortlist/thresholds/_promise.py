@@ -60,10 +60,11 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
     """
     check_option("guarantee", guarantee, GUARANTEES)
     check_capacity(capacity)
-    if guarantee == "next-batch" and (capacity.kind != "count" or capacity.per is None):
+    of_batch = capacity.kind in ("count", "effort") and capacity.per is not None
+    if guarantee == "next-batch" and not of_batch:
         raise CapacityError(
             "guarantee='next-batch' promises a number of flags in a batch of known size; got "
-            f"{capacity!r}. Use Capacity.count(K, per=N)."
+            f"{capacity!r}. Use Capacity.count(K, per=N), or Capacity.effort(B, per=N)."
         )
     if check_count("n_batches", n_batches) != 1 and guarantee != "next-batch":
         raise ValueError(
@@ -72,14 +73,14 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
         )
 
 
-def promised_k(n: int, promise: Promise) -> int:
+def promised_k(n: int, promise: Promise, *, unit: str = "calibration scores") -> int:
     """Apply the rule of the guarantee, and warn when there are too few scores for it."""
     if promise.ratio == 0:
         return -1
     k = _K[promise.guarantee](n, promise)
     if k < 0:
         needed = _SAMPLE_SIZE[promise.guarantee](promise)
-        warn_too_few(promise, f"needs at least {needed} calibration scores; got {n}")
+        warn_too_few(promise, f"needs at least {needed} {unit}; got {n}")
     return k
 
 

@@ -17,10 +17,13 @@ from .._core.hashing import check_keyed_alike
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.scoring import n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged
+from .._core.work import Work, check_max_effort
 from .._wrapping.segment_capacities import SegmentCapacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
+from ..worth import Worth
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
+from ._select import Selection, check_capacity_for, choose
 from ._terms import CalibrationSample, Terms
 
 __all__ = [
@@ -81,6 +84,41 @@ class Rule:
         k = limit.max_flags(scores.size, self.terms.reference.value)
         return flag_exactly(scores, k, keys)
 
+    def check_work(self, work: Work) -> None:
+        """Raise an error if items come with other values and efforts than in calibration."""
+        sample = self.samples[0]
+        for name, given, needed in (
+            ("values", work.values, sample.has_values),
+            ("efforts", work.efforts, sample.efforts is not None),
+        ):
+            if (given is not None) != needed:
+                raise ValueError(
+                    f"The classifier was calibrated {'with' if needed else 'without'} {name}, and "
+                    f"these items come {'without' if needed else 'with'} them. Pass {name}=... to "
+                    "fit and here, or nowhere."
+                )
+        if work.efforts is not None and self.terms.max_effort is not None:
+            check_max_effort(self.terms.max_effort, work.efforts)
+
+    def choose(
+        self,
+        probabilities: Floats,
+        keys: TieKeys,
+        work: Work,
+        capacity: Capacity | None = None,
+        segments: Rows | None = None,
+        *,
+        worth: Worth | None = None,
+    ) -> Selection:
+        """Choose the list of most expected value, within the capacity for this batch.
+
+        Without a capacity for this batch, that of the rule holds.
+        """
+        limit = capacity or self.capacity or EVERYTHING
+        check_capacity_for(limit, work.efforts)
+        lifted, prevalence = lift(check_scores(probabilities)), self.terms.reference.value
+        return choose(lifted, limit, keys, *work, worth, prevalence=prevalence)
+
     def with_capacity(
         self,
         capacity: Any = UNCHANGED,
@@ -130,7 +168,12 @@ class Rule:
 
     @property
     def max_fraction(self) -> float:
-        """The capacity as a fraction of all items; 1 where only segments have capacities."""
+        """The capacity as a fraction of all items; 1 where only segments have capacities.
+
+        With a budget of work, the share of items that may be flagged if each takes the most.
+        """
+        if self.capacity is not None and self.capacity.kind == "effort":
+            return self.calibrations[0].capacity_fraction
         return (self.capacity or EVERYTHING).as_fraction(self.terms.reference.value)
 
     @property

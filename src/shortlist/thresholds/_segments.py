@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ import numpy as np
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
+from .._core.work import Work
 from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ..worth import Worth
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
 from ._rules import EVERYTHING, Rule
+from ._select import Selection, choose
 from ._terms import CalibrationSample, Terms
 
 __all__ = ["SegmentRule"]
@@ -79,6 +83,52 @@ class SegmentRule(Rule):
         flagged[allowed] = flag_exactly(lifted[allowed], k, keys_within(keys, allowed))
         return flagged
 
+    def choose(
+        self,
+        probabilities: Floats,
+        keys: TieKeys,
+        work: Work,
+        capacity: Capacity | None = None,
+        segments: Rows | None = None,
+        *,
+        worth: Worth | None = None,
+    ) -> Selection:
+        """Choose within each segment, and then among what the segments allow.
+
+        Every budget is kept. With efforts the list is the best one within each segment, and may be
+        below the best one where the capacity for all items cuts it short.
+        """
+        lifted, prevalence = lift(check_scores(probabilities)), self.terms.reference.value
+        allowed = np.ones(lifted.size, dtype=bool)
+        for code, limit in enumerate(self.segments.limits):
+            own = np.flatnonzero(segments == code)
+            if limit is not None:
+                part, efforts = work.within(own), work.within(own).efforts
+                efforts = efforts if limit.kind == "effort" else None
+                found = choose(
+                    lifted[own],
+                    limit,
+                    keys_within(keys, own),
+                    part.values,
+                    efforts,
+                    worth,
+                    prevalence=prevalence,
+                )
+                allowed[own] = found.flagged
+        rows, limit = np.flatnonzero(allowed), capacity or self.capacity
+        if limit is None:
+            limit = EVERYTHING
+        elif limit.kind == "effort":
+            limit = Capacity.effort(limit.max_effort(lifted.size))
+        else:
+            limit = Capacity.count(min(limit.max_flags(lifted.size, prevalence), rows.size))
+        part = work.within(rows)
+        efforts = part.efforts if limit.kind == "effort" else None
+        found = choose(lifted[rows], limit, keys_within(keys, rows), part.values, efforts, worth)
+        flagged = np.zeros(lifted.size, dtype=bool)
+        flagged[rows[found.flagged]] = True
+        return replace(found, flagged=flagged)
+
     def with_capacity(
         self,
         capacity: Any = UNCHANGED,
@@ -130,7 +180,11 @@ class SegmentRule(Rule):
         """Return the confidence for each limit under which all hold at once (Bonferroni)."""
         limits = [self.capacity, *self.segments.limits]
         ratios = [
-            limit.as_ratio(self.terms.reference.value) for limit in limits if limit is not None
+            Fraction(int(limit.value > 0), 2)  # a budget of work counts, unless it is empty
+            if limit.kind == "effort"
+            else limit.as_ratio(self.terms.reference.value)
+            for limit in limits
+            if limit is not None
         ]
         n_limits = sum(0 < ratio < 1 for ratio in ratios)
         return 1 - (1 - self.terms.confidence) / max(n_limits, 1)

@@ -8,17 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.labels import EstimatedShare
 from .._core.ranking import TieKeys, lift, tied_positions
 from .._core.validation import check_scores, warn_user
+from .._core.work import Work
 from ..capacity import Capacity
+from ..worth import Worth
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold
 from ._promise import COVER_PREVALENCE, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
+_NO_WORK = Work()
 _MANY_TIED = 0.05  # share of the items that tie with a threshold
 
 
@@ -41,6 +44,12 @@ class CalibrationSample:
         Numbers of the items' segments.
     out_of_bag : bool
         Whether each item was scored by only some of the trees.
+    groups : ndarray of shape (n_items,) or None
+        Numbers of the items' groups, if some belong together.
+    efforts : ndarray of shape (n_items,) or None
+        How much work the items take. Scores are then what they are worth per unit of it.
+    has_values : bool
+        Whether scores were multiplied by values.
     """
 
     scores: Floats
@@ -49,6 +58,9 @@ class CalibrationSample:
     is_rare: Mask | None = None
     segments: Rows | None = None
     out_of_bag: bool = False
+    groups: Rows | None = None
+    efforts: Doubles | None = None
+    has_values: bool = False
 
     @classmethod
     def of(
@@ -61,12 +73,16 @@ class CalibrationSample:
         is_rare: Mask | None = None,
         segments: Rows | None = None,
         out_of_bag: bool = False,
+        groups: Rows | None = None,
+        work: Work = _NO_WORK,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
-        `tie_keys`, `is_rare` and `segments` belong to all items. Only tied items are hashed.
+        `tie_keys`, `is_rare`, `segments` and `groups` belong to all items. Only tied items are
+        hashed.
         """
-        scores = lift(check_scores(scores, rows=rows))
+        own = work.within(rows)
+        scores = lift(own.weigh(check_scores(scores, rows=rows)))
         if not scores.size:
             raise ValueError("Calibration needs at least one item; got none.")
         keys = None
@@ -82,6 +98,9 @@ class CalibrationSample:
             None if is_rare is None else is_rare[rows],
             None if segments is None else segments[rows],
             out_of_bag,
+            None if groups is None else groups[rows],
+            own.efforts,
+            own.values is not None,
         )
 
     def keys_of(self, rows: Rows) -> NDArray[np.float64]:
@@ -93,7 +112,16 @@ class CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
         own = np.flatnonzero(self.segments == segment)
         keys = None if self.tie_keys is None else self.tie_keys[own]
-        return replace(self, scores=self.scores[own], tie_keys=keys, is_rare=None, segments=None)
+        groups = None if self.groups is None else self.groups[own]
+        return replace(
+            self,
+            scores=self.scores[own],
+            tie_keys=keys,
+            is_rare=None,
+            segments=None,
+            groups=groups,
+            efforts=None if self.efforts is None else self.efforts[own],
+        )
 
 
 class ReferencePrevalence(NamedTuple):
@@ -102,11 +130,25 @@ class ReferencePrevalence(NamedTuple):
     stated: Any = None
     n_rare: int | None = None
     n_labelled: int | None = None
+    n_rare_independent: int | None = None
+    n_independent: int | None = None
 
     @classmethod
-    def of_labels(cls, is_rare: Mask | None) -> ReferencePrevalence:
-        """Count the rare items; without labels nothing is known."""
-        return cls() if is_rare is None else cls(None, int(np.count_nonzero(is_rare)), is_rare.size)
+    def of_labels(
+        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
+    ) -> ReferencePrevalence:
+        """Count the rare items; without labels nothing is known.
+
+        With groups, a lower bound rests on one item of each, drawn by lot.
+        """
+        if is_rare is None:
+            return cls()
+        counts = int(np.count_nonzero(is_rare)), is_rare.size
+        if groups is None:
+            return cls(None, *counts)
+        shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
+        drawn = shuffled[np.unique(groups[shuffled], return_index=True)[1]]
+        return cls(None, *counts, int(np.count_nonzero(is_rare[drawn])), drawn.size)
 
     @property
     def share(self) -> EstimatedShare | None:
@@ -122,7 +164,10 @@ class ReferencePrevalence(NamedTuple):
 
     def lower_bound(self, *, error: float) -> EstimatedShare:
         """Return what the share in the population exceeds, except with probability `error`."""
-        return prevalence_lower_bound(self.n_rare or 0, self.n_labelled or 1, error=error)
+        n_rare, n = self.n_rare, self.n_labelled
+        if self.n_independent is not None:
+            n_rare, n = self.n_rare_independent, self.n_independent
+        return prevalence_lower_bound(n_rare or 0, n or 1, error=error)
 
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
@@ -140,6 +185,8 @@ class Terms:
         What a capacity in multiples of the prevalence refers to.
     seed : int
         Key of the hash.
+    max_effort, worth
+        As for :func:`~shortlist.calibrate_threshold`.
     """
 
     guarantee: str = "expected"
@@ -147,15 +194,33 @@ class Terms:
     reference: ReferencePrevalence = _UNKNOWN_PREVALENCE
     seed: int = 0
     n_batches: int = 1
+    max_effort: float | None = None
+    worth: Worth | None = None
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
         """Calibrate one threshold, and warn where out-of-bag scores are known to mislead."""
         calibration = self._calibrated(sample, capacity, confidence)
+        if sample.has_values or sample.efforts is not None:
+            has_efforts = sample.efforts is not None
+            calibration = replace(
+                calibration, has_values=sample.has_values, has_efforts=has_efforts
+            )
         if sample.out_of_bag:
             _warn_at_the_bottom(sample.scores, calibration.value)
         return calibration
+
+    def _work_options(self, sample: CalibrationSample, capacity: Capacity) -> dict[str, Any]:
+        """Return what a budget of work and a worth need; nothing where there are none."""
+        options: dict[str, Any] = {}
+        if sample.efforts is not None or sample.has_values or self.worth is not None:
+            options = {"are_weighed": True, "worth": self.worth}
+        if self.worth is not None and self.worth.kind == "precision":
+            options |= {"is_rare": sample.is_rare}
+        if capacity.kind == "effort":
+            options |= {"efforts": sample.efforts, "max_effort": self.max_effort}
+        return options
 
     def _calibrated(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
@@ -167,6 +232,8 @@ class Terms:
             "tie_keys": None if sample.tie_keys is None else sample.keys_of,
             "seed": self.seed,
             "n_batches": self.n_batches,
+            "groups": sample.groups,
+            **self._work_options(sample, capacity),
         }
         is_estimated = self.reference.stated is None and self.reference.share is not None
         is_covered = self.guarantee in COVER_PREVALENCE

@@ -1,7 +1,7 @@
 "use strict";
-// Moves the cut. All numbers shown come from the data at the end of the page.
-(() => {
-  const report = JSON.parse(document.getElementById("report-data").textContent);
+// Moves the cut, copies commands. All numbers shown come from the data at the end of the page.
+const report = JSON.parse(document.getElementById("report-data").textContent);
+if (report.cuts) (() => {
   const { cuts, cases, promise, data } = report;
   const slider = document.getElementById("cut");
   const box = document.getElementById("cut-number");
@@ -90,7 +90,8 @@
 
   function compare(cut, found) {
     const before = cuts.found[cuts.flags.indexOf(base)];
-    if (cut === base) return "This is the rule in use.";
+    if (cut === base) return report.comparison.rule_is_a_list ?
+      "This is the rule in use." : "As many flags as the rule in use.";
     const flags = plural(Math.abs(cut - base), "case", "cases");
     const change = found - before;
     const word = cut > base ? "more" : "fewer";
@@ -108,7 +109,7 @@
     show("cut-flags", whole(cut));
     show("cut-share", `${percent(cut / data.n_items)} of all cases`);
     show("cut-found", whole(found));
-    show("cut-of", `of ${whole(data.n_rare)} rare cases`);
+    show("cut-of", `of ${whole(data.n_rare)}`);
     show("cut-detection", percent(cuts.detection[i]));
     show("cut-detection-interval", between(cuts.detection_low[i], cuts.detection_high[i]));
     show("cut-precision", percent(cuts.precision[i]));
@@ -145,6 +146,9 @@
     svg.addEventListener("pointermove", (event) => { if (event.buttons) drag(event); });
   });
 
+  update(nearest(base));
+})();
+(() => {
   document.getElementById("save-json").addEventListener("click", () => {
     const blob = new Blob([JSON.stringify(report, null, 1)], { type: "application/json" });
     const link = document.createElement("a");
@@ -156,7 +160,14 @@
   window.addEventListener("beforeprint", () => {
     document.querySelectorAll("details").forEach((each) => { each.open = true; });
   });
-
+  if (navigator.clipboard) {
+    document.querySelectorAll(".copy").forEach((button) => {
+      button.hidden = false;
+      button.addEventListener("click", () => {
+        navigator.clipboard.writeText(button.previousElementSibling.textContent)
+          .then(() => { button.textContent = "Copied"; }, () => { button.hidden = true; });
+      });
+    });
+  }
   document.documentElement.classList.add("scripted");
-  update(nearest(base));
 })();

@@ -1,0 +1,138 @@
+r"""Bounds for the mean of bounded numbers, by betting: exact for every sample size and every law.
+
+Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with mean :math:`m`. Somebody who
+claims :math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`, which pay at most 1 on average
+and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital
+:math:`\prod_i (1 + b (c - x_i))` then exceeds :math:`1 / \delta` with probability at most
+:math:`\delta` (Markov). So does the average capital of several such gamblers, each with a stake b
+of its own that does not depend on the sample. The order of the sample does not matter.
+
+This is the test of Waudby-Smith and Ramdas (JRSS B 86, 2024) with fixed stakes. Numbers that are 0
+or r are a coin of another size: the stake that is best against it is known. Gamblers for r = 1,
+1/2, 1/4 and 1/8 cover what the spread of the numbers may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from .arrays import Doubles, Mask
+
+__all__ = [
+    "mean_lower",
+    "mean_upper",
+    "share_lower",
+    "share_upper",
+    "stakes_against",
+    "walk_below",
+]
+
+_SIZES = 0.5 ** np.arange(4)
+_SAFE = 1e-9  # more than rounding can add to a log capital
+_LARGEST_STAKE = 0.999  # of what a gambler may stake at most, who must not lose everything
+
+
+def stakes_against(c: float, n: int, *, error: float) -> Doubles:
+    """Return stakes, chosen before seeing the sample, against the claim that the mean is >= c."""
+    sizes = _SIZES[c < _SIZES] if c < 1 else _SIZES[:1]
+    most = _LARGEST_STAKE / (1 - c)
+    return np.array([min(_best_stake(c / size, n, error) / size, most) for size in sizes])
+
+
+def _best_stake(c: float, n: int, error: float) -> float:
+    """Return the stake on a coin that grows fastest at the mean that is just told from c."""
+    wanted = math.log(1 / error) / n
+    if -math.log1p(-c) <= wanted:
+        return 1 / (1 - c)
+    mean = brentq(lambda m: _divergence(m, c) - wanted, 0.0, c)
+    return (c - mean) / (c * (1 - c))
+
+
+def _divergence(m: float, c: float) -> float:
+    """Return the Kullback-Leibler divergence of two coins."""
+    heads = m * math.log(m / c) if m > 0 else 0.0
+    return heads + (1 - m) * (math.log1p(-m) - math.log1p(-c)) if m < 1 else -math.log(c)
+
+
+def walk_below(ranked: Doubles, n: int, c: float, *, error: float) -> int:
+    """Return how many of n items may count before their mean is no longer surely below c.
+
+    The first k of `ranked` count with their numbers, all other items with 0. The result is the
+    largest k up to which every claim "the mean is at least c" is refuted; -1 if none is.
+    """
+    stakes = stakes_against(c, n, error=error)
+    # n_gamblers x (k + 1), one k after the other; most of the items are never reached
+    capital = np.array([n * np.log1p(stakes * c)]).T
+    needed = math.log(1 / error) + _SAFE
+    k, step = 0, 1024
+    if _mixed(capital)[0] < needed:
+        return -1
+    while k < ranked.size:
+        part = ranked[k : k + step]
+        change = np.log1p(np.outer(stakes, c - part)) - np.log1p(stakes * c)[:, np.newaxis]
+        along = capital + np.cumsum(change, axis=1)
+        passed = _mixed(along) >= needed
+        if not passed.all():
+            return k + int(np.argmin(passed))
+        capital, k, step = along[:, -1:], k + part.size, 2 * step
+    return k
+
+
+def _mixed(log_capital: Doubles) -> Any:
+    """Return the log of the average capital of all gamblers."""
+    return logsumexp(log_capital, axis=0) - math.log(log_capital.shape[0])
+
+
+def mean_upper(numbers: Doubles, *, error: float) -> float:
+    """Return what the mean of numbers in [0, 1] exceeds with probability at most `error`."""
+    if numbers.size == 0:
+        return 1.0
+    return _largest_claim(float(numbers.mean()), lambda c: c - numbers, numbers.size, error)
+
+
+def mean_lower(numbers: Doubles, *, error: float) -> float:
+    """Return what the mean of numbers in [0, 1] lies below with probability at most `error`."""
+    return 1 - mean_upper(1 - numbers, error=error)
+
+
+def share_upper(found: Mask, weights: Doubles, *, error: float) -> float:
+    """Return what a share of the weight exceeds with probability at most `error`.
+
+    Each item has a weight in [0, 1] and is found or not. The share s of all weight that is found
+    solves E[weight * (found - s)] = 0; whoever claims more accepts bets on weight * (s - found).
+    """
+    if weights.sum() == 0:
+        return 1.0
+    share = float(weights[found].sum() / weights.sum())
+    return _largest_claim(share, lambda s: weights * (s - found), weights.size, error)
+
+
+def share_lower(found: Mask, weights: Doubles, *, error: float) -> float:
+    """Return what a share of the weight lies below with probability at most `error`."""
+    return 1 - share_upper(~found, weights, error=error)
+
+
+def _largest_claim(least: float, odds: Callable[[float], Doubles], n: int, error: float) -> float:
+    """Return the largest number, from `least` to 1, that cannot be refuted."""
+    needed = math.log(1 / error) + _SAFE
+
+    def is_refuted(c: float) -> bool:
+        stakes = stakes_against(c, n, error=error)
+        capital = np.log1p(np.outer(stakes, odds(c))).sum(axis=1)
+        return bool(_mixed(capital[:, np.newaxis])[0] >= needed)
+
+    # From above: the first claim of a grid that stands, and then its neighbourhood.
+    grid = np.geomspace(max(least, 1e-9), 1, 48)
+    standing = [i for i in range(47) if not is_refuted(float(grid[i]))]
+    place = max(standing, default=0)
+    low, high = float(grid[place]), float(grid[place + 1])
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_refuted(middle) else (middle, high)
+    return float(high)

@@ -1,0 +1,132 @@
+"""`shortlist inspect`: what is in a model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ._shared import AsJson, Model, answering, percent, print_json
+
+
+@answering
+def inspect(model: Model, as_json: AsJson = False) -> None:
+    """Show what is in a model file.
+
+    Its columns and how they are read, capacity, promise, results and versions. The model itself is
+    not loaded.
+
+    Example: shortlist inspect fraud.model --json
+    """
+    from ..persistence import describe_model
+
+    content = describe_model(model)
+    if as_json:
+        print_json(content)
+        return
+    console = Console()
+    console.print(_facts(content))
+    console.print(_columns(content))
+    rules = (content["card"] or {}).get("rules") or []
+    if rules:
+        console.print(_rules(content, rules))
+
+
+def _facts(content: dict[str, Any]) -> Table:
+    table = Table(show_header=False, title=f"Model of shortlist {content['shortlist_version']}")
+    table.add_column()
+    table.add_column()
+    for name, text in _lines(content):
+        table.add_row(name, text)
+    return table
+
+
+def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
+    schema, card = content["schema"], content["card"]
+    lines = [
+        ("Looks for", f"{schema['target']} = {schema['rare_label']}"),
+        ("Learner", content["learner"]),
+        ("Capacity", _capacity(content)),
+        ("Guarantee", _guarantee(content)),
+        ("Calibration", f"{content['n_calibration']:,} cases"),
+        ("Threshold", ", ".join(_threshold(value) for value in content["thresholds"])),
+        ("Id", schema["id"] or "none: a case is named by its row"),
+    ]
+    if card is not None:
+        lines += _fitted(card)
+    seen = content["fingerprints"]
+    if seen is not None:
+        lines.append(("Fingerprints", f"of {seen['n_rows']:,} rows that it was fitted on"))
+    versions = (card or {}).get("versions") or {"scikit-learn": content["scikit_learn_version"]}
+    lines.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
+    return lines
+
+
+def _fitted(card: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = f"{card['n_rows']:,} rows, {card['n_rare']:,} of them rare"
+    lines = [("Fitted", f"{card['fitted_at']}, on {rows}")]
+    if card.get("recalibrated_at"):
+        words = f"{card['recalibrated_at']}, on {card['n_recalibration']:,} rows"
+        lines.append(("Recalibrated", words))
+    return lines
+
+
+def _capacity(content: dict[str, Any]) -> str:
+    capacity, share = content["capacity"], percent(content["capacity_fraction"])
+    value = float(capacity["value"]) if not isinstance(capacity["value"], dict) else None
+    words = {
+        "count": f"{capacity['value']} of every {capacity.get('per')} cases",
+        "fraction": f"{share} of all cases",
+        "multiple": f"{capacity['value'] if value is None else f'{value:g}'} follow-ups for each "
+        f"rare case, {share} of all cases",
+    }
+    return words[capacity["kind"]]
+
+
+def _guarantee(content: dict[str, Any]) -> str:
+    words = content["guarantee"]
+    if words in ("confident", "next-batch", "simultaneous"):
+        words += f", with {100 * content['confidence']:.4g} % confidence"
+    if words.startswith("next-batch") and content.get("n_batches", 1) > 1:
+        words += f", for {content['n_batches']} batches"
+    return words
+
+
+def _threshold(value: float | None) -> str:
+    return "none: nothing is flagged" if value is None else f"{value:.6g}"
+
+
+def _columns(content: dict[str, Any]) -> Table:
+    table = Table(title="Columns", caption="Usual value: the median, or the commonest category.")
+    for heading in ("Column", "Read as", "Usual value"):
+        table.add_column(heading)
+    for feature in content["schema"]["features"]:
+        usual = _usual(content["reference"].get(feature["name"]), feature["kind"])
+        table.add_row(feature["name"], feature["kind"], usual)
+    return table
+
+
+def _usual(value: Any, kind: str) -> str:
+    from ..tables import date_text
+
+    if value is None:
+        return "–"
+    if kind == "date":
+        return date_text(value)
+    if kind == "boolean":
+        return "true" if value else "false"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _rules(content: dict[str, Any], rules: list[dict[str, Any]]) -> Table:
+    card = content["card"]
+    table = Table(
+        title=f"On {card['n_test']:,} held-out rows, {card['n_test_rare']:,} of them rare"
+    )
+    for heading in ("Rule", "Flagged", "Found", "Detection (M)"):
+        table.add_column(heading)
+    for rule in rules:
+        flagged, found = f"{rule['flagged']:g}", f"{rule['found']:.3g}"
+        table.add_row(rule["rule"], flagged, found, percent(rule["detection"]))
+    return table

@@ -1,0 +1,130 @@
+"""`shortlist recalibrate`: a new threshold for a model, without fitting it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._core.atomic import check_writable
+from ._compiling import announce_compiling
+from ._reading import with_reading_options
+from ._shared import (
+    AsJson,
+    CapacityCount,
+    Confidence,
+    Data,
+    Fraction,
+    Guarantee,
+    Model,
+    Multiple,
+    NBatches,
+    Per,
+    answering,
+    capacity_from,
+    percent,
+    print_json,
+    progress_bar,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from ..capacity import Capacity
+    from ..tables import Reading, Recalibration
+
+
+@answering
+@with_reading_options
+def recalibrate(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the new model.")],
+    capacity: CapacityCount = None,
+    per: Per = None,
+    fraction: Fraction = None,
+    multiple: Multiple = None,
+    guarantee: Guarantee = None,
+    confidence: Confidence = None,
+    n_batches: NBatches = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="The column with labels, if there are any; --multiple then refers to their share.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Set a new threshold from recent cases: no labels, no new fit.
+
+    Also for another capacity or guarantee; what is not given stays as it is.
+
+    Example: shortlist recalibrate fraud.model october.csv -o october.model --fraction 0.04
+    """
+    limit = _capacity(capacity, per, fraction, multiple)
+    check_writable(out, keep=(model, data))  # before any work
+    from ..persistence import load_model, save_model
+    from ..tables import recalibrate_table
+
+    announce_compiling()
+    loaded = load_model(model, with_twin=True)
+    with progress_bar() as progress:
+        progress.add_task("scoring", total=None)
+        result = recalibrate_table(
+            loaded,
+            data,
+            capacity=limit,
+            guarantee=guarantee,
+            confidence=confidence,
+            n_batches=n_batches,
+            target=target,
+            reading=reading,
+        )
+    save_model(result.model, out)
+    tell(result.notes)
+    if as_json:
+        print_json({"model": str(out), **_numbers(result)})
+    else:
+        _print(result, out)
+
+
+def _capacity(
+    capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
+) -> Capacity | None:
+    if all(value is None for value in (capacity, per, fraction, multiple)):
+        return None
+    return capacity_from(capacity, per, fraction, multiple)
+
+
+def _numbers(result: Recalibration) -> dict[str, Any]:
+    classifier = result.model.classifier
+    return {
+        "n_rows": result.n_rows,
+        "n_left_out": result.n_left_out,
+        "flagged_before": result.flagged_before,
+        "flagged_now": result.flagged_now,
+        "capacity_fraction": classifier.capacity_fraction_,
+        "guarantee": classifier.guarantee,
+        "confidence": classifier.confidence,
+        "n_batches": classifier.n_batches,
+        "thresholds": [each.value for each in classifier.calibrations_],
+        "notes": result.notes,
+    }
+
+
+def _print(result: Recalibration, out: Path) -> None:
+    classifier = result.model.classifier
+    typer.echo(
+        f"The threshold rests on {result.n_rows:,} cases. The old one flags "
+        f"{result.flagged_before:,} of them ({percent(result.flagged_before / result.n_rows)}), "
+        f"the new one {result.flagged_now:,} ({percent(result.flagged_now / result.n_rows)})."
+    )
+    typer.echo(
+        f"The capacity is {percent(classifier.capacity_fraction_)}, the guarantee "
+        f"{classifier.guarantee!r}."
+    )
+    typer.echo(f"Model: {out}")

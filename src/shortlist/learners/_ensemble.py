@@ -1,0 +1,460 @@
+"""`CapacityEnsembleClassifier`: a few different models that rank rows together."""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    check_memory,
+)
+
+from .._core.arrays import Doubles, Rows
+from .._core.labels import find_rare, rare_share
+from .._core.scoring import take_rows
+from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
+from .._wrapping.fitting import check_labels
+from ..capacity import Capacity, check_capacity
+from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
+from ._ensemble_members import MEMBERS, SIZES, Size, rows_for, weights_for
+from ._ensemble_weights import FEWEST_RARE, LONG, greedy_weights, held_out_rows, out_of_sample
+
+__all__ = ["CapacityEnsembleClassifier", "watching_members"]
+
+# Stands for the number of trees of a model whose probabilities have no steps.
+_SMOOTH = 10_000
+
+_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call a function before each member of an ensemble is fitted, in this thread.
+
+    Parameters
+    ----------
+    on_member : callable
+        Called with the name of the member, the number of fitted members and their total number.
+    """
+    token = _watcher.set(on_member)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+class _Task(NamedTuple):
+    """A model to fit: its kind, the seed of its random numbers, and whether to weigh it."""
+
+    member: str
+    seed: int
+    weigh: bool
+
+
+class _Fitted(NamedTuple):
+    """A fitted model, and probabilities of its rows by models that have not seen them."""
+
+    model: Any
+    unseen: Doubles | None
+
+
+class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
+    r"""Rank rows by the mean log-odds of a few different models, none of them tuned.
+
+    Boosted trees, extremely randomised trees, a random forest, a small neural network and a
+    logistic regression make different mistakes, and their average finds more rare rows than each
+    of them on most tables. Frames may have texts and gaps: each member gets the columns in a form
+    that suits it.
+
+    It is a plain classifier. Wrap it in a :class:`~shortlist.CapacityClassifier` to flag rows
+    within a capacity.
+
+    Parameters
+    ----------
+    capacity : Capacity, default=None
+        How many items can be followed up. Members that detect more at this capacity, on rows that
+        they have not seen, get more weight. `None`, fewer than 30 rare rows, and ``size="quick"``
+        on short tables give all members the same weight.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`. It only matters for the weights.
+    members : tuple of str, default=("boosting", "extra-trees", "forest", "logistic", "network")
+        The kinds of models. Without LightGBM (the extra `boosting`), "boosting" uses scikit-learn's
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`.
+    size : {"quick", "default", "thorough"}, default="default"
+        How many trees are grown and how often members are fitted anew with other random numbers.
+    minutes : float, default=None
+        Most time for the fit. Models are left out when it is over; the first one is always
+        fitted. Results then depend on the speed of the machine.
+    memory : str or joblib.Memory, default=None
+        A folder for finished members. A fit that was interrupted resumes there when it is called
+        again with the same rows and parameters.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices.
+    n_jobs : int, default=None
+        Number of threads that grow trees.
+
+    Attributes
+    ----------
+    members_ : dict from str to list of classifiers
+        The fitted models of each kind, one for each round; scikit-learn's
+        `RandomForestClassifier`, `ExtraTreesClassifier`, `LogisticRegression`, `MLPClassifier`,
+        `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`.
+    weights_ : dict from str to float
+        Weight of each kind of member; they add up to 1.
+    columns_ : dict from str to transformer
+        The fitted forms of the columns. "codes", for trees: numbers with gaps filled by the median
+        and marked (`SimpleImputer`), categories as numbers (`OrdinalEncoder`). "scaled", for
+        "logistic" and "network": the same numbers after a `StandardScaler`, categories by a
+        `OneHotEncoder`. Of a frame, it is a `ColumnTransformer` with the parts "numbers" (a
+        pipeline) and "categories", where there are such columns; otherwise the pipeline alone.
+    views_ : dict from str to str
+        The form of the columns that each kind of member takes.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    shortlist.CapacityClassifier : Flags rows by this ranking, within a capacity.
+    make_learner : Single models.
+
+    Notes
+    -----
+    With two classes, the score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
+    :math:`p_m` is the mean probability of the models of kind m, pulled away from 0 and 1 by half a
+    tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other models.
+
+    Long tables: each tree of a forest is grown on a random sample of the rows, and the network is
+    fitted to a sample with as many rare rows as possible, weighted to the shares in all rows.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity, CapacityClassifier
+    >>> from shortlist.datasets import make_fraud
+    >>> from shortlist.learners import CapacityEnsembleClassifier
+    >>> X, y = make_fraud(n_samples=2_000, prevalence=0.03, random_state=0)
+    >>> ranking = CapacityEnsembleClassifier(size="quick", random_state=0).fit(X[:1_000], y[:1_000])
+    >>> list(ranking.members_)
+    ['boosting', 'extra-trees', 'forest', 'logistic', 'network']
+    >>> model = CapacityClassifier(ranking, capacity=Capacity.multiple(2), cv="prefit")
+    >>> bool(y[1_000:][model.fit(X[1_000:], y[1_000:]).select(X[1_000:])].mean() > 5 * y.mean())
+    True
+    """
+
+    def __init__(
+        self,
+        capacity: Capacity | None = None,
+        *,
+        rare_label: Any = None,
+        members: tuple[str, ...] = tuple(MEMBERS),
+        size: str = "default",
+        minutes: float | None = None,
+        memory: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.capacity = capacity
+        self.rare_label = rare_label
+        self.members = members
+        self.size = size
+        self.minutes = minutes
+        self.memory = memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit all members.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items. Frames may have texts; gaps are allowed.
+        y : array-like of shape (n_items,)
+            Labels, two or more different ones.
+        sample_weight : array-like of shape (n_items,), default=None
+            Weights of the items.
+
+        Returns
+        -------
+        self
+        """
+        size = self._check_params()
+        X = check_items(self, X, reset=True)
+        codes = self._learn_labels(X, y)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight)
+        check_consistent_length(X, codes, weights)
+        self._learn_columns(X)
+        self.weights_ = self._fit_members(X, codes, weights, size)
+        return self
+
+    def _check_params(self) -> Size:
+        if isinstance(self.members, str) or not len(self.members):
+            raise ValueError(
+                f"members must be a tuple with some of {tuple(MEMBERS)}; got {self.members!r}."
+            )
+        for name in self.members:
+            check_option("members", name, MEMBERS)
+        if self.minutes is not None:
+            check_positive("minutes", self.minutes)
+        if self.capacity is not None:
+            check_capacity(self.capacity)
+        return SIZES[check_option("size", self.size, SIZES)]
+
+    def _learn_labels(self, X: Any, y: Any) -> Rows:
+        """Set `classes_`, and return the position of each label among them."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        assert_all_finite(np.asarray(y), input_name="y")
+        y = check_labels(y)
+        check_consistent_length(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y holds one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
+            )
+        return codes
+
+    # --- columns -------------------------------------------------------------------------------
+
+    def _learn_columns(self, X: Any) -> None:
+        self.views_ = {name: MEMBERS[name].view for name in MEMBERS if name in self.members}
+        numbers, categories = split_columns(X)
+        self.columns_ = {
+            view: make_view(view, X, numbers, categories).fit(X)
+            for view in VIEWS
+            if view in self.views_.values()
+        }
+
+    def _views_of(self, X: Any) -> dict[str, Any]:
+        return {view: columns.transform(X) for view, columns in self.columns_.items()}
+
+    # --- members -------------------------------------------------------------------------------
+
+    def _fit_members(
+        self, X: Any, codes: Rows, weights: Doubles | None, size: Size
+    ) -> dict[str, float]:
+        """Fit the models round by round while time lasts, and return the weight of each kind."""
+        ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
+        rng = np.random.default_rng(self._entropy(codes))
+        weighs = self._weighs(codes, size)
+        learn, held_out = held_out_rows(codes, rng) if weighs else (None, None)
+        views = self._views_of(X)
+        fit = check_memory(self.memory).cache(_fit_member, ignore=["n_jobs"])
+        tasks = self._tasks(size, rng, weigh=weighs and held_out is None)
+        self.members_: dict[str, list[Any]] = {}
+        unseen: dict[str, Doubles] = {}
+        for done, task in enumerate(tasks):
+            if done and time.monotonic() >= ends:
+                break
+            if (watcher := _watcher.get()) is not None:
+                watcher(task.member, done, len(tasks))
+            rows = _some_rows(learn, views[self.views_[task.member]], codes, weights)
+            fitted = fit(*task, self.size, *rows, n_jobs=self.n_jobs)
+            self.members_.setdefault(task.member, []).append(fitted.model)
+            if fitted.unseen is not None:
+                unseen[task.member] = fitted.unseen
+        if not weighs:
+            return {name: 1 / len(self.members_) for name in self.members_}
+        if held_out is None:
+            return self._weigh(unseen, codes)
+        judged = {view: take_rows(columns, held_out) for view, columns in views.items()}
+        unseen = {
+            name: _mean_probabilities(models, judged[self.views_[name]])
+            for name, models in self.members_.items()
+        }
+        return self._weigh(unseen, codes[held_out])
+
+    def _weighs(self, codes: Rows, size: Size) -> bool:
+        """Return whether members are weighed by what they detect."""
+        if self.capacity is None or len(self.members) == 1:
+            return False
+        n_rare = np.bincount(codes)[self._rare_code(codes)]
+        return n_rare >= FEWEST_RARE and (size.weighs or codes.size > LONG)
+
+    def _weigh(self, unseen: dict[str, Doubles], codes: Rows) -> dict[str, float]:
+        """Return weights by what members detect on rows that they have not seen."""
+        rare = self._rare_code(codes)
+        scores = {
+            name: _log_odds(shares, _n_trees(self.members_[name][:1]))[:, rare]
+            for name, shares in unseen.items()
+        }
+        is_rare = codes == rare
+        assert self.capacity is not None  # see `_weighs`
+        max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
+        return greedy_weights(scores, is_rare, max_flags)
+
+    def _rare_code(self, codes: Rows) -> int:
+        label = self.rare_label
+        if label is None:
+            return int(np.bincount(codes).argmin())
+        return int(find_rare(self.classes_, label)[0].argmax())
+
+    def _entropy(self, codes: Rows) -> Any:
+        """Return a seed that differs from one sample of rows to another, as those of folds do."""
+        if self.random_state is None:
+            return None
+        return [check_seed(self.random_state), zlib.crc32(codes.tobytes())]
+
+    def _tasks(self, size: Size, rng: np.random.Generator, *, weigh: bool) -> list[_Task]:
+        """List the models round by round, so that those that come first are all different."""
+        seeds = rng.integers(2**31, size=(size.rounds, len(MEMBERS)))
+        return [
+            _Task(name, int(seed), weigh and round_ == 0)
+            for round_, seeds_of_round in enumerate(seeds)
+            for (name, member), seed in zip(MEMBERS.items(), seeds_of_round, strict=True)
+            if name in self.members and (round_ == 0 or member.is_random)
+        ]
+
+    # --- scores --------------------------------------------------------------------------------
+
+    def member_scores(self, X: Any) -> dict[str, Doubles]:
+        """Return the score of each kind of member alone: log-odds, or log-probabilities.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        dict from str to ndarray
+            Of shape (n_items,) for two classes, rising with the second of `classes_`; otherwise
+            (n_items, n_classes).
+        """
+        check_is_fitted(self)
+        views = self._views_of(check_items(self, X, reset=False))
+        scores = {}
+        for name, models in self.members_.items():
+            shares = _mean_probabilities(models, views[self.views_[name]])
+            logs = _log_probabilities(shares, _n_trees(models))
+            scores[name] = logs if self.classes_.size > 2 else logs[:, 1] - logs[:, 0]
+        return scores
+
+    def decision_function(self, X: Any) -> Doubles:
+        """Return the weighted mean of the members' scores.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray
+            Log-odds of the second class, of shape (n_items,), or the mean log-probability of each
+            class, of shape (n_items, n_classes), for more than two.
+        """
+        by_member = self.member_scores(X)
+        return np.sum([self.weights_[name] * by_member[name] for name in by_member], axis=0)
+
+    def predict_proba(self, X: Any) -> Doubles:
+        """Return probabilities: the scores, scaled to add up to 1.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores / 2, scores / 2])
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest label.
+
+        Parameters
+        ----------
+        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
+        scores = self.decision_function(X)
+        likeliest = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[np.asarray(likeliest, dtype=np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _some_rows(
+    rows: Rows | None, X: Any, codes: Rows, weights: Doubles | None
+) -> tuple[Any, Rows, Doubles | None]:
+    if rows is None:
+        return X, codes, weights
+    return take_rows(X, rows), codes[rows], None if weights is None else weights[rows]
+
+
+def _fit_member(
+    name: str,
+    seed: int,
+    weigh: bool,
+    size: str,
+    X: Any,
+    codes: Rows,
+    weights: Doubles | None,
+    n_jobs: int | None = None,
+) -> _Fitted:
+    """Fit one model, whose classes are the positions of the labels."""
+    member = MEMBERS[name]
+
+    def fit(model: Any, rows: Rows | None) -> Any:
+        some, own, own_weights = _some_rows(rows, X, codes, weights)
+        sampled = rows_for(member, SIZES[size], own, np.random.default_rng(seed))
+        if sampled is not None:
+            own_weights = weights_for(sampled, own, own_weights)
+            some, own = take_rows(some, sampled), own[sampled]
+        with warnings.catch_warnings():
+            # The network is stopped early on purpose, and few trees leave some rows in every bag.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            extra = {} if own_weights is None else {"sample_weight": own_weights}
+            return model.fit(some, own, **extra)
+
+    fitted = fit(member.make(SIZES[size], codes.size, seed, n_jobs), None)
+    return _Fitted(fitted, out_of_sample(fitted, X, codes, fit, seed) if weigh else None)
+
+
+def _mean_probabilities(models: list[Any], X: Any) -> Doubles:
+    return np.mean([model.predict_proba(X) for model in models], axis=0)
+
+
+def _n_trees(models: list[Any]) -> int:
+    """Return the number of trees of forests; other models have smooth probabilities."""
+    return sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or _SMOOTH
+
+
+def _log_probabilities(shares: Doubles, n_trees: int) -> Doubles:
+    """Return logarithms of probabilities, kept away from 0 by half a tree."""
+    return np.log((shares * n_trees + 0.5) / (n_trees + 0.5 * shares.shape[1]))
+
+
+def _log_odds(shares: Doubles, n_trees: int) -> Doubles:
+    return _log_probabilities(shares, n_trees) - _log_probabilities(1 - shares, n_trees)

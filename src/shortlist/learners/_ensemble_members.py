@@ -1,0 +1,174 @@
+"""The members of an ensemble: which models, in which size, on which form of the columns."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from .._core.arrays import Doubles, Rows
+
+__all__ = ["MEMBERS", "SIZES", "Member", "Size", "has_lightgbm", "rows_for", "weights_for"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much an ensemble may cost.
+
+    Attributes
+    ----------
+    rounds : int
+        How often the members that draw random numbers are fitted, each time with other numbers.
+    trees : int
+        Trees of each forest in one round.
+    stages : int
+        Boosted trees in one round.
+    tree_rows : int
+        Most rows that one tree of a forest is grown on; longer tables are sampled for each tree.
+    network_rows : int
+        Most rows that a network is fitted to; of longer tables a sample.
+    weighs : bool
+        Whether members are scored out of sample, to weigh them; it costs about as much again.
+    """
+
+    rounds: int
+    trees: int
+    stages: int
+    tree_rows: int
+    network_rows: int
+    weighs: bool
+
+
+#: The values of `size`, and what they stand for.
+SIZES = {
+    "quick": Size(
+        rounds=1, trees=20, stages=60, tree_rows=10_000, network_rows=5_000, weighs=False
+    ),
+    "default": Size(
+        rounds=1, trees=60, stages=150, tree_rows=20_000, network_rows=10_000, weighs=True
+    ),
+    "thorough": Size(
+        rounds=4, trees=100, stages=200, tree_rows=50_000, network_rows=20_000, weighs=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A kind of model: how it is made, the form of its columns, and whether it draws numbers."""
+
+    make: Callable[[Size, int, int, int | None], Any]
+    view: str
+    is_random: bool = True
+    most_rows: Callable[[Size], int | None] = lambda size: None
+
+
+def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+    return RandomForestClassifier(
+        size.trees,
+        max_samples=_sampled(size, n_rows),
+        oob_score=size.weighs,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+
+
+def _extra_trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+    return ExtraTreesClassifier(
+        size.trees,
+        bootstrap=True,
+        max_samples=_sampled(size, n_rows),
+        oob_score=size.weighs,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+
+
+def _sampled(size: Size, n_rows: int) -> int | None:
+    """Return how many rows each tree gets; None stands for as many as there are."""
+    return size.tree_rows if n_rows > size.tree_rows else None
+
+
+def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+    rate = 0.05 if size.stages > 100 else 0.1
+    if not has_lightgbm():
+        return HistGradientBoostingClassifier(
+            learning_rate=rate,
+            max_iter=size.stages,
+            max_leaf_nodes=15,
+            max_features=0.5,
+            early_stopping=False,
+            random_state=seed,
+        )
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(
+        n_estimators=size.stages,
+        learning_rate=rate,
+        num_leaves=15,
+        min_child_samples=10,
+        colsample_bytree=0.5,
+        subsample=0.7,
+        subsample_freq=1,
+        random_state=seed,
+        n_jobs=n_jobs or 1,
+        verbose=-1,
+        deterministic=True,
+        force_row_wise=True,
+    )
+
+
+def has_lightgbm() -> bool:
+    """Return whether LightGBM is installed, which the extra `boosting` brings."""
+    return importlib.util.find_spec("lightgbm") is not None
+
+
+def _network(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+    return MLPClassifier((10,), solver="lbfgs", alpha=3.0, max_iter=100, random_state=seed)
+
+
+def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+    return LogisticRegression(C=1.0, max_iter=1_000)
+
+
+#: The members of an ensemble, in the order in which they are fitted.
+MEMBERS = {
+    "boosting": Member(_boosting, "codes"),
+    "extra-trees": Member(_extra_trees, "codes"),
+    "forest": Member(_forest, "codes"),
+    "logistic": Member(_logistic, "scaled", is_random=False),
+    "network": Member(_network, "scaled", most_rows=lambda size: size.network_rows),
+}
+
+
+def rows_for(member: Member, size: Size, codes: Rows, rng: np.random.Generator) -> Rows | None:
+    """Return the rows to fit a member to, small classes whole; None stands for all rows."""
+    most = member.most_rows(size)
+    if most is None or codes.size <= most:
+        return None
+    kept: list[Rows] = []
+    counts = np.bincount(codes)
+    for place, code in enumerate(np.argsort(counts, kind="stable")):
+        left = most - sum(rows.size for rows in kept)
+        room = max(1, left // (counts.size - place))
+        kept.append(rng.permutation(np.flatnonzero(codes == code))[:room])
+    return np.sort(np.concatenate(kept))
+
+
+def weights_for(rows: Rows, codes: Rows, weights: Doubles | None) -> Doubles:
+    """Return weights that give each class of a sample the weight it has in all rows."""
+    weights = np.ones(codes.size) if weights is None else weights
+    whole = np.bincount(codes, weights)
+    sampled = np.bincount(codes[rows], weights[rows], minlength=whole.size)
+    factors = whole / np.where(sampled > 0, sampled, 1.0)
+    return weights[rows] * factors[codes[rows]]

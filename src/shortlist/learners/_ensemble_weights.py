@@ -1,0 +1,128 @@
+"""Weights of the members of an ensemble: equal, unless unseen rows speak for others.
+
+Greedy selection with replacement, after Caruana, Niculescu-Mizil, Crew and Ksikes (2004), from a
+start that has every member several times: few rare rows hardly move the weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from .._core.arrays import Doubles, Mask, Rows
+from .._core.scoring import take_rows
+from ..capacity import Capacity
+from ..metrics import detection_at_capacity
+
+__all__ = ["FEWEST_RARE", "LONG", "greedy_weights", "held_out_rows", "out_of_sample"]
+
+#: With fewer rare rows, all weights are equal.
+FEWEST_RARE = 30
+#: Longer tables hold rows out for the weights; shorter ones score each row out of sample.
+LONG = 50_000
+_HELD_OUT = 20_000
+_INNER_FOLDS = 3
+_STEPS = 10
+#: How often each member is there at the start: so many times, and more where rare rows are few.
+_START, _START_OF_FEW = 1.0, 100.0
+#: Narrower and wider capacities count, too: at one alone, few rows would decide.
+_AROUND = (0.5, 1.0, 2.0)
+
+
+def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:
+    """Choose members one after the other, each time the one that raises the detection most.
+
+    Parameters
+    ----------
+    scores : dict from str to ndarray of shape (n_items,)
+        Scores of items that the members have not seen.
+    is_rare : ndarray of bool, shape (n_items,)
+        Which of the items are rare.
+    max_flags : int
+        How many of them can be followed up.
+
+    Returns
+    -------
+    dict from str to float
+        Weights that add up to 1.
+
+    Examples
+    --------
+    >>> is_rare = np.arange(1_000) < 100
+    >>> rng = np.random.default_rng(0)
+    >>> good, bad = is_rare + rng.normal(size=1_000), rng.normal(size=1_000)
+    >>> greedy_weights({"good": good, "bad": bad}, is_rare, 100)["good"] > 0.7
+    True
+    """
+    start = _START + _START_OF_FEW / max(int(is_rare.sum()), 1)
+    counts = dict.fromkeys(scores, start)
+    mixture = start * np.sum(list(scores.values()), axis=0)
+    limits = _limits(max_flags, is_rare.size)
+    for _ in range(_STEPS):
+        found = {
+            name: np.mean([detection_at_capacity(is_rare, mixture + own, k) for k in limits])
+            for name, own in scores.items()
+        }
+        # A tie goes to the member that has been chosen least: towards equal weights.
+        best = max(scores, key=lambda name: (found[name], -counts[name]))
+        counts[best] += 1
+        mixture = mixture + scores[best]
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}
+
+
+def _limits(max_flags: int, n_items: int) -> list[Capacity]:
+    counts = {min(max(1, round(factor * max_flags)), n_items) for factor in _AROUND}
+    return [Capacity.count(count) for count in sorted(counts)]
+
+
+def held_out_rows(codes: Rows, rng: np.random.Generator) -> tuple[Rows | None, Rows | None]:
+    """Return rows to learn from and rows to choose weights by; None twice for short tables."""
+    if codes.size <= LONG:
+        return None, None
+    held_out = np.zeros(codes.size, dtype=bool)
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        held_out[rng.permutation(rows)[: round(_HELD_OUT * rows.size / codes.size)]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def out_of_sample(
+    model: Any, X: Any, codes: Rows, fit: Callable[[Any, Rows], Any], seed: int
+) -> Doubles:
+    """Return probabilities of training rows by models that have not seen them.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted. A forest has scored its rows out of bag.
+    X, codes : items and the positions of their labels
+        What it was fitted to.
+    fit : callable
+        Fits a model to some of the rows: ``fit(model, rows)``.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+    """
+    if hasattr(model, "oob_decision_function_"):
+        shares = np.array(model.oob_decision_function_, dtype=np.float64)
+        unknown = ~(np.nan_to_num(shares).sum(axis=1) > 0)  # in the bag of every tree
+        shares[unknown] = np.bincount(codes) / codes.size
+        return shares
+    shares = np.zeros((codes.size, int(codes.max()) + 1))
+    folds = StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        pairs = list(folds.split(codes, codes))
+    for learn, unseen in pairs:
+        fitted = fit(clone(model), learn)
+        shares[unseen[:, np.newaxis], fitted.classes_] = fitted.predict_proba(take_rows(X, unseen))
+    return shares

@@ -1,0 +1,89 @@
+"""The scores of parsed lines: by compiled functions, or by the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Floats
+from .._core.ranking import lift
+from .._core.validation import check_option
+from ..tables import TableModel
+from ._lines import Item, LineReader
+
+__all__ = ["SCORERS", "ItemScorer", "scorer_identity"]
+
+#: How lines are scored: by compiled functions where that is possible, or by the model itself.
+SCORERS = ("auto", "model")
+
+
+class ItemScorer:
+    """Scores parsed lines of JSON, each as if it were alone.
+
+    Two ways to compute a score may differ in the last digit, which can change a tie. A stream
+    therefore takes one of them for all of its lines.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    reader : LineReader
+        Has parsed the lines.
+    scorer : {"auto", "model"}, default="auto"
+        "auto" takes :attr:`TableModel.row_scorer <shortlist.tables.TableModel>`, "model" the
+        classifier and a data frame, which takes milliseconds for a line.
+    """
+
+    def __init__(self, model: TableModel, reader: LineReader, *, scorer: str = "auto") -> None:
+        self._classifier, self._reader = model.classifier, reader
+        self._compiled = None if _kind(model, scorer) == "model" else model.row_scorer
+        self._values = None if self._compiled is None else reader.row_values()
+
+    def scores(self, items: list[Item]) -> Floats:
+        """Score valid lines; a line that the model cannot score raises a ValueError.
+
+        Parameters
+        ----------
+        items : list of Item
+            As :meth:`LineReader.read` returns them, without errors.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Scores in the precision in which they are compared.
+        """
+        if not items:
+            return np.empty(0)
+        scores = np.asarray(self._raw(items), dtype=np.float64)
+        if not np.isfinite(scores).all():
+            raise ValueError("The model returned a score that is not a finite number.")
+        return np.asarray(lift(scores), dtype=np.float64)
+
+    def _raw(self, items: list[Item]) -> Floats:
+        if self._compiled is None or self._values is None:
+            return self._classifier.score_samples(self._reader.frame(items))
+        return self._compiled.score_rows([self._values(item.values) for item in items])
+
+
+def scorer_identity(model: TableModel, scorer: str = "auto") -> dict[str, Any]:
+    """Return what the state of a stream remembers about the scores of its lines.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    scorer : {"auto", "model"}, default="auto"
+        As for :class:`ItemScorer`.
+
+    Returns
+    -------
+    dict
+        Empty if the scores are those of the model itself: a stream can then be resumed with either.
+    """
+    return {"scorer": "bounded"} if _kind(model, scorer) == "bounded" else {}
+
+
+def _kind(model: TableModel, scorer: str) -> str:
+    check_option("scorer", scorer, SCORERS)
+    return "model" if scorer == "model" else model.row_scorer.kind

@@ -1,0 +1,228 @@
+"""What lists and decisions have in common: ids, columns carried along, exclusions, spreadsheets."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.extras import load_extra
+from ..exceptions import TableError
+from ._columns import MISSING_CATEGORY, as_ids
+from ._formats import Source, open_source, open_writer
+from ._schema import TableSchema
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
+
+__all__ = [
+    "CarriedColumns",
+    "ListFile",
+    "as_texts",
+    "open_list",
+    "read_exclusions",
+    "spreadsheet_safe",
+]
+
+#: Formats that spreadsheets open, and would take texts for formulas in.
+_FOR_SPREADSHEETS = ("csv", "xlsx")
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class CarriedColumns:
+    """Columns of a table that go into the output as they are, while a model reads its own.
+
+    Parameters
+    ----------
+    source : Source
+        An open table.
+    schema : TableSchema
+        The columns of the model.
+    keep : collection of str
+        Names of columns, several of them separated by commas, or "all".
+    id : str or None
+        The column that names a case; `None` takes the id of the model.
+    others : collection of str
+        Further columns to read, which are not written.
+    taken : collection of str
+        Names that the output uses itself. A column with such a name gets another one.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        schema: TableSchema,
+        *,
+        keep: Collection[str] = (),
+        id: str | None = None,
+        others: Collection[str] = (),
+        taken: Collection[str] = (),
+    ) -> None:
+        self.id = schema.id if id is None else id
+        if self.id is not None:
+            source.require([self.id], "which --id names" if id else "the id of the model")
+        if self.id in taken:
+            raise TableError(
+                f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
+                "in the table, or name another one with --id."
+            )
+        wanted = [name for name in _names(source, keep) if name != self.id]
+        self.names = {name: _free(name, (*taken, self.id)) for name in wanted}
+        self._read = list(dict.fromkeys([*wanted, *others, *([self.id] if self.id else [])]))
+        self._inner = source
+        self._latest: Any = None
+
+    @property
+    def source(self) -> Source:
+        """The table, for the model to read; each chunk is remembered until the next one."""
+        return replace(self._inner, chunks=self._chunks)
+
+    def _chunks(self, wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+        every = [*wanted, *(name for name in self._read if name not in wanted)]
+        for chunk in self._inner.chunks(every, numeric):
+            self._latest = chunk.select(self._read)
+            yield chunk
+
+    def column(self, name: str) -> Any:
+        """Return a column of the latest chunk."""
+        return self._latest[name]
+
+    def ids(self) -> NDArray[Any] | None:
+        """Return the ids of the latest chunk; None if nothing names a case."""
+        return None if self.id is None else as_ids(self._latest[self.id], self.id)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns to write of the latest chunk, by the names they get."""
+        return {
+            shown: _plain(self._latest[name], self.types()[shown])
+            for name, shown in self.names.items()
+        }
+
+    def types(self) -> dict[str, str]:
+        """Return the types of the columns to write; texts before the first chunk is read."""
+        if self._latest is None:
+            return dict.fromkeys(self.names.values(), "string")
+        return {shown: _kind(self._latest[name].type) for name, shown in self.names.items()}
+
+
+def _names(source: Source, keep: Collection[str]) -> list[str]:
+    """Return the columns that --keep names; a name with a comma counts as one column first."""
+    names: list[str] = []
+    for given in keep:
+        known = given in source.columns
+        names += [given] if known else [name.strip() for name in given.split(",") if name.strip()]
+    if "all" in names and "all" not in source.columns:
+        return list(source.columns)
+    source.require(names, "which --keep names")
+    return list(dict.fromkeys(names))
+
+
+def _free(name: str, taken: Collection[str | None]) -> str:
+    while name in taken:
+        name = f"{name}_in_table"
+    return name
+
+
+def _kind(type: Any) -> str:
+    if pa.types.is_boolean(type):
+        return "bool"
+    if pa.types.is_integer(type) and type != pa.uint64():
+        return "int64"
+    return "double" if pa.types.is_floating(type) else "string"
+
+
+def _plain(column: Any, kind: str) -> list[Any]:
+    if kind != "string":
+        return column.to_pylist()
+    return pa.compute.cast(column, pa.string()).to_pylist()
+
+
+def as_texts(column: Any, name: str) -> NDArray[Any]:
+    """Return a column as texts, in the form of ids and labels; missing values get a name."""
+    present = ~np.asarray(pa.compute.is_null(column, nan_is_null=True).to_numpy(), dtype=bool)
+    texts = np.full(len(column), MISSING_CATEGORY, dtype=object)
+    texts[present] = [text.strip() for text in as_ids(column.filter(pa.array(present)), name)]
+    return texts
+
+
+def read_exclusions(path: Path, id: str | None) -> NDArray[Any]:
+    """Return the ids in a table of cases that were reviewed before.
+
+    The table has a column with the name of the id, or only one column.
+    """
+    if id is None:
+        raise TableError(
+            f"The cases in {path} are found by their ids, and this model has no id column. Name "
+            "one with --id."
+        )
+    with open_source(path) as source:
+        name = source.columns[0] if len(source.columns) == 1 else id
+        source.require([name], "which is the id of the cases to leave out")
+        chunks = [chunk[name] for chunk in source.chunks([name], ())]
+    texts = [as_texts(chunk, name) for chunk in chunks]
+    every = np.unique(np.concatenate([np.zeros(0, object), *texts]).astype(object))
+    # A list of ids without a heading: the first id is where the heading should be.
+    heading = [] if name == id else [name]
+    return np.array([*heading, *every[every != MISSING_CATEGORY]], dtype=object)
+
+
+# --- spreadsheets ---
+
+
+def spreadsheet_safe(text: str | None) -> str | None:
+    """Return a text that a spreadsheet does not take for a formula: with a ' before it.
+
+    Examples
+    --------
+    >>> spreadsheet_safe("=HYPERLINK(1)"), spreadsheet_safe("-12.5"), spreadsheet_safe("Ann")
+    ("'=HYPERLINK(1)", '-12.5', 'Ann')
+    """
+    if text is None or not _FORMULA.match(text) or _NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"
+
+
+class ListFile:
+    """Writes columns to an open file, with formulas escaped where spreadsheets may open it."""
+
+    def __init__(self, write: Any, safe: dict[str, str], types: dict[str, str], escape: bool):
+        self._write, self._safe, self._types, self._escape = write, safe, types, escape
+        self.n_escaped = 0
+
+    def write(self, columns: dict[str, Any]) -> None:
+        """Write some rows, given as columns."""
+        self._write({self._safe[name]: self._column(name, columns[name]) for name in self._types})
+
+    def _column(self, name: str, values: Any) -> Any:
+        if not self._escape or self._types[name] != "string":
+            return values
+        escaped = [spreadsheet_safe(value) for value in values]
+        self.n_escaped += sum(a is not b for a, b in zip(escaped, values, strict=True))
+        return escaped
+
+    @property
+    def note(self) -> str | None:
+        """A sentence about what was escaped; None if nothing was."""
+        if not self.n_escaped:
+            return None
+        return (
+            f"{self.n_escaped:,} cells begin with =, +, -, @ or a control character, which "
+            "spreadsheets take for a formula. A ' was put before them. Files that end in .parquet "
+            "or .jsonl have them as they are."
+        )
+
+
+@contextlib.contextmanager
+def open_list(file: BinaryIO, format: str, types: dict[str, str]) -> Iterator[ListFile]:
+    """Open a file for rows of a list; `types` gives the names of columns and their Arrow types."""
+    escape = format in _FOR_SPREADSHEETS
+    safe = {name: (spreadsheet_safe(name) or "") if escape else name for name in types}
+    with open_writer(file, format, {safe[name]: types[name] for name in types}) as write:
+        yield ListFile(write, safe, types, escape)

@@ -1,0 +1,153 @@
+"""What a model finds on rows that it has not seen: out of fold, or on rows kept aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.arrays import Doubles, Mask, Rows
+from ..capacity import Capacity
+from ..classifier import CapacityClassifier
+from ..learners import CapacityEnsembleClassifier
+from ..metrics import detection_at_capacity
+from ._evaluate import (
+    default_name,
+    labels_of,
+    measure_default,
+    measure_list,
+    measure_random,
+    measure_rule,
+)
+from ._model import RuleResult, TableModel
+from ._schema import TableRows
+
+__all__ = ["Candidate", "OutOfFold", "measure_test_rows"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A member of an ensemble: its weight, and what it detects alone at the capacity."""
+
+    learner: str
+    detection: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Rows with the scores of the models that have not seen them.
+
+    Attributes
+    ----------
+    X : data frame
+        The rows, fold by fold.
+    ids : ndarray or None
+        Their ids.
+    rows : ndarray of int
+        Their positions among the rows that were learned from.
+    is_rare : ndarray of bool
+        Their labels.
+    scores : ndarray
+        The score of each row, by the model of its fold.
+    flagged, by_default : ndarray of bool
+        Whether the threshold of its fold flags it, and whether the model predicts the rare label.
+    by_member : dict from str to ndarray
+        The scores of each member of an ensemble; empty for a single learner.
+    weights : dict from str to float
+        The mean weight of each member.
+    """
+
+    X: Any
+    ids: NDArray[Any] | None
+    rows: Rows
+    is_rare: Mask
+    scores: Doubles
+    flagged: Mask
+    by_default: Mask
+    by_member: dict[str, Doubles]
+    weights: dict[str, float]
+
+    @classmethod
+    def of(cls, classifier: CapacityClassifier, learned: TableRows, folds: list[Rows]) -> OutOfFold:
+        """Collect what the models of a fitted classifier say about the rows of their folds."""
+        rows = np.concatenate(folds)
+        unseen = learned.take(rows)
+        frames = [learned.X.iloc[fold] for fold in folds]
+        judged = [
+            calibration.flag_with_keys(sample.scores, np.asarray(sample.tie_keys).__getitem__)
+            for calibration, sample in zip(
+                classifier.calibrations_, classifier.rule_.samples, strict=True
+            )
+        ]
+        predicted = [
+            model.predict(X) for model, X in zip(classifier.estimators_, frames, strict=True)
+        ]
+        return cls(
+            unseen.X,
+            unseen.ids,
+            rows,
+            labels_of(unseen),
+            np.asarray(classifier.calibration_scores_, dtype=np.float64),
+            np.concatenate(judged),
+            np.concatenate(predicted).astype(bool),
+            _by_member(classifier.estimators_, frames),
+            _weights(classifier.estimators_),
+        )
+
+    def measure(self, model: TableModel) -> list[RuleResult]:
+        """Return what the model finds on these rows, row by row and as a list, and other rules."""
+        capacity = model.classifier.capacity
+        order = model.rank(self.X, self.ids, self.scores)
+        return [
+            measure_rule("this model, row by row", self.is_rare, self.flagged, capacity),
+            measure_list("this model, as a list", self.is_rare, order, capacity),
+            measure_rule(default_name(model), self.is_rare, self.by_default, capacity),
+            measure_random(self.is_rare, capacity),
+        ]
+
+    def members(self, capacity: Capacity) -> list[Candidate]:
+        """Return what each member of an ensemble detects alone."""
+        return [
+            Candidate(
+                name, detection_at_capacity(self.is_rare, scores, capacity), self.weights[name]
+            )
+            for name, scores in self.by_member.items()
+        ]
+
+
+def _by_member(models: list[Any], frames: list[Any]) -> dict[str, Doubles]:
+    if not isinstance(models[0], CapacityEnsembleClassifier):
+        return {}
+    several = [model.member_scores(X) for model, X in zip(models, frames, strict=True)]
+    # With a time budget, some folds may have fewer members than others.
+    names = [name for name in several[0] if all(name in scores for scores in several)]
+    return {name: np.concatenate([scores[name] for scores in several]) for name in names}
+
+
+def _weights(models: list[Any]) -> dict[str, float]:
+    if not isinstance(models[0], CapacityEnsembleClassifier):
+        return {}
+    names = {name for model in models for name in model.weights_}
+    return {
+        name: float(np.mean([model.weights_.get(name, 0.0) for model in models])) for name in names
+    }
+
+
+def measure_test_rows(model: TableModel, test: TableRows) -> list[RuleResult]:
+    """Return what a finished model finds on rows that were kept aside, and other rules."""
+    classifier, is_rare = model.classifier, labels_of(test)
+    capacity = classifier.capacity
+    flagged = classifier.flag(test.X, ids=test.ids)
+    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    measured = [
+        measure_rule("this model, row by row", is_rare, flagged, capacity),
+        measure_list("this model, as a list", is_rare, order, capacity),
+    ]
+    if model.twin is not None:
+        predicted = np.asarray(model.twin.predict(test.X), dtype=bool)
+        measured.append(measure_rule("SMOTE, default threshold", is_rare, predicted, capacity))
+    default = measure_default(model, test.X, is_rare)
+    return [*measured, default, measure_random(is_rare, capacity)]

@@ -1,0 +1,380 @@
+"""What visibly breaks a promise: units, unseen categories, empty columns, too many flags.
+
+A watch sees rows pass in chunks and compares them with the model card, in constant memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from .._core.arrays import Mask
+from ._columns import MISSING_CATEGORY
+from ._drift import SIGNIFICANT, chances_of_flags
+from ._model import TableModel
+from ._profile import ColumnProfile
+from ._schema import TableRows
+
+__all__ = ["Finding", "Watch", "date_text"]
+
+# A finding must be less probable than this if nothing has changed, by an exact test.
+_UNLIKELY = 0.001
+_FEWEST_ROWS = 10
+# A jump: so much more of a column lies beyond its outermost tenth, or is missing.
+_JUMP, _MORE_MISSING = 0.5, 0.1
+# A unit: all tenths have grown or shrunk by about the same factor, and by at least this one.
+_LEAST_FACTOR, _SAME_FACTOR, _NEARLY = 3.0, 1.5, 1.3
+_MOST_SAMPLED, _PER_CHUNK = 20_000, 2_000
+_MOST_VALUES, _SHOWN = 1_000, 3
+_MOST_BINS = 20  # of a profile: with fewer categories than this, all of them are known
+_SERIOUS_SHARE = 0.01
+_FAR_LATER = 730  # days
+_LOOK = "Look for the cause with: shortlist check."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not fit the model card, and what to do about it.
+
+    Attributes
+    ----------
+    kind : str
+        "unit", "jump", "unseen", "empty", "missing", "constant", "many flags" or "few flags".
+    column : str or None
+        The column, if it is one column.
+    message : str
+        What was seen, and the remedy.
+    is_serious : bool
+        Whether the promise is in danger; a few unseen values are not serious.
+    """
+
+    kind: str
+    column: str | None
+    message: str
+    is_serious: bool = True
+
+
+class Watch:
+    """Compares rows with the model card while they pass.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted. Without a model card, only flags are compared.
+
+    Examples
+    --------
+    See :func:`~shortlist.tables.check_table`, which is built on it.
+    """
+
+    def __init__(self, model: TableModel) -> None:
+        self._model = model
+        profiles = () if model.card is None else model.card.profiles
+        self._columns = [_Column(profile) for profile in profiles]
+        self.n_items = self.n_flagged = 0
+        self._decided = False
+
+    def add(self, rows: TableRows, flagged: Mask | None = None) -> None:
+        """Look at some rows, and at their flags if each was decided on its own.
+
+        Parameters
+        ----------
+        rows : TableRows
+            The rows.
+        flagged : ndarray of bool, default=None
+            Decisions of the calibrated rule.
+        """
+        self.n_items += len(rows.X)
+        for column in self._columns:
+            column.add(rows.X[column.profile.name].to_numpy())
+        if flagged is not None:
+            self._decided = True
+            self.n_flagged += int(flagged.sum())
+
+    @property
+    def counts(self) -> list[tuple[int, ...]]:
+        """The counts of all columns in the bins of their profiles."""
+        return [tuple(column.counts.tolist()) for column in self._columns]
+
+    @property
+    def room(self) -> int:
+        """How many of the rows the capacity allows to flag."""
+        classifier = self._model.classifier
+        return classifier.capacity.max_flags(self.n_items, classifier.reference_prevalence_)
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """The chances of as many flags or more, and of as few or fewer, if nothing has changed."""
+        calibrations = self._model.classifier.calibrations_
+        return chances_of_flags(calibrations, self.n_items, self.n_flagged)
+
+    def findings(self, *, advice: str = _LOOK) -> list[Finding]:
+        """Return what does not fit the model card, columns first.
+
+        Parameters
+        ----------
+        advice : str, default="Look for the cause with: shortlist check."
+            How to find out why the number of flags is wrong.
+
+        Returns
+        -------
+        list of Finding
+        """
+        if self.n_items == 0:
+            return []
+        found = [column.finding() for column in self._columns]
+        flags = self._finding_on_flags(advice) if self._decided else None
+        return [finding for finding in (*found, flags) if finding is not None]
+
+    def _finding_on_flags(self, advice: str) -> Finding | None:
+        as_many, as_few = self.chances
+        counts = f"{self.n_flagged:,} of {self.n_items:,} rows are flagged"
+        if self.n_flagged > self.room and as_many < SIGNIFICANT:
+            return Finding(
+                "many flags",
+                None,
+                f"{counts}, and the capacity allows {self.room:,}. If these rows were like those "
+                f"of the calibration, the probability of so many would be {_chance(as_many)}. "
+                f"{advice} If the cases themselves have changed, set a new threshold with: "
+                "shortlist recalibrate. To stop before too many are flagged, use: shortlist flag "
+                "--at-most.",
+            )
+        if as_few < _UNLIKELY:
+            return Finding(
+                "few flags",
+                None,
+                f"Only {counts}, and the capacity allows {self.room:,}. If these rows were like "
+                f"those of the calibration, the probability of so few would be {_chance(as_few)}. "
+                f"{advice} If the cases themselves have changed, set a new threshold with: "
+                "shortlist recalibrate.",
+            )
+        return None
+
+
+class _Column:
+    """The counts, a sample and the unseen values of one column."""
+
+    def __init__(self, profile: ColumnProfile) -> None:
+        self.profile = profile
+        self.counts = np.zeros(len(profile.counts), dtype=np.int64)
+        self._sample: list[NDArray[np.float64]] = []
+        self._unseen: Counter[str] = Counter()
+        self._distinct: set[Any] = set()
+
+    def add(self, values: NDArray[Any]) -> None:
+        self.counts += np.asarray(self.profile.count(values), dtype=np.int64)
+        if self.profile.kind == "categorical":
+            self._add_texts(values)
+        else:
+            self._add_numbers(values[~np.isnan(values)])
+
+    def _add_texts(self, values: NDArray[Any]) -> None:
+        counted = Counter(values.tolist())
+        counted.pop(MISSING_CATEGORY, None)
+        if len(self._distinct) < 2:
+            self._distinct.update(list(counted)[:2])
+        for value, count in counted.items():
+            if value not in self.profile.bins and (
+                value in self._unseen or len(self._unseen) < _MOST_VALUES
+            ):
+                self._unseen[value] += count
+
+    def _add_numbers(self, present: NDArray[np.float64]) -> None:
+        if present.size == 0:
+            return
+        if len(self._distinct) < 2:
+            self._distinct.update((present.min().item(), present.max().item()))
+        if sum(part.size for part in self._sample) < _MOST_SAMPLED:
+            places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
+            self._sample.append(present[places])
+
+    # --- findings: the first one that holds ---
+
+    @property
+    def _n(self) -> int:
+        return int(self.counts.sum())
+
+    def finding(self) -> Finding | None:
+        return (
+            self._empty()
+            or self._constant()
+            or self._unit()
+            or self._jump()
+            or self._unseen_values()
+            or self._more_missing()
+        )
+
+    def _tells(self, kind: str, message: str, **options: Any) -> Finding:
+        return Finding(kind, self.profile.name, f"{self.profile.name!r} {message}", **options)
+
+    def _share_before(self, count: int) -> float:
+        return (count + 1) / (sum(self.profile.counts) + 2)
+
+    def _empty(self) -> Finding | None:
+        if self.counts[-1] < self._n or self._chance_of_all(self.profile.counts[-1]) >= _UNLIKELY:
+            return None
+        share = self.profile.counts[-1] / sum(self.profile.counts)
+        return self._tells(
+            "empty",
+            f"is empty in all {self._n:,} rows; in the calibration it was in {share:.1%}. Check "
+            "how the table was made, and fill the column; without it, fit a new model.",
+        )
+
+    def _more_missing(self) -> Finding | None:
+        before, after = self.profile.counts, self.counts
+        rise = after[-1] / self._n - before[-1] / sum(before)
+        if rise < _MORE_MISSING or self._surprise(-1) >= _UNLIKELY:
+            return None
+        return self._tells(
+            "missing",
+            f"is empty in {after[-1] / self._n:.1%} of the rows; in the calibration it was in "
+            f"{before[-1] / sum(before):.1%}. Check how the table was made.",
+        )
+
+    def _constant(self) -> Finding | None:
+        if len(self._distinct) != 1 or self._n < _FEWEST_ROWS or self.counts[-1]:
+            return None
+        if self._chance_of_all(max(self.profile.counts)) >= _UNLIKELY:
+            return None
+        (value,) = self._distinct
+        return self._tells(
+            "constant",
+            f"is {self._shown(value)} in all {self._n:,} rows, and varied in the calibration. "
+            "Check how the table was made.",
+        )
+
+    def _chance_of_all(self, count: int) -> float:
+        """Bound the chance that all rows share something that `count` rows had before."""
+        return self._share_before(count) ** self._n
+
+    def _surprise(self, place: int) -> float:
+        """Return the exact chance of as many rows or more in one bin, if nothing has changed."""
+        before, after = self.profile.counts, self.counts
+        n_before = sum(before)
+        law = (n_before + self._n, before[place] + int(after[place]), self._n)
+        return float(hypergeom.sf(int(after[place]) - 1, *law))
+
+    # --- numbers and dates ---
+
+    @property
+    def _sampled(self) -> NDArray[np.float64]:
+        return np.concatenate(self._sample) if self._sample else np.zeros(0)
+
+    def _unit(self) -> Finding | None:
+        sample, ends = self._sampled, np.asarray(self.profile.bins)
+        if self.profile.kind != "numeric" or sample.size < _FEWEST_ROWS or not ends.size:
+            return None
+        factor = _common_factor(ends, sample, self._present_shares())
+        if factor is None:
+            return None
+        size = max(factor, 1 / factor)
+        ten = 10.0 ** round(np.log10(size))  # a unit is often a power of ten
+        shown = f"{ten if max(size / ten, ten / size) < _NEARLY else size:.3g}"
+        times = f"{shown} times as large" if factor > 1 else f"divided by {shown}"
+        return self._tells(
+            "unit",
+            f"is about {times}: its values are like those of the calibration in another unit. "
+            "Convert the column back, or fit a new model.",
+        )
+
+    def _present_shares(self) -> NDArray[np.float64]:
+        """Return the share of calibration values at or below each end of a bin."""
+        present = np.asarray(self.profile.counts[:-1], dtype=np.float64)
+        return np.cumsum(present)[:-1] / max(present.sum(), 1)
+
+    def _jump(self) -> Finding | None:
+        if self.profile.kind not in ("numeric", "date") or self._n < _FEWEST_ROWS:
+            return None
+        last = len(self.profile.bins)
+        for place, side in ((0, "at or below"), (last, "above")):
+            before = self.profile.counts[place] / sum(self.profile.counts)
+            after = self.counts[place] / self._n
+            if last and after - before >= _JUMP and self._surprise(place) < _UNLIKELY:
+                return self._jumped(place, side, before, after)
+        return None
+
+    def _jumped(self, place: int, side: str, before: float, after: float) -> Finding | None:
+        ends = self.profile.bins
+        if self.profile.kind == "date" and place:  # later dates are only natural
+            spread = max(ends[-1] - ends[0], _FAR_LATER)
+            if np.median(self._sampled) < ends[-1] + spread:
+                return None
+        remedy = "the date format" if self.profile.kind == "date" else "the unit and the sign"
+        return self._tells(
+            "jump",
+            f"lies {side} {self._shown(ends[min(place, len(ends) - 1)])} in {after:.1%} of the "
+            f"rows; in the calibration {before:.1%} did. Check {remedy}, convert the column back, "
+            "or fit a new model.",
+        )
+
+    def _shown(self, value: Any) -> str:
+        if self.profile.kind == "date":
+            return date_text(value)
+        return repr(value) if isinstance(value, str) else f"{value:.6g}"
+
+    # --- categories ---
+
+    def _unseen_values(self) -> Finding | None:
+        if self.profile.kind != "categorical" or not self._unseen:
+            return None
+        n_unseen, place = int(self.counts[-2]), len(self.profile.bins)
+        all_known = place < _MOST_BINS and self.profile.counts[place] == 0
+        rise = n_unseen / self._n - self.profile.counts[place] / sum(self.profile.counts)
+        jumped = rise >= _MORE_MISSING and self._surprise(place) < _UNLIKELY
+        if not (all_known or jumped):
+            return None
+        what = "values that the fit did not see" if all_known else "more rare or unseen values"
+        return self._tells(
+            "unseen",
+            f"holds {what}, in {n_unseen:,} of {self._n:,} rows ({n_unseen / self._n:.1%}): "
+            f"{self._listed()}. They count as rare categories. Correct the spelling, or fit a new "
+            "model on recent rows.",
+            is_serious=jumped or n_unseen > _SERIOUS_SHARE * self._n,
+        )
+
+    def _listed(self) -> str:
+        known = {name.casefold(): name for name in self.profile.bins}
+        shown = []
+        for value, _ in self._unseen.most_common(_SHOWN):
+            twin = known.get(value.casefold())
+            shown.append(repr(value) + (f" (before: {twin!r})" if twin else ""))
+        more = len(self._unseen) - len(shown)
+        return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _common_factor(
+    ends: NDArray[np.float64], sample: NDArray[np.float64], shares: NDArray[np.float64]
+) -> float | None:
+    """Return by what factor all quantiles have grown; None if they have not, or differ."""
+    quantiles = np.quantile(sample, shares)
+    usable = (ends != 0) & (quantiles != 0) & (np.sign(ends) == np.sign(quantiles))
+    if not usable.any() or usable.sum() < np.count_nonzero(ends) / 2:
+        return None
+    factors = quantiles[usable] / ends[usable]
+    factor = float(np.median(factors))
+    if max(factor, 1 / factor) < _LEAST_FACTOR:
+        return None
+    alike = np.abs(np.log(factors / factor)) < np.log(_SAME_FACTOR)
+    return factor if alike.mean() >= 0.5 else None
+
+
+def _chance(chance: float) -> str:
+    return f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
+
+
+def date_text(days: float) -> str:
+    """Return a number of days since 1970 as a date, with the time if there is one.
+
+    Examples
+    --------
+    >>> from shortlist.tables import date_text
+    >>> date_text(19724.0)
+    '2024-01-02'
+    """
+    moment = np.datetime64(round(days * 86_400), "s")
+    return str(moment.astype("datetime64[D]") if days == int(days) else moment)

@@ -1,0 +1,1 @@
+"""What `shortlist fit` finds on tables that nobody tuned it for."""

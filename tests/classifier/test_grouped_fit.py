@@ -1,0 +1,174 @@
+"""Groups in `fit`: whole groups are held out, and calibration counts groups."""
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold, cross_validate
+
+from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
+from shortlist._wrapping.fitting import hold_out
+from shortlist.aware import (
+    CapacityAwareBoostingClassifier,
+    CapacityAwareForestClassifier,
+    CapacityAwareLinearClassifier,
+    CapacityAwareSVC,
+)
+from shortlist.datasets import make_fraud
+from shortlist.learners import CapacityKNeighborsClassifier
+
+TENTH = Capacity.fraction(0.1)
+
+
+class RecordsRows(LogisticRegression):
+    """Learns as usual, and remembers the groups it was fitted on: they are the last feature."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit, and keep the groups."""
+        self.groups_ = np.unique(np.asarray(X)[:, -1])
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X):
+        """Score, and keep the groups that were scored last."""
+        self.scored_ = np.unique(np.asarray(X)[:, -1])
+        return super().predict_proba(X)
+
+
+@pytest.fixture(scope="module")
+def customers():
+    """Return rows of 300 customers, up to eight each, with the customer as the last feature."""
+    X, y = make_fraud(1_200, prevalence=0.1, random_state=0)
+    groups = np.random.default_rng(0).integers(300, size=1_200)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return np.column_stack([X, groups / 300]), y, groups
+
+
+@pytest.mark.parametrize("cv", [0.4, 4, GroupKFold(4)])
+@pytest.mark.parametrize("routing", [False, True])
+def test_whole_groups_are_held_out(customers, cv, routing):
+    """No model scores an item of a group that it has seen, with metadata routing on and off."""
+    X, y, groups = customers
+    options = {"capacity": TENTH, "random_state": 0, "cv": cv, "ensemble": cv != 0.4}
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = CapacityClassifier(RecordsRows(), **options).fit(X, y, groups=groups)
+    for fold, fitted in enumerate(model.estimators_):
+        assert not np.isin(fitted.scored_, fitted.groups_).any()
+        assert fitted.scored_.size + fitted.groups_.size == np.unique(groups).size
+        assert_array_equal(np.unique(model.rule_.samples[fold].groups).size, fitted.scored_.size)
+    if cv == 0.4:
+        share = model.estimators_[0].scored_.size / np.unique(groups).size
+        assert share == pytest.approx(0.4, abs=0.01)
+
+
+def test_a_splitter_that_divides_groups_is_refused(customers):
+    """Its scores would come from models that know the customer."""
+    X, y, groups = customers
+    model = CapacityClassifier(LogisticRegression(), capacity=TENTH, cv=KFold(4))
+    with pytest.raises(ValueError, match="divides groups"):
+        model.fit(X, y, groups=groups)
+    forest = CapacityClassifier(RandomForestClassifier(10), capacity=TENTH, cv="oob")
+    with pytest.raises(ValueError, match="have seen other items of its group"):
+        forest.fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("cv", [0.5, 3])
+def test_groups_of_one_row_change_nothing(customers, cv):
+    """The same split, scores and threshold, bit for bit."""
+    X, y, _ = customers
+    options = {"capacity": TENTH, "cv": cv, "random_state": 1}
+    with_groups = CapacityClassifier(LogisticRegression(), **options)
+    with_groups.fit(X, y, groups=np.arange(len(X))[::-1])
+    without = CapacityClassifier(LogisticRegression(), **options).fit(X, y)
+    assert_array_equal(with_groups.calibration_scores_, without.calibration_scores_)
+    assert with_groups.calibration_ == without.calibration_
+
+
+def test_a_trained_model_is_calibrated_by_groups(customers):
+    """And so is `recalibrate`: fewer flags than for as many single items."""
+    X, y, groups = customers
+    trained = LogisticRegression().fit(X[:300], y[:300])
+    options = {"capacity": TENTH, "cv": "prefit", "guarantee": "confident"}
+    model = CapacityClassifier(trained, **options)
+    alone = model.fit(X[300:], y[300:]).threshold_
+    assert model.fit(X[300:], y[300:], groups=groups[300:]).threshold_ > alone
+    grouped = model.threshold_
+    assert model.recalibrate(X[300:]).threshold_ == alone
+    assert model.recalibrate(X[300:], groups=groups[300:]).threshold_ == grouped
+    assert np.isnan(model.calibration_.interval).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CapacityAwareLinearClassifier(TENTH, random_state=0),
+        CapacityAwareBoostingClassifier(TENTH, cv=3, max_rounds=5, random_state=0),
+        CapacityAwareBoostingClassifier(TENTH, cv=0.4, max_rounds=5, random_state=0),
+        CapacityAwareForestClassifier(TENTH, n_estimators=20, cv=0.4, random_state=0),
+        CapacityAwareSVC(TENTH, n_swaps=1, max_support=10, random_state=0),
+        CapacityKNeighborsClassifier(TENTH, n_neighbors=5, random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.cv}",
+)
+def test_other_models_hold_out_whole_groups(customers, model):
+    """Calibration has all items of each of its groups."""
+    X, y, groups = customers
+    model.fit(X, y, groups=groups)
+    numbers, counts = np.unique(model.rule_.samples[0].groups, return_counts=True)
+    first_seen = np.unique(groups, return_index=True)
+    sizes = np.bincount(np.unique(groups, return_inverse=True)[1])[np.argsort(first_seen[1])]
+    assert_array_equal(counts, sizes[numbers])
+    assert model.flag(X).mean() < 0.2
+
+
+def test_forests_out_of_bag_refuse_groups(customers):
+    """Trees that have not seen an item have seen its group."""
+    X, y, groups = customers
+    with pytest.raises(ValueError, match=r"Use cv=0\.25"):
+        CapacityAwareForestClassifier(TENTH, n_estimators=20).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("cv", [0.5, 3])
+def test_several_classes_by_groups(customers, cv):
+    """Whole groups are held out, divided and calibrated on; single rows change nothing."""
+    X, y, groups = customers
+    options = {"capacities": {1: TENTH}, "cv": cv, "random_state": 0}
+    model = MulticlassCapacityClassifier(LogisticRegression(), **options)
+    grouped = model.fit(X, y, groups=groups).rule_
+    first, second = grouped.sample.halves(np.random.default_rng(0))
+    assert not np.isin(first.groups, second.groups).any()
+    assert len(first) + len(second) == len(grouped.sample)
+    alone = model.fit(X, y).rule_.class_prices
+    assert model.fit(X, y, groups=np.arange(len(X))).rule_.class_prices == alone
+    model.recalibrate(X, groups=groups)
+    assert model.rule_.sample.groups.max() == np.unique(groups).size - 1
+    uncertain = model.set_params(capacities={1: Capacity.multiple(1)}, guarantee="confident")
+    with pytest.raises(ValueError, match="say too little about the prevalences"):
+        uncertain.fit(X, y, groups=groups)
+
+
+def test_groups_are_routed_through_cross_validation(customers):
+    """With metadata routing, a group splitter outside and inside gets the same groups."""
+    X, y, groups = customers
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CapacityClassifier(RecordsRows(), capacity=TENTH, cv=0.5, random_state=0)
+        model.set_fit_request(groups=True)
+        results = cross_validate(
+            model, X, y, cv=GroupKFold(3), params={"groups": groups}, return_estimator=True
+        )
+    for fitted in results["estimator"]:
+        assert fitted.rule_.samples[0].groups is not None
+
+
+def test_holding_out_stratifies_groups():
+    """Groups with a rare item are divided in the same proportion, and others as well."""
+    groups = np.repeat(np.arange(100), 3)
+    is_rare = np.zeros(300, dtype=bool)
+    is_rare[:60:3] = True
+    learned_on, held_out = hold_out(is_rare, 0.25, np.random.default_rng(0), groups)
+    assert is_rare[held_out].sum() == 5
+    assert held_out.size == 75
+    assert not np.isin(groups[learned_on], groups[held_out]).any()
+    with pytest.raises(ValueError, match="cannot be divided so that each class"):
+        hold_out(is_rare, 0.5, np.random.default_rng(0), np.zeros(300, dtype=int))

@@ -1,0 +1,56 @@
+"""What the command line says: options instead of arguments, and an example in every help page."""
+
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from shortlist.cli import app
+from shortlist.cli._words import in_options
+
+NEW = {
+    "select": ("--count", "--segment", "--keep", "--exclude", "--id"),
+    "flag": ("--keep", "--exclude", "--at-most", "--id"),
+    "recalibrate": ("--per", "--fraction", "--multiple", "--guarantee", "--confidence"),
+    "fit": ("--confidence", "--n-batches", "--model"),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Capacity.multiple(3) counts", "--multiple 3 counts"),
+        (
+            "use Capacity.fraction(...) or Capacity.count(...).",
+            "use --fraction or --capacity and --per.",
+        ),
+        ("Capacity.count(600, per=10_000)", "--capacity 600 --per 10000"),
+        ("for 6.0 % use Capacity.fraction(6.0 / 100)", "for 6.0 % use --fraction 0.06"),
+        (
+            "n_batches=7 belongs to guarantee='next-batch'",
+            "--n-batches 7 belongs to --guarantee next-batch",
+        ),
+        ("learner must be one of 'auto'", "--learner must be one of 'auto'"),
+        ("The table has no column 'guarantee'.", "The table has no column 'guarantee'."),
+    ],
+)
+def test_arguments_become_options(message, words):
+    """And other words stay as they are."""
+    assert in_options(message) == words
+
+
+@pytest.mark.parametrize("command", ["select", "flag", "check", "recalibrate", "inspect"])
+def test_every_new_command_has_an_example(command):
+    """In its help page, and no type after a switch."""
+    words = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+    assert f"Example: shortlist {command}" in words
+    assert "<bool>" not in words
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, o) for c, os in NEW.items() for o in os])
+def test_every_new_option_shows_how_it_is_typed(command, option):
+    """With a value."""
+    params = typer.main.get_command(app).commands[command].params
+    (help,) = [param.help for param in params if option in param.opts]
+    assert re.search(rf"{option} \S", help)

@@ -1,0 +1,247 @@
+"""A budget of work per period: never exceeded, and filled by small cases where large ones end."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import BudgetController, Controller, QuantileTracker, replay
+from shortlist.online.checks import check_controller
+from shortlist.worth import expected_worth
+
+CALIBRATION = np.random.default_rng(0).exponential(size=500)
+
+
+def budget(value=480, **options):
+    """Return a controller for a budget of work in each 100 seconds."""
+    return BudgetController(
+        Capacity.effort(value),
+        **{
+            "period": 100,
+            "expected_arrivals": 100,
+            "expected_effort": 20,
+            "calibration_scores": CALIBRATION,
+            **options,
+        },
+    )
+
+
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_it_passes_all_checks(pace):
+    """A budget of work keeps everything that every controller promises."""
+    scores = np.random.default_rng(0).normal(size=500)
+    check_controller(lambda: budget(30, calibration_scores=scores, expected_effort=2, pace=pace))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 50),
+            st.sampled_from([0.1, 0.3, 1, 7, 20, 60, 1 / 3, 1e-7]) | st.floats(0.001, 600),
+            st.integers(-30, 60),
+        ),
+        min_size=1,
+        max_size=80,
+    ),
+    st.integers(0, 6_000).map(lambda tenths: tenths / 10),
+    st.integers(0, 79),
+)
+def test_no_period_exceeds_its_budget(items, value, restart):
+    """In exact arithmetic, for any items, clocks and restarts, the work is within the budget."""
+    controller, now, spent = budget(value), 0.0, {}
+    for number, (score, effort, step) in enumerate(items):
+        if number == restart:
+            controller = Controller.from_state(json.loads(json.dumps(controller.state())))
+        now += step
+        if controller.decide(score, at=now, effort=effort).flag:
+            period = int(controller.now // 100)
+            spent[period] = spent.get(period, 0) + Fraction(str(effort))
+    assert all(work <= Fraction(str(value)) for work in spent.values())
+
+
+@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
+def test_efforts_of_one_are_a_number_of_flags(pace):
+    """With equal efforts, decisions and thresholds are those of a count, bit for bit."""
+    rng = np.random.default_rng(1)
+    scores, times = rng.exponential(size=2_000), np.sort(rng.uniform(0, 1_500, size=2_000))
+    options = {
+        "period": 100,
+        "expected_arrivals": 100,
+        "calibration_scores": CALIBRATION,
+        "pace": pace,
+    }
+    counted = BudgetController(Capacity.count(7), **options)
+    worked = BudgetController(Capacity.effort(7), **options, expected_effort=1)
+    expected = counted.decide_many(scores, at=times)
+    found = worked.decide_many(scores, at=times, efforts=np.ones(2_000))
+    assert np.array_equal(found.thresholds, expected.thresholds)
+    assert np.array_equal(found.flagged, expected.flagged)
+    assert worked.remaining == counted.remaining
+
+
+def test_small_cases_fill_what_large_ones_leave():
+    """A case that does not fit is left out, and a smaller one still gets the rest."""
+    controller = budget(100, expected_arrivals=3)
+    answers = [
+        controller.decide(40 + i, at=float(i), effort=effort)
+        for i, effort in enumerate([70, 60, 20, 20, 10, 5])
+    ]
+    assert [each.flag for each in answers] == [True, False, True, False, True, False]
+    assert answers[1].reason == "capacity used up"
+    assert controller.remaining == 0
+
+
+def test_it_spends_the_budget_on_the_best():
+    """Over days of random cases, most of the budget is spent, and well."""
+    rng = np.random.default_rng(2)
+    n = 20_000
+    scores, minutes = rng.exponential(size=n), rng.integers(5, 61, size=n)
+    times = np.sort(rng.uniform(0, 10_000, size=n))
+    controller = budget(480, expected_arrivals=200, expected_effort=30)
+    flagged = controller.decide_many(scores, at=times, efforts=minutes).flagged
+    spent = np.bincount((times[flagged] // 100).astype(int), minutes[flagged], minlength=100)
+    assert spent.max() <= 480
+    assert spent.mean() > 0.9 * 480
+    value = (scores * minutes)[flagged].sum()
+    best = 0.0
+    for day in range(100):
+        rows = np.flatnonzero(times // 100 == day)
+        rows = rows[np.argsort(-scores[rows])]
+        kept = rows[np.cumsum(minutes[rows]) <= 480]
+        best += (scores * minutes)[kept].sum()
+    assert value > 0.85 * best
+
+
+def test_budgets_and_efforts_belong_together():
+    """Mixing flags and work raises an error that says what to do."""
+    with pytest.raises(CapacityError, match="needs expected_effort"):
+        budget(expected_effort=None)
+    with pytest.raises(CapacityError, match="has no expected_effort"):
+        BudgetController(
+            Capacity.count(5),
+            period=100,
+            expected_arrivals=10,
+            expected_effort=3,
+            calibration_scores=CALIBRATION,
+        )
+    with pytest.raises(CapacityError, match="every item needs its effort"):
+        budget().decide(1.0, at=0.0)
+    with pytest.raises(CapacityError, match="cannot change to"):
+        budget().set_capacity(Capacity.count(5))
+    with pytest.raises(CapacityError, match="at most"):
+        budget(1e15)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["ints"].__setitem__(-1, -5),
+        lambda state: state["ints"].__setitem__(-2, 10**15),
+        lambda state: state["floats"].__setitem__(-1, 0.0),
+        lambda state: state["ints"].pop(),
+        lambda state: state["capacity"].__setitem__("kind", "count"),
+    ],
+)
+def test_tampered_states_are_refused(change):
+    """A state that would open the budget again raises an error."""
+    state = budget().state()
+    change(state)
+    with pytest.raises(ValueError, match="state"):
+        Controller.from_state(state)
+
+
+def tracker(rate=300, **options):
+    """Return a tracker of work per 1,000 items."""
+    return QuantileTracker(
+        Capacity.effort(rate, per=1_000),
+        **{
+            "max_effort": 60,
+            "expected_effort": 20,
+            "calibration_scores": CALIBRATION,
+            "step": 0.1,
+            **options,
+        },
+    )
+
+
+def test_the_tracker_of_work_passes_all_checks():
+    """A rate of work keeps everything that every controller promises."""
+    scores = np.random.default_rng(0).normal(size=500)
+    check_controller(lambda: tracker(calibration_scores=scores, max_effort=4, expected_effort=2))
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["random", "sorted", "high", "low"]))
+def test_the_work_of_any_stretch_is_bounded(seed, kind):
+    """On every stretch of any stream, work and allowed work differ by at most the bound."""
+    rng = np.random.default_rng(seed)
+    scores, efforts = rng.exponential(size=400), rng.choice([0.5, 5, 20, 60], size=400)
+    scores = {"random": scores, "sorted": np.sort(scores), "high": scores + 99, "low": scores - 99}[
+        kind
+    ]
+    controller = tracker()
+    flagged = controller.decide_many(scores, efforts=efforts).flagged
+    error = np.concatenate([[0], np.cumsum(efforts * flagged - 0.3)])
+    assert error.max() - error.min() <= controller.interval_bound() + 1e-6
+
+
+def test_the_tracker_follows_a_rate_of_work():
+    """In the long run the work of the flags is the rate, also after a drift."""
+    rng = np.random.default_rng(3)
+    scores = rng.exponential(size=30_000) + 2
+    efforts = rng.integers(5, 61, size=30_000)
+    flagged = tracker().decide_many(scores, efforts=efforts).flagged
+    assert efforts[flagged].sum() / 30_000 == pytest.approx(0.3, rel=0.1)
+
+
+def test_the_tracker_refuses_what_it_cannot_bound():
+    """Efforts beyond the largest, and mixed capacities, raise errors."""
+    with pytest.raises(ValueError, match="at most max_effort=60; got 61"):
+        tracker().decide(3.0, effort=61)
+    with pytest.raises(CapacityError, match="needs max_effort"):
+        tracker(max_effort=None)
+    with pytest.raises(CapacityError, match="limits nothing"):
+        tracker(rate=10**6)
+    with pytest.raises(CapacityError, match="cannot change to"):
+        tracker().set_capacity(Capacity.fraction(0.1))
+
+
+def test_a_replay_counts_value_against_hindsight():
+    """The table has value and work per day, and compares them with an oracle."""
+    rng = np.random.default_rng(4)
+    n = 10_000
+    p, values = rng.beta(0.5, 20, size=n), rng.lognormal(4, 1, size=n)
+    minutes, y = rng.integers(5, 61, size=n), rng.uniform(size=n) < p
+    times = np.sort(rng.uniform(0, 1_000, size=n))
+    worth = expected_worth(p, values=values, efforts=minutes)
+    controller = budget(480, expected_arrivals=1_000, calibration_scores=worth[:2_000])
+    table = replay(
+        p, y, times, controller, period=100, values=values, efforts=minutes, rare_label=True
+    )
+    assert table.capacity.tolist() == [480.0] * 10
+    assert table.effort.max() <= 480
+    assert table.overrun_share == 0
+    assert table.value.sum() == pytest.approx(values[table.flagged & y].sum())
+    assert 0.6 < table.relative_value < 1.5
+    assert set(table.to_dict()) >= {"effort", "value", "oracle_value"}
+    with pytest.raises(CapacityError, match="Pass efforts"):
+        replay(p, y, times, controller, period=100, rare_label=True)
+    plain = replay(
+        p,
+        y,
+        times,
+        BudgetController(
+            Capacity.count(20), period=100, expected_arrivals=1_000, calibration_scores=p * values
+        ),
+        period=100,
+        values=values,
+        rare_label=True,
+    )
+    assert plain.flags.max() <= 20
+    assert plain.relative_value > 0.5

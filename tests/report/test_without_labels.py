@@ -1,0 +1,234 @@
+"""Reports without labels, on cases that the model knows, and what they propose next."""
+
+import io
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+
+from shortlist import CapacityClassifier
+from shortlist.cli import app
+from shortlist.exceptions import TableError
+from shortlist.report import make_report, render_report
+from shortlist.report._next import next_steps
+from shortlist.report._promise import judge_promise
+from shortlist.tables import SeenRows, read_labelled, select_rows
+
+
+@pytest.fixture(scope="module")
+def today(new_cases, tmp_path_factory):
+    """Return the new cases without their labels."""
+    path = tmp_path_factory.mktemp("today") / "today.csv"
+    pd.read_csv(new_cases).drop(columns="fraud").to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def labelled(table_fit, new_cases):
+    """Return the summary with labels."""
+    return make_report(table_fit.model, new_cases)
+
+
+@pytest.fixture(scope="module")
+def unlabelled(table_fit, today):
+    """Return the summary without labels."""
+    return make_report(table_fit.model, today)
+
+
+def test_flags_drift_and_list_need_no_labels(labelled, unlabelled):
+    """They are the same numbers as with labels."""
+    for name in ("promise", "calibration"):
+        assert unlabelled[name] == labelled[name]
+    assert unlabelled["drift"] == labelled["drift"] | {"prevalence": None}
+    for ours, theirs in zip(unlabelled["list"], labelled["list"], strict=True):
+        assert ours == theirs | {"rare": None}
+    assert unlabelled["comparison"] is unlabelled["cuts"] is unlabelled["cases"] is None
+    assert unlabelled["data"]["n_rare"] is unlabelled["data"]["prevalence"] is None
+    assert sum(unlabelled["scores"]["n_all"]) == unlabelled["data"]["n_items"]
+
+
+def test_what_changes_when_labels_come(labelled, unlabelled, table_fit):
+    """The same lines, filled in."""
+    before = {line["what"]: line for line in unlabelled["expectations"]}
+    after = {line["what"]: line for line in labelled["expectations"]}
+    assert before.keys() == after.keys()
+    own, fitted = labelled["comparison"]["rules"][0], table_fit.model.card.rules[0]
+    assert before["flag_rate"] == after["flag_rate"]
+    for what in ("detection", "precision", "prevalence"):
+        assert before[what]["here"] is None
+        assert before[what]["fit"] == after[what]["fit"]
+    assert after["detection"]["here"] == own["detection"]
+    assert after["detection"]["fit"] == fitted.detection
+    assert "What changes when labels come" in render_report(unlabelled)
+    assert "What the fit expected, and what came" in render_report(labelled)
+
+
+def test_labels_can_be_absent_empty_or_left_aside(unlabelled, table_fit, new_cases, tmp_path):
+    """All three give the same page."""
+    pd.read_csv(new_cases).assign(fraud="").to_csv(tmp_path / "today.csv", index=False)
+    empty = make_report(table_fit.model, tmp_path / "today.csv")
+    aside = make_report(table_fit.model, new_cases, labels=False)
+    for summary in (empty, aside):
+        assert summary["promise"] == unlabelled["promise"]
+        assert summary["comparison"] is None
+        render_report(summary)
+
+
+def test_labels_that_are_asked_for_must_be_there(table_fit, today, new_cases, tmp_path):
+    """A named column that is missing or has gaps is an error, as is a contradiction."""
+    with pytest.raises(TableError, match="no column 'fraud', which --target names"):
+        make_report(table_fit.model, today, target="fraud")
+    with pytest.raises(TableError, match="--no-labels exclude each other"):
+        make_report(table_fit.model, new_cases, target="fraud", labels=False)
+    with pytest.raises(TableError, match="without labels: --no-labels"):
+        make_report(table_fit.model, new_cases, target="vip")
+    frame = pd.read_csv(new_cases)
+    frame.loc[:9, "fraud"] = None
+    frame.to_csv(tmp_path / "gaps.csv", index=False)
+    with pytest.raises(TableError, match="'fraud' is empty in 10 of 800 rows"):
+        make_report(table_fit.model, tmp_path / "gaps.csv")
+
+
+def test_standard_input_is_read_once(unlabelled, table_fit, today, monkeypatch):
+    """Also with more columns than the model needs."""
+    stream = io.TextIOWrapper(io.BytesIO(today.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    summary = make_report(table_fit.model, Path("-"), segment="country", time="opened")
+    assert summary["promise"] == unlabelled["promise"]
+    assert len(summary["groups"]) == 2
+    assert "DATA.csv" in summary["next"][0]["command"]
+
+
+def test_the_list_is_that_of_select(labelled, table_fit, new_cases):
+    """The same cases, scores and reasons, in the same order."""
+    rows = select_rows(table_fit.model, new_cases, count=10)
+    for ours, row in zip(labelled["list"], rows, strict=True):
+        assert (ours["rank"], ours["name"]) == (row.rank, row.id)
+        assert ours["score"] == pytest.approx(row.score)
+        columns = [(reason["column"], reason["effect"]) for reason in ours["reasons"]]
+        assert columns == [(r.column, pytest.approx(r.effect)) for r in row.reasons]
+
+
+def test_an_id_takes_one_place_of_the_list(table_fit, today, tmp_path):
+    """As for select: a case that comes twice is reviewed once."""
+    frame = pd.read_csv(today)
+    pd.concat([frame, frame.head(400)]).to_csv(tmp_path / "twice.csv", index=False)
+    listed = make_report(table_fit.model, tmp_path / "twice.csv")["list"]
+    names = [case["name"] for case in listed]
+    assert len(set(names)) == 10
+    assert names == [
+        row.id for row in select_rows(table_fit.model, tmp_path / "twice.csv", count=10)
+    ]
+
+
+# --- cases that the model knows ---
+
+
+def test_cases_of_the_fit_get_no_tick(table_fit, cases):
+    """The page says that the model knows them, and proposes others."""
+    summary = make_report(table_fit.model, cases)
+    assert summary["promise"]["verdict"] == "seen"
+    assert "No verdict" in summary["promise"]["headline"]
+    assert "trained or calibrated this model" in summary["promise"]["explanation"]
+    assert summary["next"][0]["title"].startswith("Make this report from cases")
+    page = render_report(summary)
+    assert "✓" not in page
+    assert "assume that the model has not seen" not in page
+
+
+def test_a_few_rows_that_repeat_by_chance_change_nothing(table_fit):
+    """But they are mentioned."""
+    seen = SeenRows(800, 2, 2, 2, expected=1.5, is_surprising=False)
+    promise = judge_promise(table_fit.model, 800, 70, seen=seen)
+    assert promise["verdict"] == "kept"
+    assert "would do so by chance" in promise["explanation"]
+
+
+def test_a_model_without_fingerprints_says_what_it_assumes(table_fit, new_cases):
+    """Older model files cannot tell."""
+    summary = make_report(replace(table_fit.model, fingerprints=None), new_cases)
+    assert summary["promise"]["seen"] is None
+    assert "assume that the model has not seen" in render_report(summary)
+
+
+# --- several models ---
+
+
+def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
+    """Its rule is not a list of the highest scores, and the page says so."""
+    model = table_fit.model
+    rows = read_labelled(model, cases)
+    folds = CapacityClassifier(
+        model.classifier.estimator,
+        capacity=model.classifier.capacity,
+        cv=3,
+        ensemble=True,
+        ties="hash",
+        random_state=0,
+    ).fit(rows.X, rows.is_rare, ids=rows.ids)
+    summary = make_report(replace(model, classifier=folds, fingerprints=None), new_cases)
+    assert len(summary["calibration"]["thresholds"]) == 3
+    assert summary["promise"]["verdict"] in ("kept", "chance")
+    assert summary["drift"]["score"]["shift"] == "none seen"
+    assert summary["scores"]["threshold"] is None
+    assert not summary["comparison"]["rule_is_a_list"]
+    assert "not exactly the highest" in render_report(summary)
+
+
+# --- what to do next ---
+
+
+def steps(verdict="kept", shift="none seen", has_labels=True, **files):
+    """Return the commands for a report like this."""
+    summary = {
+        "promise": {"room": 60, "verdict": verdict},
+        "data": {"target": "is fraud", "has_labels": has_labels},
+        "drift": {"score": {"shift": shift}},
+    }
+    files = {"model_file": Path("my model"), "data_file": Path("new.csv"), **files}
+    return [step["command"] for step in next_steps(summary, **files)]
+
+
+def test_the_most_urgent_step_comes_first():
+    """Drift asks for a new threshold, known cases for others, and else there is a list to get."""
+    assert steps()[0].startswith("shortlist select 'my model' new.csv --count 60")
+    for options in ({"verdict": "broken"}, {"verdict": "silent"}, {"shift": "large"}):
+        assert steps(**options)[0].startswith("shortlist recalibrate 'my model'")
+    assert steps(verdict="seen")[0].startswith("shortlist report")
+    assert "--target 'is fraud'" in steps(has_labels=False)[-1]
+    assert {shlex.split(command)[1] for command in steps()} == {
+        "select",
+        "check",
+        "recalibrate",
+        "plan",
+    }
+
+
+@pytest.mark.parametrize("verdict", ["kept", "broken", "seen"])
+def test_every_command_exists(verdict):
+    """With the options that it is given; else the parser raises an error."""
+    for command in steps(verdict=verdict, has_labels=False):
+        _, name, *arguments = shlex.split(command)
+        context = typer.main.get_command(app).commands[name].make_context(name, arguments)
+        assert context.params["model"] == Path("my model")
+
+
+def test_commands_do_not_tell_where_files_are(tmp_path):
+    """The page goes to others; a relative path stays, because it is part of the command."""
+    assert str(tmp_path) not in " ".join(steps(model_file=tmp_path / "m", data_file=tmp_path / "d"))
+    assert " data/new.csv " in steps(data_file=Path("data/new.csv"))[0]
+
+
+def test_a_title_and_an_author(table_fit, today):
+    """Are the heading of the page; without them the page has one of its own."""
+    summary = make_report(table_fit.model, today, title="March <b>", author="A & B")
+    page = render_report(summary)
+    assert "<h1>March &lt;b&gt;</h1>" in page
+    assert "<title>March &lt;b&gt;</title>" in page
+    assert "A &amp; B · 800 cases" in page
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary

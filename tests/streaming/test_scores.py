@@ -1,0 +1,100 @@
+"""The scores of lines: compiled or by the model, and never both in one stream."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity
+from shortlist.exceptions import StateFileError
+from shortlist.streaming import (
+    DurableController,
+    ItemScorer,
+    LineReader,
+    StreamSettings,
+    make_controller,
+    run_stream,
+    scorer_identity,
+)
+from shortlist.tables import fit_table
+
+
+@pytest.fixture(scope="module")
+def forest(cases):
+    """Return a forest fitted to the table."""
+    capacity = Capacity.count(100, per=1_000)
+    options = {"target": "fraud", "id": "case", "learner": "forest", "smote": False}
+    return fit_table(cases, capacity=capacity, **options).model
+
+
+@pytest.fixture(scope="module")
+def lines(new_cases):
+    """Return lines of JSON with gaps, an unknown category and a time of day."""
+    import pandas as pd
+
+    frame = pd.read_csv(new_cases, dtype={"vip": str}).drop(columns="fraud").head(120)
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    records[3]["country"], records[4]["opened"] = " xx ", "2024-05-31T10:20:30+02:00"
+    records[5]["opened"], records[6]["vip"] = "31.05.2024", None
+    return [json.dumps(record).encode() for record in records]
+
+
+def read(model, lines):
+    """Parse lines."""
+    reader = LineReader(model.schema, id_field=None, time_field="at")
+    return reader, [reader.read(number, line) for number, line in enumerate(lines)]
+
+
+def test_lines_are_scored_as_by_the_model(forest, table_fit, lines):
+    """Trees give the same bits, alone and together; a linear model is never above."""
+    for model, kind in ((forest, "exact"), (table_fit.model, "bounded")):
+        reader, items = read(model, lines)
+        ours, theirs = ItemScorer(model, reader), ItemScorer(model, reader, scorer="model")
+        assert model.row_scorer.kind == kind, model.row_scorer.note
+        assert (ours.scores(items) <= theirs.scores(items)).all()
+        np.testing.assert_allclose(ours.scores(items), theirs.scores(items), rtol=1e-9)
+        if kind == "exact":
+            np.testing.assert_array_equal(ours.scores(items), theirs.scores(items))
+            alone = np.concatenate([ours.scores([item]) for item in items])
+            np.testing.assert_array_equal(alone, ours.scores(items))
+        assert scorer_identity(model) == ({} if kind == "exact" else {"scorer": "bounded"})
+        assert scorer_identity(model, "model") == {}
+
+
+def test_an_unknown_scorer_is_refused(table_fit):
+    """The error names the ones there are."""
+    with pytest.raises(ValueError, match="'auto', 'model'"):
+        scorer_identity(table_fit.model, "fast")
+
+
+def stream(model, lines, state, *, batch, scorer="auto"):
+    """Run lines through a stream, and return its answers."""
+    settings = StreamSettings(capacity=Capacity.count(5, per=100)).resolved(model)
+    source, out = state.with_suffix(".in"), state.with_suffix(".out")
+    source.write_bytes(b"\n".join(lines) + b"\n")
+    descriptor = os.open(source, os.O_RDONLY)
+    durable = DurableController(
+        state,
+        lambda: make_controller(model, settings),
+        identity={**settings.to_json(), **scorer_identity(model, scorer)},
+    )
+    with durable, out.open("wb") as file:
+        run_stream(model, durable, descriptor, file, batch=batch, scorer=scorer)
+    os.close(descriptor)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_batches_and_scorers_decide_alike(forest, lines, tmp_path):
+    """With the bits of the model, a state can be resumed with either scorer."""
+    whole = stream(forest, lines, tmp_path / "a", batch=1_024)
+    first = stream(forest, lines[:50], tmp_path / "b", batch=1)
+    rest = stream(forest, lines[50:], tmp_path / "b", batch=7, scorer="model")
+    assert [a["flag"] for a in whole] == [a["flag"] for a in first + rest]
+
+
+def test_a_stream_keeps_its_scorer(table_fit, lines, tmp_path):
+    """Scores that may differ in the last digit are not mixed."""
+    stream(table_fit.model, lines[:10], tmp_path / "a", batch=1)
+    with pytest.raises(StateFileError, match="scorer was 'bounded'"):
+        stream(table_fit.model, lines[10:20], tmp_path / "a", batch=1, scorer="model")

@@ -1,0 +1,147 @@
+"""A new threshold for a fitted model, and a threshold for a model of one's own."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from conftest import make_cases
+from shortlist import Capacity
+from shortlist.exceptions import TableError
+from shortlist.learners import TrainedModel
+from shortlist.persistence import load_model, load_own_model, save_model, trusted_types
+from shortlist.tables import calibrate_own, recalibrate_table
+
+
+def test_the_threshold_is_that_of_the_library(table_fit, new_cases):
+    """The model stays, and the old one is not changed."""
+    model = table_fit.model
+    before = model.classifier.threshold_
+    result = recalibrate_table(model, new_cases)
+    assert model.classifier.threshold_ == before
+    assert result.flagged_now <= 80
+    assert result.n_rows == 800
+    assert result.model.card.n_recalibration == 800
+    assert result.model.card.recalibrated_at is not None
+    assert sum(result.model.card.profiles[0].counts) == 800
+
+
+def test_other_terms(table_fit, new_cases, tmp_path):
+    """Capacity, guarantee and confidence, kept in the file."""
+    result = recalibrate_table(
+        table_fit.model,
+        new_cases,
+        capacity=Capacity.count(20, per=200),
+        guarantee="next-batch",
+        confidence=0.9,
+        n_batches=2,
+    )
+    save_model(result.model, tmp_path / "m")
+    again = load_model(tmp_path / "m").classifier
+    assert (again.guarantee, again.confidence, again.n_batches) == ("next-batch", 0.9, 2)
+    assert again.capacity == Capacity.count(20, per=200)
+    assert result.model.card.rules == ()  # they were measured for another capacity
+
+
+def test_back_to_a_guarantee_without_batches(table_fit, new_cases):
+    """The number of batches belonged to the old guarantee."""
+    batches = recalibrate_table(table_fit.model, new_cases, guarantee="next-batch", n_batches=3)
+    again = recalibrate_table(batches.model, make_table(), guarantee="expected")
+    assert again.model.classifier.n_batches == 1
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def make_table(n=500, seed=9):
+    """Write a fresh table and return its path."""
+    make_cases(n, seed=seed).to_csv("fresh.csv", index=False)
+    return Path("fresh.csv")
+
+
+def test_known_rows_are_left_out(table_fit, cases):
+    """A threshold needs rows that the model does not know."""
+    old, new = pd.read_csv(cases), make_cases(200, seed=4)
+    pd.concat([old, new]).to_csv("mixed.csv", index=False)
+    result = recalibrate_table(table_fit.model, Path("mixed.csv"))
+    assert result.n_left_out >= 0.7 * len(old)
+    assert "were left out" in result.notes[0]
+
+
+@pytest.fixture
+def numbers():
+    """Return numbers with labels of a user's own."""
+    frame = make_cases(1_000, seed=7)
+    return frame[["amount"]].fillna(0), frame["fraud"]
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), HistGradientBoostingClassifier(), LinearSVC()]
+)
+def test_a_trained_model_keeps_its_scores(estimator, numbers):
+    """Only the labels change, and the sign where the rare one comes first."""
+    X, y = numbers
+    estimator.fit(X, y)
+    for rare, sign in (("yes", 1), ("no", -1)):
+        own = TrainedModel(estimator, rare)
+        assert_array_equal(own.predict(X), estimator.predict(X) == rare)
+        if hasattr(estimator, "predict_proba"):
+            place = list(estimator.classes_).index(rare)
+            assert_allclose(own.predict_proba(X)[:, 1], estimator.predict_proba(X)[:, place])
+        if hasattr(estimator, "decision_function"):
+            assert_allclose(own.decision_function(X), sign * estimator.decision_function(X))
+
+
+def test_a_model_of_ones_own_goes_through_a_file(numbers):
+    """Calibrated on a table, saved, loaded, and with the same decisions."""
+    own = HistGradientBoostingClassifier(random_state=0).fit(*numbers)
+    skops.io.dump(own, "own.skops")
+    loaded = load_own_model(Path("own.skops"))
+    table = make_table()
+    result = calibrate_own(
+        loaded, table, target="fraud", id="case", capacity=Capacity.fraction(0.1)
+    )
+    save_model(result.model, Path("m"))
+    again = load_model(Path("m"))
+    with again.schema.open(table) as source:
+        rows = again.schema.read(source)
+    assert_array_equal(
+        again.classifier.flag(rows.X, ids=rows.ids),
+        result.model.classifier.flag(rows.X, ids=rows.ids),
+    )
+    assert [feature.name for feature in again.schema.features] == ["amount"]
+    assert result.n_calibration == 400
+    assert "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor" in trusted_types()
+
+
+def test_missing_texts_reach_a_trained_model_as_missing():
+    """Not as the name that stands for them in a table."""
+
+    class Recorder(LogisticRegression):
+        def predict(self, X):
+            self.got = X
+            return np.array(["no"] * len(X))
+
+    recorder = Recorder()
+    frame = pd.DataFrame({"town": np.array(["x", "(missing)"], dtype=object)})
+    TrainedModel(recorder, "yes", columns=["town"], missing="(missing)").predict(frame)
+    assert recorder.got["town"].isna().tolist() == [False, True]
+
+
+def test_too_few_rare_rows(numbers):
+    """Say so, with the numbers."""
+    own = LogisticRegression().fit(*numbers)
+    frame = make_cases(300, seed=1)
+    frame["fraud"] = np.where(np.arange(300) < 2, "yes", "no")
+    frame.to_csv("few.csv", index=False)
+    with pytest.raises(TableError, match="2 of 300 rows"):
+        calibrate_own(own, Path("few.csv"), target="fraud", capacity=Capacity.fraction(0.1))

@@ -1,0 +1,93 @@
+"""Warnings about tables that do not fit the model card, and how seldom they are wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import make_cases
+from shortlist.tables import TableRows, Watch, check_table
+
+
+def rows_of(model, frame, tmp_path):
+    """Return a frame as the model reads it."""
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with model.schema.open(tmp_path / "t.csv") as source:
+        return model.schema.read(source)
+
+
+def findings_on(model, frame, tmp_path, n_chunks=1):
+    """Return what a watch finds in a frame that comes in chunks."""
+    rows = rows_of(model, frame, tmp_path)
+    watch = Watch(model)
+    for places in np.array_split(np.arange(len(rows.X)), n_chunks):
+        part = rows.take(places)
+        watch.add(part, model.classifier.flag(part.X, ids=part.ids))
+    return watch.findings()
+
+
+def test_tables_of_the_same_kind_give_no_warning(table_fit, tmp_path):
+    """Of any size."""
+    for seed, n in enumerate([1, 3, 10, 30, 100, 300, 300, 1_000, 1_000, 3_000], 1):
+        assert findings_on(table_fit.model, make_cases(n, seed=seed), tmp_path) == []
+
+
+@pytest.mark.parametrize("factor", [1_000, 100, 10, 1 / 10, 1 / 100])
+def test_another_unit_is_named_with_its_factor(table_fit, tmp_path, factor):
+    """In one piece and in chunks."""
+    frame = make_cases(600, seed=5)
+    frame["amount"] *= factor
+    for n_chunks in (1, 7):
+        finding = findings_on(table_fit.model, frame, tmp_path, n_chunks)[0]
+        assert (finding.kind, finding.column) == ("unit", "amount")
+        assert f"{max(factor, 1 / factor):.3g}" in finding.message
+
+
+def test_growth_is_no_unit(table_fit, tmp_path):
+    """Amounts that have doubled are drift, which check names."""
+    frame = make_cases(600, seed=5)
+    frame["amount"] *= 2
+    assert {f.kind for f in findings_on(table_fit.model, frame, tmp_path)} <= {"many flags"}
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    checked = check_table(table_fit.model, tmp_path / "t.csv")
+    assert checked.has_drifted
+    assert checked.columns[0]["name"] == "amount"
+
+
+def test_chunks_do_not_change_the_findings(table_fit, tmp_path):
+    """The counts are added up."""
+    frame = make_cases(500, seed=3).assign(country="AR", vip="true", amount=np.nan)
+    whole, parts = (findings_on(table_fit.model, frame, tmp_path, n) for n in (1, 9))
+    assert whole == parts
+    assert [f.kind for f in whole[:3]] == ["empty", "constant", "constant"]
+
+
+def test_a_few_unseen_values_are_not_serious(table_fit, tmp_path):
+    """They are noted by name."""
+    frame = make_cases(500, seed=3)
+    frame.loc[4, "country"] = "mx"
+    (finding,) = findings_on(table_fit.model, frame, tmp_path)
+    assert (finding.kind, finding.is_serious) == ("unseen", False)
+    assert "'mx'" in finding.message
+
+
+def test_nothing_was_watched(table_fit):
+    """Nothing is said."""
+    assert Watch(table_fit.model).findings() == []
+
+
+def test_a_watch_without_a_card_counts_flags(table_fit, tmp_path):
+    """Columns cannot be compared."""
+    from dataclasses import replace
+
+    model = replace(table_fit.model, card=None)
+    frame = make_cases(600, seed=5)
+    frame["amount"] *= 100
+    assert [f.kind for f in findings_on(model, frame, tmp_path)] == ["many flags"]
+
+
+def test_rows_in_memory(table_fit):
+    """A watch takes rows in the form of the model."""
+    X = pd.DataFrame({"amount": [1.0], "country": ["ar"], "opened": [19_800.0], "vip": [0.0]})
+    watch = Watch(table_fit.model)
+    watch.add(TableRows(X, np.array(["c1"], dtype=object)))
+    assert (watch.n_items, watch.findings()) == (1, [])
