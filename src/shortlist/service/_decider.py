@@ -80,6 +80,9 @@ class Decider:
         self.ready = False
         self.groups = self.decided = self.doubts = 0
         self._alarmed: dict[str, float] = {}
+        # Cases that this process has seen in the log are looked up. An older one is refused by the
+        # database when it is inserted again; then all cases of the group are looked up.
+        self._ask_about_all = False
         self._threads = [
             threading.Thread(target=self._score_loop, name=f"score {queue}", daemon=True),
             threading.Thread(target=self._decide_loop, name=f"decide {queue}", daemon=True),
@@ -205,9 +208,7 @@ class Decider:
         except StoreError as error:
             self._in_doubt(str(error), batch, changes, finished)
         except PromiseError as error:
-            self._follower = None
-            self._alarm("promise", f"The database refused a write: {error}")
-            self._in_doubt(str(error), batch, changes, finished)
+            self._refused(str(error), batch, changes, finished)
         except ClockError as error:
             self._store.rollback()
             self._alarm("clock", str(error))
@@ -217,6 +218,20 @@ class Decider:
             self._store.rollback()
             self.stopped, self._follower, self.ready = str(error), None, False
             self._alarm("replay", str(error))
+
+    def _refused(
+        self, why: str, batch: list[Waiting], changes: list[Change], finished: list[Ticket]
+    ) -> None:
+        """Ask the database about all cases: one of them may be known from long ago."""
+        if not self._ask_about_all and batch:
+            self._store.rollback()
+            self._ask_about_all = True
+            self._scored.extendleft(reversed(batch))
+            self._changes.extendleft(reversed(changes))
+            return
+        self._follower = None
+        self._alarm("promise", f"The database refused a write: {why}")
+        self._in_doubt(why, batch, changes, finished)
 
     def _join(self) -> Follower:
         """Return the controller of the queue, after connecting and reading if need be."""
@@ -252,10 +267,14 @@ class Decider:
         changes: list[Change],
         finished: list[Ticket],
     ) -> None:
-        known = self._store.find_cases(self.queue, [case.case_id for case in batch])
+        asked = [
+            case.case_id for case in batch if self._ask_about_all or case.case_id in follower.recent
+        ]
+        known = self._store.find_cases(self.queue, asked) if asked else []
         fresh, repeats = sort_out(batch, {str(entry.case_id): entry for entry in known}, finished)
         if not fresh and not changes:
             self._store.rollback()
+            self._ask_about_all = False
             return
         at = self._moment(row, follower)
         fork = follower.fork()
@@ -269,7 +288,8 @@ class Decider:
             maker.add_cases(fresh)
         group = maker.group()
         self._store.commit(group)
-        fork.seq = group.row.last_seq
+        fork.seq, self._ask_about_all = group.row.last_seq, False
+        fork.remember(case.case_id for case in fresh)
         self._follower, self._wanted_model = fork, fork.model
         if fresh:
             fork.drift.update([case.score for case in fresh])

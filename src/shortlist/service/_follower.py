@@ -12,7 +12,7 @@ import copy
 import json
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -48,6 +48,7 @@ __all__ = [
 #: The code of an item that the controller would flag, but that the counts in the database do not
 #: allow: a shared total is used up, or another version has used the last flag.
 REFUSED_BY_COUNT = len(REASONS)
+_MOST_RECENT = 200_000
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
 Calibration = Callable[[int], Floats]
@@ -143,6 +144,8 @@ class Follower:
         self.kernel, self.controller, self.seq, self.model = kernel, controller, seq, model
         self._calibration_of = calibration_of
         self.drift = DriftAlarm(calibration_of(model))
+        #: The latest cases of the log, the oldest first; whoever is missing may be older.
+        self.recent: dict[str, None] = {}
 
     def fork(self) -> Follower:
         """Return a copy that may be thrown away: a rewind is to keep the original."""
@@ -170,6 +173,7 @@ class Follower:
             first = run[0]
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
+            self.remember(entry.case_id for entry in run)
             if first.kind != DECISION:
                 self.apply(first)
             elif first.kernel == self.kernel:
@@ -177,6 +181,12 @@ class Follower:
             else:
                 self._take_over(run)
             self.seq = run[-1].seq
+
+    def remember(self, cases: Iterable[str | None]) -> None:
+        """Remember that cases are in the log."""
+        self.recent.update(dict.fromkeys(case for case in cases if case is not None))
+        while len(self.recent) > _MOST_RECENT:
+            del self.recent[next(iter(self.recent))]
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ __all__ = ["run_service"]
 _log = logging.getLogger("shortlist.service")
 _LONGEST_HOLD = 2.0  # seconds
 _DRAIN = 10.0
+_SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
 _MOST_RESTARTS = 20  # in a minute; more means that no worker can start
 
 
@@ -149,6 +151,7 @@ class _Family:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, signal.SIG_DFL)
         _end_with_parent()
+        sys.setswitchinterval(_SWITCH)
         service = Service(
             self._config, on_lock=lambda held: self._mark(place, held), shelf=self._shelf
         )
