@@ -232,3 +232,23 @@ def test_help_fits_one_screen():
     assert len(result.stdout.splitlines()) <= 30
     for command in ("fit", "select", "flag", "evaluate", "plan"):
         assert command in result.stdout
+
+
+def test_switches_stand_without_a_type():
+    """A switch takes no value, and the help does not say that it does."""
+    for command in ("fit", "flag", "stream", "export"):
+        assert "<bool>" not in run(command, "--help").stdout
+
+
+def test_options_about_files_have_examples_and_values():
+    """Every command explains them in the same words, and completes what has a few values."""
+    import typer
+
+    commands = typer.main.get_command(app).commands
+    for name in ("fit", "select", "flag", "evaluate", "plan", "report", "export"):
+        options = {option.name: option for option in commands[name].params}
+        for option in ("sep", "encoding", "decimal", "na", "date_format", "sheet"):
+            assert f"--{option.replace('_', '-')} " in options[option].help
+        for option in ("sep", "encoding", "decimal", "date_format"):
+            completed = options[option].shell_complete(None, "")
+            assert len(completed) >= 2

@@ -18,6 +18,7 @@ EXTRAS = {
     "lightgbm": "boosting",
     "matplotlib": "plots",
     "onnx": "onnx",
+    "openpyxl": "excel",
     "onnxruntime": "onnx",
     "pandas": "cli",
     "pyarrow": "cli",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["to_plain"]
+__all__ = ["flattened", "to_plain"]
 
 
 def to_plain(content: Any) -> Any:
@@ -31,3 +31,20 @@ def to_plain(content: Any) -> Any:
     if isinstance(content, np.generic):
         content = content.item()
     return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def flattened(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without objects inside: theirs are named with a dot.
+
+    >>> flattened({"id": 7, "shop": {"country": "ar", "size": 3}})
+    {'id': 7, 'shop.country': 'ar', 'shop.size': 3}
+    """
+    if not any(isinstance(value, dict) for value in record.values()):
+        return record
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            flat |= {f"{name}.{inner}": each for inner, each in flattened(value).items()}
+        else:
+            flat[name] = value
+    return flat

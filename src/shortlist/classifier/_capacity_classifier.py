@@ -406,7 +406,7 @@ class CapacityClassifier(
         counted = count_labels(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
         check_classes(self, self.classes_)
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
         return y, is_rare
 
     def _learn_no_labels(self) -> tuple[None, None]:

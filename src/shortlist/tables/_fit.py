@@ -20,13 +20,15 @@ from ..exceptions import TableError
 from ..learners import SIZES, watching_members
 from ..thresholds import check_guarantee
 from ._candidates import LEARNERS, make_estimator
+from ._columns import Place
 from ._evaluate import labels_of
 from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._notes import notes_on
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
-from ._profile import column_profiles, notes_on
+from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
@@ -179,7 +181,8 @@ def fit_table(
     with open_source(path, reading=reading) as source:
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)
-        rows = schema.convert(table, target=target)
+        rows = schema.convert(table, target=target, place=Place(source.name))
+        notes = source.take_notes()
     aside = set_aside(rows, schema, time=time, group=group)
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
@@ -229,7 +232,8 @@ def fit_table(
     if parts.test.size:
         where = "held-out" if time is None else "latest"
     n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
-    return _result(model, rows, parts, unseen, where, n_train)
+    result = _result(model, rows, parts, unseen, where, n_train)
+    return replace(result, notes=[*notes, *result.notes])
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
