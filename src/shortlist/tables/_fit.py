@@ -125,9 +125,9 @@ def fit_table(
     learner : str, default="auto"
         One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
     guarantee : str, default="expected"
-        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. "plug-in" and
-        "expected" hold with the models of ten folds. For the others, one model learns from three
-        quarters of the rows, and the rest sets its threshold.
+        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. For
+        "next-batch" and "simultaneous", which need one threshold, one model learns from three
+        quarters of the rows, and the rest sets it.
     confidence : float, default=0.95
         How surely "confident", "next-batch" and "simultaneous" hold.
     n_batches : int, default=1
