@@ -262,6 +262,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
 
 _MEASURED_ON = {
     "out-of-fold": "all rows, by models that had not seen them",
+    "calibration": "the rows that set the threshold, which it had not learned from",
     "held-out": "held-out rows",
     "latest": "the latest rows, after those learned from",
 }

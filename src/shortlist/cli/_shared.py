@@ -13,6 +13,7 @@ import functools
 import json
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..exceptions import TooManyFlagsError
+from ..exceptions import TableNote, TooManyFlagsError
 from ._words import in_options
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "SYSTEM_ERROR",
     "TOO_MANY",
     "USER_ERROR",
+    "ZONE_HELP",
     "AsJson",
     "Budget",
     "CapacityCount",
@@ -62,6 +64,7 @@ __all__ = [
     "columns_of_data",
     "interval",
     "percent",
+    "period_from",
     "print_json",
     "progress_bar",
     "reporter",
@@ -75,6 +78,9 @@ TOO_MANY = 4
 DRIFT = 5
 INTERRUPTED = 130
 
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 # --- options ---
@@ -84,7 +90,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .parquet, .feather; - reads CSV from standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
+        "standard input.",
     ),
 ]
 Target = Annotated[
@@ -92,8 +99,13 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
+    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
+#: For --zone.
+ZONE_HELP = (
+    "Time zone, such as Europe/Berlin: periods are then days, weeks, months or "
+    "'Mon-Fri 09:00-17:00' of its calendar, with summer time."
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
@@ -303,6 +315,19 @@ def _check_limits(
         )
 
 
+def period_from(period: str, zone: str | None) -> float | str:
+    """Return the seconds of a period, or its text if it belongs to a calendar."""
+    if zone is not None or period == "month" or " " in period.strip():
+        return period if zone is None and " " in period.strip() else f"{period} {zone or 'UTC'}"
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period).strip())
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(
+            f"--period {period} is not a length of time; use hour, day, week, 90s, 15m, 12h or 2d, "
+            "or with --zone: day, week, month or 'Mon-Fri 09:00-17:00'"
+        )
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
 # --- errors and warnings ---
 
 
@@ -357,8 +382,9 @@ def _warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {in_options(_one_line(message))}", err=True)
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                word = "Note" if issubclass(kind, TableNote) else "Warning"
+                typer.echo(f"{word}: {in_options(_one_line(message))}", err=True)
 
 
 # --- answers ---

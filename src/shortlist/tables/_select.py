@@ -19,11 +19,11 @@ from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
 from ._columns import MISSING_CATEGORY
-from ._formats import Source
 from ._lists import CarriedColumns, as_texts, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._source import Source
 from ._watch import Finding, Watch, date_text
 from ._work import WorkColumns
 
