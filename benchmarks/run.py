@@ -14,11 +14,13 @@ import bench_assignment
 import bench_aware
 import bench_classifier
 import bench_cli
+import bench_fit
 import bench_import
 import bench_learners
 import bench_online
 import bench_peers
 import bench_reproduce
+import bench_service
 import bench_single_row
 import bench_thresholds
 import shortlist
@@ -37,6 +39,7 @@ def main(*, quick: bool) -> None:
         bench_thresholds: lambda: bench_thresholds.main(*([10**6] if quick else [])),
         bench_classifier: lambda: bench_classifier.main(*([(10_000, 20_000)] if quick else [])),
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
+        bench_fit: lambda: bench_fit.main(*([(1_000,)] if quick else [])),
         bench_online: lambda: bench_online.main(quick=quick),
         bench_learners: lambda: bench_learners.main(*([20_000, 2_000, 50_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
@@ -48,6 +51,7 @@ def main(*, quick: bool) -> None:
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
+        bench_service: lambda: bench_service.main(*([3.0] if quick else [])),
         bench_reproduce: lambda: bench_reproduce.main(*([50] if quick else [])),
     }
     for module, run in sections.items():

@@ -26,8 +26,8 @@ ROWS = [
     {"aware"},
     {"compiled"},
     {"datasets", "plots", "tables"},
-    {"distributed", "persistence", "report", "reproduce", "streaming"},
-    {"dask", "spark"},
+    {"client", "distributed", "persistence", "report", "reproduce", "streaming"},
+    {"dask", "service", "spark"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

@@ -56,9 +56,9 @@ class FitResult:
         What this model and other rules find.
     n_train, n_calibration, n_test, n_test_rare : int
         How many rows trained, set the threshold and were measured, and rare ones among these.
-    measured_on : {"out-of-fold", "held-out", "latest"}
-        Where the numbers come from: every row, by models that have not seen it; a share of the
-        rows that was kept aside; or the latest rows.
+    measured_on : {"out-of-fold", "calibration", "held-out", "latest"}
+        Where the numbers come from: every row, by models that have not seen it; the rows that set
+        the threshold of a single model; a share of the rows kept aside; or the latest rows.
     seconds_per_row : float
         Processor time for the score of one row among many.
     notes : list of str
@@ -125,9 +125,9 @@ def fit_table(
     learner : str, default="auto"
         One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
     guarantee : str, default="expected"
-        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. "plug-in" and
-        "expected" hold with the models of ten folds. For the others, one model learns from three
-        quarters of the rows, and the rest sets its threshold.
+        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. For
+        "next-batch" and "simultaneous", which need one threshold, one model learns from three
+        quarters of the rows, and the rest sets it.
     confidence : float, default=0.95
         How surely "confident", "next-batch" and "simultaneous" hold.
     n_batches : int, default=1
@@ -228,7 +228,11 @@ def fit_table(
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
         _set_threshold(model, unlabelled)
-    result = _result(model, rows, parts, unseen, "held-out" if time is None else "latest")
+    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    if parts.test.size:
+        where = "held-out" if time is None else "latest"
+    n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
+    result = _result(model, rows, parts, unseen, where, n_train)
     return replace(result, notes=[*notes, *result.notes])
 
 
@@ -277,11 +281,15 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
 
 
 def _result(
-    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, tested_on: str
+    model: TableModel,
+    rows: TableRows,
+    parts: Parts,
+    unseen: OutOfFold,
+    measured_on: str,
+    n_train: int,
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
-    measured_on = tested_on if parts.test.size else "out-of-fold"
     measured = measure_test_rows(model, test) if parts.test.size else unseen.measure(model)
     measured_rows = labels_of(test) if parts.test.size else unseen.is_rare
     card = ModelCard(
@@ -289,7 +297,7 @@ def _result(
         versions=versions_in_use(),
         n_rows=labels_of(rows).size,
         n_rare=int(labels_of(rows).sum()),
-        n_train=parts.learn.size,
+        n_train=n_train,
         n_calibration=unseen.is_rare.size,
         n_calibration_rare=int(unseen.is_rare.sum()),
         n_test=measured_rows.size,
