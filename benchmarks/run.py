@@ -20,6 +20,7 @@ import bench_learners
 import bench_online
 import bench_peers
 import bench_reproduce
+import bench_service
 import bench_single_row
 import bench_thresholds
 import shortlist
@@ -50,6 +51,7 @@ def main(*, quick: bool) -> None:
             *([((300, 2_000), (700, 4_000)), (1_000, 10_000)] if quick else [])
         ),
         bench_peers: lambda: bench_peers.main(*([2] if quick else [])),
+        bench_service: lambda: bench_service.main(*([3.0] if quick else [])),
         bench_reproduce: lambda: bench_reproduce.main(*([50] if quick else [])),
     }
     for module, run in sections.items():

@@ -26,7 +26,8 @@ ROWS = [
     {"aware"},
     {"compiled"},
     {"datasets", "plots", "tables"},
-    {"persistence", "report", "reproduce", "streaming"},
+    {"client", "persistence", "report", "reproduce", "streaming"},
+    {"service"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}

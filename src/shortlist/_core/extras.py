@@ -17,16 +17,21 @@ EXTRAS = {
     "jinja2": "cli",
     "lightgbm": "boosting",
     "matplotlib": "plots",
+    "msgspec": "service",
     "onnx": "onnx",
     "openpyxl": "excel",
     "onnxruntime": "onnx",
     "pandas": "cli",
+    "prometheus_client": "service",
+    "psycopg": "service",
     "pyarrow": "cli",
     "rich": "cli",
     "skl2onnx": "onnx",
     "skops": "cli",
+    "starlette": "service",
     "torch": "network",
     "typer": "cli",
+    "uvicorn": "service",
 }
 
 # skops asks scikit-learn for all its estimators, which imports every one of its modules, and one

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
+from ._audit import audit
 from ._check import check
 from ._demo import demo
 from ._evaluate import evaluate
@@ -16,12 +17,14 @@ from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._inspect import inspect
+from ._keys import keys
 from ._missed import missed
 from ._plan import plan
 from ._recalibrate import recalibrate
 from ._report import report
 from ._reproduce import reproduce
 from ._select import select
+from ._serve import serve
 from ._shared import USER_ERROR
 from ._stream import stream
 
@@ -39,6 +42,9 @@ _COMMANDS = (
     recalibrate,
     inspect,
     stream,
+    serve,
+    keys,
+    audit,
     export,
     demo,
     reproduce,

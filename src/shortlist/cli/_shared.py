@@ -13,6 +13,7 @@ import functools
 import json
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ __all__ = [
     "SYSTEM_ERROR",
     "TOO_MANY",
     "USER_ERROR",
+    "ZONE_HELP",
     "AsJson",
     "Budget",
     "CapacityCount",
@@ -62,6 +64,7 @@ __all__ = [
     "columns_of_data",
     "interval",
     "percent",
+    "period_from",
     "print_json",
     "progress_bar",
     "reporter",
@@ -74,6 +77,9 @@ SYSTEM_ERROR = 3
 TOO_MANY = 4
 DRIFT = 5
 INTERRUPTED = 130
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -95,6 +101,11 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
+#: For --zone.
+ZONE_HELP = (
+    "Time zone, such as Europe/Berlin: periods are then days, weeks, months or "
+    "'Mon-Fri 09:00-17:00' of its calendar, with summer time."
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
@@ -302,6 +313,19 @@ def _check_limits(
             f"--multiple {multiple:g} must be a number of at least 0, such as --multiple 3 for "
             "three follow-ups per rare case"
         )
+
+
+def period_from(period: str, zone: str | None) -> float | str:
+    """Return the seconds of a period, or its text if it belongs to a calendar."""
+    if zone is not None or period == "month" or " " in period.strip():
+        return period if zone is None and " " in period.strip() else f"{period} {zone or 'UTC'}"
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period).strip())
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(
+            f"--period {period} is not a length of time; use hour, day, week, 90s, 15m, 12h or 2d, "
+            "or with --zone: day, week, month or 'Mon-Fri 09:00-17:00'"
+        )
+    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 # --- errors and warnings ---

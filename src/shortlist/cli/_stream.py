@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from dataclasses import asdict
@@ -16,14 +15,20 @@ from .._core.timestamps import parse_moment
 from ..capacity import Capacity
 from ._compiling import announce_compiling
 from ._reading import with_line_options
-from ._shared import INTERRUPTED, AsJson, Model, answering, as_json_text, capacity_from
+from ._shared import (
+    INTERRUPTED,
+    ZONE_HELP,
+    AsJson,
+    Model,
+    answering,
+    as_json_text,
+    capacity_from,
+    period_from,
+)
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
     from ..tables import Reading, TableModel
-
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
 @answering
@@ -38,6 +43,7 @@ def stream(
     period: Annotated[
         str | None, typer.Option(help="... per hour, day, week, 90s, 15m, 12h or 2d.")
     ] = None,
+    zone: Annotated[str | None, typer.Option(help=ZONE_HELP)] = None,
     capacity: Annotated[
         int | None, typer.Option(help="Or how many flags are allowed ...", min=0)
     ] = None,
@@ -94,7 +100,7 @@ def stream(
     settings = StreamSettings(
         controller=controller,
         capacity=limit,
-        period=None if period is None else _seconds(period),
+        period=None if period is None else period_from(period, zone),
         expected_arrivals=expect,
         starts_at=_moment(starts_at),
         burst=burst,
@@ -194,15 +200,6 @@ def _capacity(
     if count is not None:
         return Capacity.count(count)
     return capacity_from(capacity, per, fraction, None) if others else None
-
-
-def _seconds(period: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period).strip())
-    if match is None or float(match[1]) == 0:
-        raise typer.BadParameter(
-            f"--period {period} is not a length of time; use hour, day, week, 90s, 15m, 12h or 2d"
-        )
-    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 def _moment(text: str) -> float:

@@ -16,6 +16,7 @@ from ._decisions import (
 )
 from ._drift import DriftAlarm
 from ._ema import EmaController
+from ._periods import CALENDARS, CalendarPeriod, FixedPeriod, read_period
 from ._replay import Replay, replay
 from ._scale import TailScale
 from ._simulate import SCENARIOS, Stream, simulate_stream
@@ -25,6 +26,7 @@ from ._window import WindowController
 __all__ = [
     "ABOVE_THRESHOLD",
     "BELOW_THRESHOLD",
+    "CALENDARS",
     "CAPACITY_USED_UP",
     "MOMENT_REFUSED",
     "PACES",
@@ -33,11 +35,13 @@ __all__ = [
     "SEEN_BEFORE",
     "SIDES",
     "BudgetController",
+    "CalendarPeriod",
     "Controller",
     "Decision",
     "DecisionBatch",
     "DriftAlarm",
     "EmaController",
+    "FixedPeriod",
     "QuantileTracker",
     "RateAlarm",
     "Replay",
@@ -45,6 +49,7 @@ __all__ = [
     "TailScale",
     "TokenBucketController",
     "WindowController",
+    "read_period",
     "replay",
     "simulate_stream",
 ]

@@ -107,8 +107,8 @@ class TokenBucketController(Controller):
         Recent scores of the model.
     burst : int, default=10
         The largest number of tokens, at least 1. The bucket starts full.
-    period : float, default=None
-        The period of a count, in seconds.
+    period : float or str, default=None
+        The period of a count, in seconds, or of a calendar as in :class:`CalendarPeriod`.
     expected_arrivals : int, default=None
         Items in a period, as a first estimate that is then learned. Required with `period`.
     step : float, default=0.03
@@ -139,7 +139,7 @@ class TokenBucketController(Controller):
         *,
         calibration_scores: ArrayLike,
         burst: int = 10,
-        period: float | None = None,
+        period: float | str | None = None,
         expected_arrivals: int | None = None,
         step: float = 0.03,
         prevalence: Any = None,
@@ -181,7 +181,7 @@ class TokenBucketController(Controller):
         gap, memory = 0.0, 1.0
         if self.is_timed:
             memory = max(self.options["expected_arrivals"], 1.0)
-            gap = self.options["period"] / memory
+            gap = self.period_length / memory
         head = [0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory, 0.0]
         floats = np.concatenate([head, self.scale.knots.ravel()])
         return floats, np.array([most, most, 0, self.is_timed], dtype=np.int64)
@@ -204,7 +204,7 @@ class TokenBucketController(Controller):
 
     def _per_second(self, capacity: Capacity) -> tuple[float, float]:
         """Return flags per second, and parts of tokens per second."""
-        flags = int(capacity.value) / self.options["period"] if self.is_timed else 0.0
+        flags = int(capacity.value) / self.period_length if self.is_timed else 0.0
         return flags, flags * _PARTS
 
     def _tokens_per_item(self, capacity: Capacity) -> int:

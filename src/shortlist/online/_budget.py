@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.timestamps import to_seconds
-from .._core.validation import check_number, check_option, check_positive
+from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget_ledger import (
@@ -79,8 +79,9 @@ class BudgetController(Controller):
         same with ``Capacity.effort(...)``.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model. They stand in for the periods before the first.
-    period : float, default=None
-        Length of a period in seconds. `None` counts items instead, by the capacity's `per`.
+    period : float or str, default=None
+        Length of a period in seconds, or a period of a calendar as in :class:`CalendarPeriod`.
+        `None` counts items instead, by the capacity's `per`.
     expected_arrivals : int, default=None
         Items in a period, as a first estimate. The number and its pattern over the period are then
         learned. Required with `period`.
@@ -156,7 +157,7 @@ class BudgetController(Controller):
         capacity: Capacity,
         *,
         calibration_scores: ArrayLike,
-        period: float | None = None,
+        period: float | str | None = None,
         expected_arrivals: int | None = None,
         pace: str = "auto",
         starts_at: Any = 0.0,
@@ -224,11 +225,20 @@ class BudgetController(Controller):
                 f"same n throughout; got {capacity!r}."
             )
 
+    def count_flags(self, n: int) -> None:
+        """Count flags that were given elsewhere to items observed in the present period."""
+        if self.capacity.kind != "count":
+            raise CapacityError(f"Only a budget of flags counts flags; this is {self.capacity!r}.")
+        with self._lock:
+            self.state_ints[USED] += check_count("n", n, at_least=0)
+            self.state_ints[SINCE] = _OUT_OF_DATE
+
     def _length(self) -> float:
-        return float(self.options["period"] or self.capacity.per or 1)
+        return self.period_length if self.is_timed else float(self.capacity.per or 1)
 
     def _origin(self) -> float:
-        return float(self.options["starts_at"]) if self.is_timed else 0.0
+        on_a_clock = self.is_timed and self.calendar is None
+        return float(self.options["starts_at"]) if on_a_clock else 0.0
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with periods made up from the calibration scores."""

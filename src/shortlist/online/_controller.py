@@ -33,6 +33,7 @@ from ._inputs import (
     check_score_array,
     count_work,
 )
+from ._periods import CalendarPeriod, read_period
 from ._scale import TailScale
 from ._state import load_controller, save_controller
 
@@ -74,7 +75,8 @@ class Controller:
         How many ids are remembered with their answers.
     **options
         The subclass's own arguments, as plain JSON; saved with the state. An option called
-        `period` that is not None means that the controller keeps time in seconds.
+        `period` that is not None means that the controller keeps time: in seconds, or in periods of
+        a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long.
 
     Attributes
     ----------
@@ -84,6 +86,8 @@ class Controller:
         How many items have been decided or observed. A repeated id does not count.
     is_timed : bool
         Whether the capacity refers to a period of time. If so, every item needs a moment.
+    calendar : CalendarPeriod or None
+        The calendar, if the period is one of a calendar.
     state_floats : ndarray of float
         What the controller has learned; only compiled functions and the methods above change it.
     state_ints : ndarray of int
@@ -119,13 +123,19 @@ class Controller:
     ) -> None:
         self.options = {"remember": check_count("remember", remember, at_most=_MOST_IDS), **options}
         # Without a period, time is the number of items.
-        self.is_timed = options.get("period") is not None
+        period = options.get("period")
+        self.is_timed = period is not None
+        self.calendar: CalendarPeriod | None = None
+        if self.is_timed:
+            described = read_period(period)
+            self.calendar = described if isinstance(described, CalendarPeriod) else None
+            period = described.longest
         self._clock = clock
         self._lock = threading.RLock()
         self._capacity = check_capacity(capacity)
         self.now, self.n_items = -math.inf, 0
         self._schedule = Schedule()
-        self._guard = JumpGuard(options.get("period"))
+        self._guard = JumpGuard(period)
         self._answers = AnswerMemory(self.options["remember"])
         self._arrivals = ArrivalLog() if self.corrects_late_changes else None
         scores = check_calibration_scores(calibration_scores)
@@ -149,6 +159,11 @@ class Controller:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity!r})"
+
+    @property
+    def period_length(self) -> float:
+        """The length of a period as compiled functions see it: 1 for a calendar, else seconds."""
+        return 1.0 if self.calendar is not None else float(self.options["period"])
 
     # --- for subclasses ------------------------------------------------------------------------
 
@@ -396,10 +411,11 @@ class Controller:
 
     def _moment(self, at: Any) -> float:
         """Return a moment in seconds: the one given, the clock's, or the latest."""
-        if at is not None:
-            return to_seconds(at)
-        if self._clock is not None:
-            return to_seconds(self._clock())
+        if at is not None or self._clock is not None:
+            moment = to_seconds(at if at is not None or self._clock is None else self._clock())
+            if self.calendar is not None:
+                self.calendar.check(moment)
+            return moment
         if self.is_timed:
             raise ValueError(
                 f"{type(self).__name__} keeps a number per period and must know when an item "
@@ -408,7 +424,10 @@ class Controller:
         return self.now
 
     def _moments(self, at: Any, n: int) -> Floats:
-        return check_moments(at, n) if at is not None else np.full(n, self._moment(None))
+        moments = check_moments(at, n) if at is not None else np.full(n, self._moment(None))
+        if self.calendar is not None and n:
+            self.calendar.check(float(moments.min()), float(moments.max()))
+        return moments
 
     def _is_refused(self, moment: float) -> bool:
         """Whether a moment is a jump to be refused; most are not, and cost one comparison."""
@@ -427,6 +446,8 @@ class Controller:
         if self._arrivals is not None and number % ArrivalLog.EVERY == 0:
             self._arrivals.note((self.now,), number)
         self.n_items = number + 1
+        if self.calendar is not None:
+            return float(self.calendar.progress(np.array([self.now]))[0])
         return self.now if self.is_timed else float(number)
 
     def _make_due_changes(self, *, until: float) -> None:
@@ -516,6 +537,8 @@ class Controller:
                 self._arrivals.note(times, self.n_items)
             if not self.is_timed:
                 times = np.arange(self.n_items, self.n_items + stop - start, dtype=np.float64)
+            elif self.calendar is not None:
+                times = self.calendar.progress(times)
             items, outputs = scores[part], (codes[part], thresholds[part])
             state = self.state_floats, self.state_ints
             if items.work is None:

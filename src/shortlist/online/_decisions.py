@@ -112,16 +112,25 @@ class AnswerMemory:
         The source of a new id is its own position, the source of a repeated id is the position
         that it repeats, and -1 means that the answer is already in memory.
         """
-        places: OrderedDict[Any, int] = OrderedDict.fromkeys(self._known, -1)
+        # What is known is not copied: only ids that this bundle would push out are looked at.
+        oldest = iter(self._known)
+        forgotten: set[Any] = set()
+        places: OrderedDict[Any, int] = OrderedDict()
         sources = []
         for position, id in enumerate(ids):
-            if id not in places:
-                places[id] = position
-                if len(places) > self._size:
-                    places.popitem(last=False)
-                sources.append(position)
-            else:
+            if id in places:
                 sources.append(places[id])
+            elif id in self._known and id not in forgotten:
+                sources.append(-1)
+            else:
+                places[id] = position
+                sources.append(position)
+                if len(self._known) - len(forgotten) + len(places) > self._size:
+                    gone = next(oldest, None)
+                    if gone is None:
+                        places.popitem(last=False)
+                    else:
+                        forgotten.add(gone)
         return sources
 
     def to_list(self) -> list[list[Any]]:

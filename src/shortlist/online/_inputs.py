@@ -13,6 +13,7 @@ from .._core.validation import check_number, check_positive, check_scores
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
+from ._periods import CalendarPeriod
 from ._scale import FARTHEST_SCORE
 
 __all__ = [
@@ -91,8 +92,10 @@ def check_optional_positive(name: str, value: Any) -> float | None:
     return None if value is None else check_positive(name, value)
 
 
-def check_period(period: Any) -> float:
-    """Return the length of a period in seconds."""
+def check_period(period: Any) -> float | str:
+    """Return the length of a period in seconds, or the text of a period of a calendar."""
+    if isinstance(period, str):
+        return CalendarPeriod(period).text
     length = check_positive("period", period)
     if not 1e-6 <= length <= 1e12:
         raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")

@@ -19,9 +19,9 @@ from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..worth import expected_worth
-from ._clock import periods_of
 from ._controller import Controller
 from ._inputs import check_period
+from ._periods import read_period
 
 __all__ = ["Replay", "replay"]
 
@@ -131,7 +131,7 @@ def replay(
     times: ArrayLike,
     controller: Controller,
     *,
-    period: float = 86_400.0,
+    period: float | str = 86_400.0,
     starts_at: Any = 0.0,
     capacity: Capacity | Sequence[Capacity] | None = None,
     rare_label: Any = None,
@@ -154,8 +154,8 @@ def replay(
         Moments in seconds, or datetimes.
     controller : Controller
         A copy of it runs; the controller itself does not change.
-    period : float, default=86400
-        Length of a period in seconds.
+    period : float or str, default=86400
+        Length of a period in seconds, or a period of a calendar as in :class:`CalendarPeriod`.
     starts_at : float or datetime, default=0
         A moment at which a period starts.
     capacity : Capacity or sequence of Capacity, default=None
@@ -241,7 +241,7 @@ class _Recording:
 
 
 def _check_recording(
-    scores: Any, y: Any, times: Any, period: float, starts_at: Any, rare_label: Any
+    scores: Any, y: Any, times: Any, period: float | str, starts_at: Any, rare_label: Any
 ) -> _Recording:
     values = check_scores(scores).astype(np.float64)
     moments = check_moments(times, values.size)
@@ -251,7 +251,8 @@ def _check_recording(
     if np.any(np.diff(moments) < 0):
         raise ValueError("times must not fall: sort the items by time before you replay them.")
     is_rare = find_rare(y, rare_label)[0]
-    numbers = periods_of(moments, to_seconds(starts_at), check_period(period))
+    described = read_period(check_period(period), starts_at=to_seconds(starts_at))
+    numbers = described.numbers(moments)
     if numbers[-1] - numbers[0] >= _MOST_PERIODS:
         raise ValueError(
             f"times span {numbers[-1] - numbers[0] + 1} periods of {period} seconds, but the table "

@@ -93,10 +93,13 @@ class LineReader:
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
             moment = None if at is None else _moment(at)
-            values = tuple([_value(fields, feature) for feature in self._features])
-            return Item(number, shown, id, moment, values)
+            return Item(number, shown, id, moment, self.values(fields))
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
+
+    def values(self, fields: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the values of the model's columns, or raise an error that names the column."""
+        return tuple([_value(fields, feature) for feature in self._features])
 
     def row_values(self) -> RowValues:
         """Return what turns the values of a valid item into a row of plain values for a model."""

@@ -49,8 +49,9 @@ class StreamSettings:
         One of :data:`CONTROLLERS`.
     capacity : Capacity or None
         None takes the capacity of the model.
-    period : float or None
-        The period of a count without `per`, in seconds.
+    period : float, str or None
+        The period of a count without `per`: in seconds, or of a calendar, such as
+        ``"day Europe/Berlin"``.
     expected_arrivals : int or None
         Lines in a period, as a first estimate. None derives it from the count and the model's own
         flag rate.
@@ -63,7 +64,7 @@ class StreamSettings:
 
     controller: str = "auto"
     capacity: Capacity | None = None
-    period: float | None = None
+    period: float | str | None = None
     expected_arrivals: int | None = None
     starts_at: float = 0.0
     burst: int | None = None

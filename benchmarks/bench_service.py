@@ -1,0 +1,272 @@
+"""The decision service beside its floors: a bare echo, and bare inserts, in one run.
+
+Two workers, 64 connections, everything on the loopback address. `python benchmarks/bench_service.py
+[seconds]` runs it alone. PostgreSQL is started in a folder of its own, where it is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+CONNECTIONS, WORKERS = 64, 2
+_CASE = b'{"id":"%s","amount":%d,"country":"DE"}'
+
+
+def main(seconds: float = 8.0) -> str:
+    """Return a table of decisions per second, latencies and processor time."""
+    from tests.service.helpers import PostgresServer, find_postgres, fit_small_model
+
+    rows, checks = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = fit_small_model(folder)
+        echo = _loaded(_echo, (), seconds)
+        rows.append(("Starlette echo", echo))
+        inserts = _sqlite_inserts(folder / "floor.db", seconds / 4)
+        sqlite = _loaded(_service, (str(folder / "shortlist.db"), model), seconds)
+        rows.append(("decisions on SQLite", sqlite))
+        checks += [
+            ("SQLite decisions / echo", sqlite["rate"] / echo["rate"], ">= 0.3"),
+            ("SQLite decisions / single inserts", sqlite["rate"] / inserts, ">= 8"),
+            ("SQLite processor time / echo", sqlite["cpu"] / echo["cpu"], "<= 3"),
+            ("SQLite p99 / p50", sqlite["p99"] / sqlite["p50"], "<= 6"),
+        ]
+        if find_postgres() is not None:
+            server = PostgresServer(tempfile.mkdtemp(prefix="shortlist-bench-"))
+            server.start()
+            try:
+                floor = _postgres_inserts(server.new_database("floor"), seconds / 2)
+                address = server.new_database("shortlist")
+                postgres = _loaded(_service, (address, model), seconds)
+            finally:
+                server.stop("immediate")
+            rows.append(("decisions on PostgreSQL", postgres))
+            checks += [
+                ("PostgreSQL decisions / inserts", postgres["rate"] / floor, ">= 0.6"),
+                ("PostgreSQL processor time / echo", postgres["cpu"] / echo["cpu"], "<= 3"),
+                ("PostgreSQL p99 / p50", postgres["p99"] / postgres["p50"], "<= 6"),
+            ]
+        checks.append(("a forest's score of one line of JSON, ms", _forest(folder), "<= 1"))
+    lines = [
+        "| | per second | p50, ms | p99, ms | processor µs per request |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {r['rate']:,.0f} | {r['p50']:.0f} | {r['p99']:.0f} | {r['cpu']:.0f} |"
+        for name, r in rows
+    ]
+    lines += ["", "| | measured | wanted |", "|---|---|---|"]
+    lines += [f"| {name} | {value:.2f} | {wanted} |" for name, value, wanted in checks]
+    return "\n".join(lines)
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+def _echo(port: int) -> None:
+    import msgspec
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def echo(request: Any) -> Response:
+        content = msgspec.json.decode(await request.body())
+        return Response(msgspec.json.encode(content), media_type="application/json")
+
+    app = Starlette(routes=[Route("/v1/queues/default/decisions", echo, methods=["POST"])])
+    listener = socket.create_server(("127.0.0.1", port), backlog=2_048)
+    for _ in range(WORKERS):
+        if os.fork() == 0:
+            config = uvicorn.Config(app, log_level="error", access_log=False)
+            asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+            os._exit(0)
+    signal.pause()
+
+
+def _service(port: int, database: str, model: Path) -> None:
+    from shortlist.service import ServiceConfig, prepare, run_service
+
+    shelf = prepare(database, model, {"default": 50}, period=86_400.0)
+    config = ServiceConfig(database, rate=1e9)
+    run_service(config, host="127.0.0.1", port=port, workers=WORKERS, shelf=shelf)
+
+
+def _loaded(serve: Any, args: tuple[Any, ...], seconds: float) -> dict[str, float]:
+    """Run a server under load, and return its rate, its latencies and its processor time."""
+    from tests.service.helpers import free_port
+
+    port, context = free_port(), multiprocessing.get_context("spawn")
+    server = context.Process(target=_in_group, args=(serve, port, *args))
+    server.start()
+    try:
+        asyncio.run(_wait_until_ready(port))
+        asyncio.run(_load(port, 1.0, "warm"))
+        before = _processor_time(server.pid)
+        times = asyncio.run(_load(port, seconds, "load"))
+        used = _processor_time(server.pid) - before
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid or 0, signal.SIGKILL)
+        server.join()
+    times.sort()
+    return {
+        "rate": len(times) / seconds,
+        "p50": 1e3 * times[len(times) // 2],
+        "p99": 1e3 * times[int(0.99 * len(times))],
+        "cpu": 1e6 * used / len(times),
+    }
+
+
+def _in_group(serve: Any, port: int, *args: Any) -> None:
+    os.setsid()
+    serve(port, *args)
+
+
+def _processor_time(pid: int | None) -> float:
+    """Return the processor time of a process and its children, in seconds."""
+    total, left = 0.0, [pid]
+    while left:
+        each = left.pop()
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            children = Path(f"/proc/{each}/task/{each}/children").read_text()
+            left += [int(child) for child in children.split()]
+    return total
+
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+async def _wait_until_ready(port: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
+            if await _load(port, 0.0, "first", connections=1):
+                return
+        await asyncio.sleep(0.1)
+    raise TimeoutError("the server does not start")
+
+
+async def _load(
+    port: int, seconds: float, name: str, *, connections: int = CONNECTIONS
+) -> list[float]:
+    """Send single cases over many connections, one after the other on each; return the times."""
+    end, times = time.perf_counter() + seconds, []
+
+    async def connection(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        count = 0
+        while count == 0 or time.perf_counter() < end:
+            count += 1
+            case = _CASE % (f"{name}-{number}-{count}".encode(), count % 97)
+            start = time.perf_counter()
+            writer.write(
+                b"POST /v1/queues/default/decisions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+                b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+                % (len(case), case)
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+            body = await reader.readexactly(length)
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise ValueError(f"refused: {body[:200]!r}")
+            times.append(time.perf_counter() - start)
+        writer.close()
+
+    await asyncio.gather(*(connection(number) for number in range(connections)))
+    return times
+
+
+# --- floors ---------------------------------------------------------------------------------------
+
+_ROW = (1, 0, 1, 1.0, 1, "x" * 16, 0.5, 0.9, 0)
+
+
+def _sqlite_inserts(path: Path, seconds: float) -> float:
+    """Return single-row inserts per second, each with its own commit that waits for the disk."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        link.execute("PRAGMA journal_mode = WAL")
+        link.execute("PRAGMA synchronous = FULL")
+        link.execute("CREATE TABLE log (a, seq INTEGER PRIMARY KEY, c, d, e, f, g, h, i)")
+        count, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            count += 1
+            link.execute("INSERT INTO log VALUES (?,?,?,?,?,?,?,?,?)", (1, count, *_ROW[2:]))
+        return count / seconds
+
+
+def _postgres_inserts(address: str, seconds: float) -> float:
+    """Return single-row inserts per second over 32 connections of two processes."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as link:
+        link.execute(
+            "CREATE TABLE log (id BIGSERIAL PRIMARY KEY, a INT, b INT, c INT, d FLOAT8, e INT, "
+            "f TEXT, g FLOAT8, h FLOAT8, i INT)"
+        )
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2) as pool:
+        counts = pool.starmap(_insert_in_threads, [(address, seconds)] * 2)
+    return sum(counts) / seconds
+
+
+def _insert_in_threads(address: str, seconds: float) -> int:
+    import psycopg
+
+    counts = [0] * (CONNECTIONS // 4)
+    links = [psycopg.connect(address, autocommit=True) for _ in counts]
+    end = time.perf_counter() + seconds
+    statement = f"INSERT INTO log (a,b,c,d,e,f,g,h,i) VALUES ({', '.join(['%s'] * 9)})"
+
+    def insert(place: int) -> None:
+        while time.perf_counter() < end:
+            links[place].execute(statement, _ROW)
+            counts[place] += 1
+
+    threads = [threading.Thread(target=insert, args=(place,)) for place in range(len(counts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
+
+def _forest(folder: Path) -> float:
+    """Return the milliseconds of processor time from a line of JSON to a forest's score."""
+    from shortlist import Capacity
+    from shortlist.service._models import LoadedModel
+    from shortlist.tables import fit_table
+
+    capacity = Capacity.fraction(0.1)
+    fitted = fit_table(
+        folder / "cases.csv", target="fraud", capacity=capacity, learner="forest", smote=False
+    )
+    model = LoadedModel(1, fitted.model)
+    lines = [_CASE % (b"a", amount) for amount in range(200)]
+    for line in lines[:5]:
+        model.score([model.read(json.loads(line)).item])
+    start = time.process_time()
+    for line in lines:
+        model.score([model.read(json.loads(line)).item])
+    return 1e3 * (time.process_time() - start) / len(lines)
+
+
+if __name__ == "__main__":
+    print(main(*(float(each) for each in sys.argv[1:])))

@@ -1,0 +1,50 @@
+"""`shortlist audit`: prove afterwards that every promise was kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ._shared import USER_ERROR, AsJson, answering, print_json
+
+
+@answering
+def audit(
+    database: Annotated[
+        str,
+        typer.Argument(metavar="DATABASE", help="The file of a service, or postgresql://…"),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write the log to this Parquet file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay every decision of a service, and check that every promise was kept.
+
+    The log must have no gaps, each case one decision, each flag its slot, and no period more flags
+    than its capacity. Decisions of this version of shortlist are made again from their scores and
+    compared bit for bit. The exit code is 2 if anything is wrong.
+    """
+    from ..service import audit_store, export_log, opened
+
+    with opened(database) as store:
+        found = audit_store(store)
+        n_written = None if out is None else export_log(store, out)
+    if as_json:
+        print_json({"queues": [asdict(each) for each in found], "written": n_written})
+    else:
+        for each in found:
+            typer.echo(
+                f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
+                f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
+                f"{each.n_other:,} of other versions only checked."
+            )
+            for problem in each.problems:
+                typer.echo(f"  Problem: {problem}.")
+        wrong = sum(bool(each.problems) for each in found)
+        typer.echo(f"{wrong} queues have problems." if wrong else "Every promise was kept.")
+    if any(each.problems for each in found):
+        raise typer.Exit(USER_ERROR)

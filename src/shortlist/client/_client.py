@@ -1,0 +1,237 @@
+"""Ask a decision service; ask again if there is no answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, urlsplit
+
+__all__ = ["Answer", "Client", "ServiceError"]
+
+_AGAIN = {408, 429, 500, 502, 503, 504}
+
+
+class ServiceError(Exception):
+    """A service has refused a request, or has not answered.
+
+    Attributes
+    ----------
+    status : int
+        The HTTP status; 0 if there was no answer.
+    kind : str
+        The kind of the problem, such as "conflict".
+    """
+
+    def __init__(self, status: int, kind: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.kind = status, kind
+
+
+class Answer(NamedTuple):
+    """The answer to a case.
+
+    Attributes
+    ----------
+    id : str
+        The case.
+    flag : bool
+        Whether to follow it up.
+    score : float
+        Its score; higher is more suspicious.
+    threshold : float or None
+        What the score had to exceed; None if that was infinite.
+    reason : str
+        Why, in words.
+    repeated : bool
+        Whether the case had been decided before.
+    at : float
+        The moment at which it counts.
+    model : int
+        The version of the model.
+    """
+
+    id: str
+    flag: bool
+    score: float
+    threshold: float | None
+    reason: str
+    repeated: bool
+    at: float
+    model: int
+
+
+class Client:
+    """Asks a decision service. Repeating a request is safe: the id of a case is its key.
+
+    A client has one connection and belongs to one thread.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``"http://127.0.0.1:8000"``.
+    key : str, default=None
+        An API key.
+    queue : str, default="default"
+        The queue.
+    timeout : float, default=10
+        Seconds to wait for each answer.
+    retries : int, default=8
+        How often to ask again after a lost connection, or when the service is busy or away. The
+        pauses grow, and follow Retry-After.
+
+    Examples
+    --------
+    >>> from shortlist.client import Client
+    >>> client = Client("http://127.0.0.1:8000", key="sl_...")
+    >>> client.address
+    'http://127.0.0.1:8000'
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        key: str | None = None,
+        queue: str = "default",
+        timeout: float = 10.0,
+        retries: int = 8,
+    ) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"address must be such as http://127.0.0.1:8000; got {address!r}.")
+        self.address, self._parts = address.rstrip("/"), parts
+        self._key, self._timeout, self._retries = key, timeout, retries
+        self._base = f"{parts.path.rstrip('/')}/v1/queues/{quote(queue, safe='')}"
+        self._link: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def decide(self, case: dict[str, Any]) -> Answer:
+        """Decide about one case.
+
+        Parameters
+        ----------
+        case : dict
+            Its id and its columns.
+
+        Returns
+        -------
+        Answer
+        """
+        return Answer(**self._ask("POST", "/decisions", case))
+
+    def decide_many(self, cases: Iterable[dict[str, Any]]) -> list[Answer | ServiceError]:
+        """Decide about up to 1,024 cases in one request.
+
+        Parameters
+        ----------
+        cases : iterable of dict
+            Cases.
+
+        Returns
+        -------
+        list of Answer or ServiceError
+            One for each case; an error for a case that does not fit, or that is known with other
+            columns.
+        """
+        answers = self._ask("POST", "/decisions", list(cases))
+        return [_problem(each["error"]) if "error" in each else Answer(**each) for each in answers]
+
+    def find(self, case: str) -> dict[str, Any]:
+        """Return the decision about a case, and its outcomes."""
+        return dict(self._ask("GET", f"/decisions/{quote(case, safe='')}"))
+
+    def listed(self, *, limit: int = 200) -> list[dict[str, Any]]:
+        """Return the flagged cases of the present period, the highest score first."""
+        cases: list[dict[str, Any]] = self._ask("GET", f"/list?limit={limit}")["cases"]
+        return cases
+
+    def claim(self, case: str, *, reviewer: str, seconds: float = 1_800) -> dict[str, Any]:
+        """Claim a flagged case for some time."""
+        body = {"id": case, "reviewer": reviewer, "seconds": seconds}
+        return dict(self._ask("POST", "/claims", body))
+
+    def tell(self, case: str, *, rare: bool, reviewer: str, note: str | None = None) -> int:
+        """Tell the outcome of a case; return its number."""
+        body = {"id": case, "rare": rare, "reviewer": reviewer, "note": note}
+        return int(self._ask("POST", "/outcomes", body)["number"])
+
+    def set_capacity(self, count: int, *, begins: float | str | None = None) -> dict[str, Any]:
+        """Change the capacity, now or from a moment on."""
+        return dict(self._ask("PUT", "/capacity", {"count": count, "from": begins}))
+
+    def status(self) -> dict[str, Any]:
+        """Return the numbers of the queue."""
+        return dict(self._ask("GET", "/status"))
+
+    def log(self, *, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
+        """Return entries of the log."""
+        entries: list[dict[str, Any]] = self._ask("GET", f"/log?after={after}&limit={limit}")[
+            "entries"
+        ]
+        return entries
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        for attempt in range(self._retries + 1):
+            try:
+                status, after, answer = self._send(method, path, content)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                problem, after = ServiceError(0, "no-answer", f"No answer: {error}"), None
+            else:
+                if status < 400:
+                    return answer
+                problem = _problem(answer, status)
+                if status not in _AGAIN:
+                    raise problem
+            if attempt < self._retries:
+                pause = min(0.05 * 2**attempt, 2.0) * random.uniform(0.5, 1)
+                time.sleep(max(pause, min(float(after or 0), 5.0)))
+        raise problem
+
+    def _send(self, method: str, path: str, content: bytes | None) -> tuple[int, Any, Any]:
+        if self._link is None:
+            secure = self._parts.scheme == "https"
+            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            assert self._parts.hostname is not None
+            self._link = kind(self._parts.hostname, self._parts.port, timeout=self._timeout)
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        self._link.request(method, self._base + path, content, headers)
+        response = self._link.getresponse()
+        raw = response.read()
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            answer = {}
+        return response.status, response.headers.get("Retry-After"), answer
+
+
+def _problem(answer: Any, status: int = 0) -> ServiceError:
+    told = answer if isinstance(answer, dict) else {}
+    kind = str(told.get("type", "error")).rpartition(":")[2]
+    return ServiceError(
+        int(told.get("status", status)), kind, str(told.get("detail", f"Status {status}."))
+    )

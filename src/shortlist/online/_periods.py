@@ -1,0 +1,271 @@
+"""Periods of a calendar: days, weeks, months and working days in a named time zone.
+
+A controller counts time in periods of one length. A day of a calendar has 23, 24 or 25 hours, and a
+month 28 to 31 days. Therefore moments are translated: period number `p` is the stretch from p to
+p + 1, whatever its length in seconds, and the controller keeps periods of length 1.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from functools import lru_cache
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.arrays import Floats
+from .._core.timestamps import to_seconds
+from ._clock import period_of, periods_of
+
+__all__ = ["CALENDARS", "CalendarPeriod", "FixedPeriod", "read_period"]
+
+#: What a text such as "day Europe/Berlin" may begin with; else working days: "Mon-Fri 09:00-17:00".
+CALENDARS = ("day", "week", "month")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_EPOCH = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = -62e9, 253e9  # moments, a year or so from what a datetime can hold
+_MONDAY = date(1970, 1, 5).toordinal()
+_HOURS = re.compile(r"(\w+)-(\w+) (\d\d):(\d\d)-(\d\d):(\d\d)", re.IGNORECASE)
+_LONGEST = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 31 * 86_400.0}
+_FORMS = (
+    '"day", "week" or "month" and a time zone, such as "day Europe/Berlin", or working days such '
+    'as "Mon-Fri 09:00-17:00 Europe/Berlin"'
+)
+
+
+class _Stretch(NamedTuple):
+    """A period: its number, its start and end, and in between the opening of a working day."""
+
+    number: int
+    start: float
+    opens: float
+    end: float
+
+
+@dataclass(frozen=True)
+class FixedPeriod:
+    """Periods of a fixed length.
+
+    Attributes
+    ----------
+    length : float
+        In seconds.
+    origin : float
+        A moment at which a period starts.
+    """
+
+    length: float
+    origin: float = 0.0
+
+    @property
+    def longest(self) -> float:
+        """The length of a period in seconds."""
+        return self.length
+
+    def number(self, at: Any) -> int:
+        """Return the number of the period that contains a moment."""
+        return int(period_of(to_seconds(at), self.origin, self.length))
+
+    def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
+        """Return the number of the period for each of many moments."""
+        return periods_of(np.asarray(at, dtype=np.float64), self.origin, self.length)
+
+    def bounds(self, number: int) -> tuple[float, float]:
+        """Return when a period starts and ends, in seconds."""
+        return self.origin + number * self.length, self.origin + (number + 1) * self.length
+
+
+@dataclass(frozen=True)
+class CalendarPeriod:
+    """Periods of a calendar in a named time zone, with summer time.
+
+    A day begins at local midnight and has 23, 24 or 25 hours. A week begins on Monday and a month
+    on its first day. A *working day* lasts from one closing time to the next: what arrives at
+    night or at the weekend is work for the next working day. One half of its progress, by which
+    flags are paced, is the time before it opens, and the other half are its working hours.
+
+    Parameters
+    ----------
+    text : str
+        ``"day Europe/Berlin"``, ``"week America/New_York"``, ``"month UTC"``, or working days:
+        ``"Mon-Fri 09:00-17:00 Europe/Berlin"``.
+
+    Examples
+    --------
+    The last Sunday of March has 23 hours in Berlin.
+
+    >>> from shortlist.online import CalendarPeriod
+    >>> day = CalendarPeriod("day Europe/Berlin")
+    >>> start, end = day.bounds(day.number(1_774_780_000))
+    >>> (end - start) / 3_600
+    23.0
+    """
+
+    text: str
+    kind: str = field(init=False, repr=False)
+    zone: ZoneInfo = field(init=False, repr=False)
+    _days: tuple[int, ...] = field(init=False, repr=False)
+    _opens: time = field(init=False, repr=False)
+    _closes: time = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kind, _, name = str(self.text).strip().rpartition(" ")
+        days, opens, closes = _read_kind(kind, self.text)
+        object.__setattr__(self, "text", f"{kind} {name}")
+        object.__setattr__(self, "kind", kind if kind in CALENDARS else "hours")
+        object.__setattr__(self, "zone", _zone(name, self.text))
+        object.__setattr__(self, "_days", days)
+        object.__setattr__(self, "_opens", opens)
+        object.__setattr__(self, "_closes", closes)
+
+    @property
+    def longest(self) -> float:
+        """About how many seconds the longest period has."""
+        return _LONGEST.get(self.kind, _LONGEST["week"])
+
+    def check(self, *moments: float) -> None:
+        """Raise an error for a moment that no calendar has."""
+        if not all(_FIRST <= moment <= _LAST for moment in moments):
+            raise ValueError(
+                f"at must lie between the years 1 and 9999 for a calendar; got {moments}."
+            )
+
+    def number(self, at: Any) -> int:
+        """Return the number of the period that contains a moment; numbers rise by one."""
+        return self._stretch(to_seconds(at)).number
+
+    def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
+        """Return the number of the period for each of many moments, in any order."""
+        moments = np.asarray(at, dtype=np.float64)
+        order = np.argsort(moments, kind="stable")
+        found = np.empty(moments.size, np.int64)
+        found[order] = np.floor(self.progress(moments[order]))
+        return found
+
+    def bounds(self, number: int) -> tuple[float, float]:
+        """Return when a period starts and ends, in seconds since 1970."""
+        return _start(self, number), _start(self, number + 1)
+
+    def progress(self, moments: Floats) -> Floats:
+        """Return for moments in rising order the number of the period, plus the share passed."""
+        found = np.empty(moments.size)
+        first = 0
+        while first < moments.size:
+            stretch = self._stretch(float(moments[first]))
+            stop = bisect.bisect_left(moments, stretch.end, lo=first)
+            found[first:stop] = stretch.number + _share(moments[first:stop], stretch)
+            # Adding to the number must not round up to the next period.
+            last = np.nextafter(stretch.number + 1.0, -np.inf)
+            np.minimum(found[first:stop], last, out=found[first:stop])
+            first = stop
+        return found
+
+    def _stretch(self, at: float) -> _Stretch:
+        number = self._guess(datetime.fromtimestamp(at, self.zone).date())
+        # The starts of the periods decide, whatever the local date says.
+        while at < _start(self, number):
+            number -= 1
+        while at >= _start(self, number + 1):
+            number += 1
+        start, end = self.bounds(number)
+        opens = start
+        if self.kind == "hours":
+            opens = self._moment(self._working_date(number), self._opens)
+        return _Stretch(number, start, opens, end)
+
+    def _guess(self, day: date) -> int:
+        if self.kind == "month":
+            return (day.year - 1970) * 12 + day.month - 1
+        if self.kind == "day":
+            return day.toordinal() - _EPOCH
+        weeks, weekday = divmod(day.toordinal() - _MONDAY, 7)
+        if self.kind == "week":
+            return weeks
+        return weeks * len(self._days) + bisect.bisect_left(self._days, weekday)
+
+    def _working_date(self, number: int) -> date:
+        weeks, place = divmod(number, len(self._days))
+        return date.fromordinal(_MONDAY + 7 * weeks + self._days[place])
+
+    def _moment(self, day: date, at: time) -> float:
+        return datetime.combine(day, at, tzinfo=self.zone).timestamp()
+
+
+@lru_cache(maxsize=4_096)
+def _start(period: CalendarPeriod, number: int) -> float:
+    """Return when a period starts; a working day starts when the one before it closes."""
+    if period.kind == "hours":
+        return period._moment(period._working_date(number - 1), period._closes)
+    if period.kind == "month":
+        year, month = divmod(number, 12)
+        first = date(1970 + year, month + 1, 1)
+    elif period.kind == "week":
+        first = date.fromordinal(_MONDAY + 7 * number)
+    else:
+        first = date.fromordinal(_EPOCH + number)
+    return period._moment(first, time())
+
+
+def _share(moments: Floats, stretch: _Stretch) -> Floats:
+    if stretch.opens == stretch.start:
+        return (moments - stretch.start) / (stretch.end - stretch.start)
+    closed = (moments - stretch.start) / (stretch.opens - stretch.start)
+    opened = (moments - stretch.opens) / (stretch.end - stretch.opens)
+    return np.where(moments < stretch.opens, closed, 1 + opened) / 2
+
+
+def _read_kind(kind: str, text: str) -> tuple[tuple[int, ...], time, time]:
+    if kind in CALENDARS:
+        return (), time(), time()
+    match = _HOURS.fullmatch(kind)
+    names = [] if match is None else [match[1].lower()[:3], match[2].lower()[:3]]
+    if match is None or not set(names) <= set(_DAYS):
+        raise ValueError(f"A period of a calendar is {_FORMS}; got {text!r}.")
+    first, last = (_DAYS.index(name) for name in names)
+    try:
+        opens, closes = time(int(match[3]), int(match[4])), time(int(match[5]), int(match[6]))
+    except ValueError:
+        raise ValueError(f"The hours of {text!r} are not times of a day, such as 09:00.") from None
+    if first > last or opens >= closes:
+        raise ValueError(f"{text!r} must name days and hours in their order, such as Mon-Fri.")
+    return tuple(range(first, last + 1)), opens, closes
+
+
+def _zone(name: str, text: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"The time zone {name!r} of the period {text!r} is not known here. Use a name such as "
+            "Europe/Berlin or UTC. If the machine has no time zones, install tzdata."
+        ) from None
+
+
+def read_period(period: Any, *, starts_at: float = 0.0) -> FixedPeriod | CalendarPeriod:
+    """Return the periods that a number of seconds or a text describes.
+
+    Parameters
+    ----------
+    period : float or str
+        Seconds, or what :class:`CalendarPeriod` accepts.
+    starts_at : float, default=0
+        For seconds: a moment at which a period starts.
+
+    Returns
+    -------
+    FixedPeriod or CalendarPeriod
+
+    Examples
+    --------
+    >>> from shortlist.online import read_period
+    >>> read_period("week Europe/Berlin").number(0), read_period(86_400).number(90_000)
+    (-1, 1)
+    """
+    if isinstance(period, str):
+        return CalendarPeriod(period)
+    return FixedPeriod(float(period), float(starts_at))

@@ -1,0 +1,230 @@
+"""Proof afterwards: every decision is made again from the log, and every promise is checked.
+
+The audit reads the database and nothing else. It has code of its own for everything that can be
+checked without a controller; only the replay uses the one that decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .._core.atomic import check_writable
+from .._core.extras import load_extra
+from ._follower import Follower, QueueSettings, ReplayError, kernel_name
+from ._models import calibration_of
+from ._store import CAPACITY, DECISION, KERNEL, MODEL, Entry, QueueRow, Store
+
+__all__ = ["QueueAudit", "audit_queue", "audit_store", "export_log"]
+
+_PAGE = 10_000
+_MOST_PROBLEMS = 20
+
+
+@dataclass
+class QueueAudit:
+    """What the audit of a queue found.
+
+    Attributes
+    ----------
+    queue : str
+        Its name.
+    n_entries, n_decisions, n_flags, n_periods : int
+        Sizes of the log.
+    n_replayed : int
+        Decisions that were made again and compared, bit for bit.
+    n_other : int
+        Decisions by other versions of the program: they were checked, but not made again.
+    problems : list of str
+        What is wrong; empty if every promise was kept.
+    """
+
+    queue: str
+    n_entries: int = 0
+    n_decisions: int = 0
+    n_flags: int = 0
+    n_periods: int = 0
+    n_replayed: int = 0
+    n_other: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def tell(self, problem: str) -> None:
+        """Add a problem, unless there are many."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
+
+
+def audit_store(store: Store, *, kernel: str | None = None) -> list[QueueAudit]:
+    """Audit all queues of a database."""
+    return [audit_queue(store, row, kernel=kernel) for row in store.queues()]
+
+
+def audit_queue(store: Store, row: QueueRow, *, kernel: str | None = None) -> QueueAudit:
+    """Audit one queue: gaps, order, ids, slots, capacities, and a replay of every decision."""
+    found = QueueAudit(row.name)
+    checks, replay = _Checks(row, found), _Replay(store, row, found, kernel or kernel_name())
+    for entry in _all_entries(store, row.id):
+        checks.see(entry)
+        replay.see(entry)
+    replay.finish()
+    checks.finish(row)
+    _check_totals(store, row, found)
+    return found
+
+
+def _all_entries(store: Store, queue: int) -> Iterator[Entry]:
+    after = 0
+    while page := store.entries(queue, after, most=_PAGE):
+        yield from page
+        after = page[-1].seq
+
+
+class _Checks:
+    """What must hold whatever a controller decided."""
+
+    def __init__(self, row: QueueRow, found: QueueAudit) -> None:
+        self._periods = QueueSettings.from_json(row.settings).periods
+        self._found = found
+        self._last, self._at = 0, float("-inf")
+        self._period: int | None = None
+        self._cases: set[str] = set()
+        self._slots = 0
+        self._changes: list[tuple[float, int, int]] = []
+
+    def see(self, entry: Entry) -> None:
+        """Check the next entry."""
+        found, where = self._found, f"entry {entry.seq}"
+        found.n_entries += 1
+        if entry.seq != self._last + 1:
+            found.tell(f"the log jumps from entry {self._last} to {entry.seq}")
+        if entry.at < self._at:
+            found.tell(f"{where} is earlier than the one before it")
+        if entry.period != self._periods.number(entry.at):
+            found.tell(f"{where} is counted in period {entry.period}, where its moment is not")
+        self._last, self._at = entry.seq, entry.at
+        if entry.kind == CAPACITY:
+            body = json.loads(entry.body or "{}")
+            self._changes.append((body["from"], entry.seq, body["count"]))
+        elif entry.kind == DECISION:
+            self._see_decision(entry, where)
+
+    def _see_decision(self, entry: Entry, where: str) -> None:
+        found = self._found
+        found.n_decisions += 1
+        if entry.case_id is None or entry.case_id in self._cases:
+            found.tell(f"{where} decides about a case without an id, or for the second time")
+        self._cases.add(str(entry.case_id))
+        if entry.period != self._period:
+            self._period, self._slots = entry.period, 0
+            found.n_periods += 1
+        if entry.slot is None:
+            return
+        found.n_flags += 1
+        self._slots += 1
+        if entry.slot != self._slots:
+            found.tell(f"{where} has slot {entry.slot} where {self._slots} is the next")
+        allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
+        if entry.slot > allowed:
+            found.tell(f"{where} is flag {entry.slot} of {allowed} in period {entry.period}")
+        if not (entry.score is not None and entry.threshold is not None):
+            found.tell(f"{where} has no score or threshold")
+        elif not entry.score > entry.threshold:
+            found.tell(f"{where} is flagged, but its score does not exceed its threshold")
+
+    def finish(self, row: QueueRow) -> None:
+        """Compare with the queue's row."""
+        if row.last_seq > self._last:
+            self._found.tell(f"the queue counts {row.last_seq} entries, but the log {self._last}")
+
+
+class _Replay:
+    """Every decision of this version of the program, made again."""
+
+    def __init__(self, store: Store, row: QueueRow, found: QueueAudit, kernel: str) -> None:
+        self._store, self._found = store, found
+        known = store.query("SELECT id FROM kernel WHERE name = ?", kernel)
+        self._kernel = int(known[0][0]) if known else None
+        self._follower: Follower | None = None
+        self._run: list[Entry] = []
+
+    def see(self, entry: Entry) -> None:
+        """Follow the log from the state with which this version began."""
+        if entry.kind == DECISION and entry.kernel != self._kernel:
+            self._found.n_other += 1
+        if entry.kind == KERNEL and entry.kernel == self._kernel and self._follower is None:
+            self._follower = Follower.from_state(
+                entry.kernel, entry.seq, entry.body or "", self._calibration
+            )
+        elif self._follower is not None:
+            self._run.append(entry)
+            if len(self._run) >= _PAGE:
+                self.finish()
+
+    def _calibration(self, id: int) -> Any:
+        return calibration_of(self._store, id)
+
+    def finish(self) -> None:
+        """Make the decisions that have been read."""
+        if self._follower is None or not self._run:
+            return
+        try:
+            self._follower.follow(self._run)
+            mine = [e for e in self._run if e.kind == DECISION and e.kernel == self._kernel]
+            self._found.n_replayed += len(mine)
+        except ReplayError as error:
+            self._found.tell(str(error))
+            self._follower = None
+        self._run = []
+
+
+def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
+    """Check that every flag of a queue with a shared total has a slot in it, without gaps."""
+    if row.total is None:
+        return
+    [(flags,)] = store.query(
+        "SELECT count(*) FROM log WHERE queue = ? AND slot IS NOT NULL", row.id
+    )
+    [(slots,)] = store.query("SELECT count(*) FROM total_slot WHERE queue = ?", row.id)
+    if flags != slots:
+        found.tell(f"{flags} flags have {slots} slots of the total {row.total!r}")
+    for period, n, last in store.query(
+        "SELECT period, count(*), max(slot) FROM total_slot WHERE total = ? GROUP BY period",
+        row.total,
+    ):
+        if n != last:
+            found.tell(f"the total {row.total!r} has gaps in period {period}")
+
+
+def export_log(store: Store, path: Path) -> int:
+    """Write all decisions and events to a Parquet file; return how many."""
+    check_writable(path)
+    arrow = load_extra("pyarrow", needed_for="Writing Parquet")
+    parquet = load_extra("pyarrow.parquet", needed_for="Writing Parquet")
+    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", KERNEL: "kernel"}
+    types = {
+        "queue": arrow.string(), "seq": arrow.int64(), "kind": arrow.string(),
+        "at": arrow.float64(), "period": arrow.int64(), "case_id": arrow.string(),
+        "score": arrow.float64(), "threshold": arrow.float64(), "code": arrow.int64(),
+        "slot": arrow.int64(), "model": arrow.int64(), "key_id": arrow.string(),
+    }  # fmt: skip
+    schema, n = arrow.schema(types.items()), 0
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        with parquet.ParquetWriter(unfinished, schema) as writer:
+            for row in store.queues():
+                after = 0
+                while page := store.entries(row.id, after, most=_PAGE):
+                    plain = [
+                        {**e._asdict(), "queue": row.name, "kind": kinds[e.kind]} for e in page
+                    ]
+                    rows = [{name: each[name] for name in types} for each in plain]
+                    writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+                    n, after = n + len(page), page[-1].seq
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    return n

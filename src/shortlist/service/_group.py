@@ -1,0 +1,169 @@
+"""One group: the next entries of the log, decided by a controller and counted by the database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ..online import ABOVE_THRESHOLD
+from ._follower import REFUSED_BY_COUNT, Follower, QueueSettings, reason_of
+from ._store import DECISION, Entry, Group, QueueRow
+from ._waiting import Answer, Change, Failure, Ticket, Waiting
+
+__all__ = ["GroupMaker", "answer_all", "answer_of", "sort_out"]
+
+_SNAPSHOT_EVERY = 5_000
+
+
+class GroupMaker:
+    """Builds a group: the next entries of the log, and the row of the queue after them."""
+
+    def __init__(
+        self, fork: Follower, row: QueueRow, total: Any, at: float, settings: QueueSettings
+    ) -> None:
+        self._fork, self._row, self._total, self._at = fork, row, total, at
+        self._period = settings.periods.number(at)
+        self._entries: list[Entry] = []
+        self._total_slots: list[tuple[int, int]] = []
+        same = row.period == self._period
+        self._used, self._seen = (row.used, row.seen) if same else (0, 0)
+        self._total_used = total[2] if total is not None and total[1] == self._period else 0
+        self._has_cases = False
+
+    def add_change(self, change: Change) -> None:
+        """Append an event, and make its change."""
+        # A change cannot begin in the past: what was decided was decided.
+        body = {**change.body, "from": max(self._at, change.body.get("from") or self._at)}
+        event = Entry(
+            self._row.id, self._next(), change.kind, self._fork.kernel, self._at, self._period,
+            model=self._fork.model, key_id=change.key_id, body=json.dumps(body),
+        )  # fmt: skip
+        self._fork.apply(event)
+        self._entries.append(event)
+
+    def add_cases(self, fresh: list[Waiting]) -> None:
+        """Decide about new cases; the counts of the database have the last word."""
+        self._has_cases = True
+        fork, scores = self._fork, np.array([case.score for case in fresh])
+        decided = fork.decide(scores, self._at)
+        capacity = int(fork.controller.capacity.value)
+        columns = decided.codes.tolist(), decided.thresholds.tolist()
+        for case, code, threshold in zip(fresh, *columns, strict=True):
+            slot = None
+            if code == ABOVE_THRESHOLD:
+                slot = self._slot(capacity)
+                code = code if slot is not None else REFUSED_BY_COUNT
+            self._entries.append(
+                Entry(
+                    self._row.id,
+                    self._next(),
+                    DECISION,
+                    fork.kernel,
+                    self._at,
+                    self._period,
+                    case.case_id,
+                    case.digest,
+                    case.score,
+                    threshold,
+                    code,
+                    slot,
+                    fork.model,
+                    case.key_id,
+                    None if slot is None else _as_text(case.fields),
+                )
+            )
+        self._seen += len(fresh)
+
+    def _slot(self, capacity: int) -> int | None:
+        if self._used >= capacity:
+            return None
+        if self._total is not None:
+            if self._total_used >= self._total[0]:
+                return None
+            self._total_used += 1
+            self._total_slots.append((self._total_used, self._next()))
+        self._used += 1
+        return self._used
+
+    def _next(self) -> int:
+        return int(self._row.last_seq) + len(self._entries) + 1
+
+    def group(self) -> Group:
+        """Return what is to be written."""
+        last = self._next() - 1
+        row = self._row._replace(last_seq=last, high_water=self._at)
+        if self._has_cases:
+            row = row._replace(
+                capacity=int(self._fork.controller.capacity.value),
+                period=self._period,
+                used=self._used,
+                seen=self._seen,
+            )
+        snapshot = None
+        if last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY:
+            snapshot = self._fork.kernel, self._fork.state()
+        total_used = self._total_used if self._total is not None and self._has_cases else None
+        return Group(row, self._entries, total_used, self._total_slots, snapshot)
+
+
+def answer_of(entry: Entry, *, repeated: bool) -> Answer:
+    """Return the answer that an entry of the log records."""
+    assert entry.score is not None
+    assert entry.threshold is not None
+    assert entry.code is not None
+    finite = abs(entry.threshold) != float("inf")
+    return Answer(
+        str(entry.case_id), entry.slot is not None, entry.score,
+        entry.threshold if finite else None, reason_of(entry.code), repeated, entry.at,
+        entry.model or 0,
+    )  # fmt: skip
+
+
+def answer_all(
+    group: Group,
+    fresh: list[Waiting],
+    repeats: list[Waiting],
+    changes: list[Change],
+    finished: list[Ticket],
+) -> None:
+    """Answer what a group has decided, after its commit."""
+    decided = {entry.case_id: entry for entry in group.entries if entry.kind == DECISION}
+    for case in fresh:
+        case.answer(answer_of(decided[case.case_id], repeated=False), finished)
+    for case in repeats:
+        _repeat(case, decided[case.case_id], finished)
+    for place, change in enumerate(changes):
+        event = group.entries[place]
+        change.answer({"seq": event.seq, "at": event.at}, finished)
+
+
+def sort_out(
+    batch: list[Waiting], known: dict[str, Entry], finished: list[Ticket]
+) -> tuple[list[Waiting], list[Waiting]]:
+    """Answer known cases; return new ones, and repetitions of new ones."""
+    fresh: dict[str, Waiting] = {}
+    repeats = []
+    for case in batch:
+        entry = known.get(case.case_id)
+        if entry is not None:
+            _repeat(case, entry, finished)
+        elif case.case_id in fresh:
+            repeats.append(case)
+        else:
+            fresh[case.case_id] = case
+    return list(fresh.values()), repeats
+
+
+def _repeat(case: Waiting, entry: Entry, finished: list[Ticket]) -> None:
+    if entry.digest == case.digest:
+        case.answer(answer_of(entry, repeated=True), finished)
+    else:
+        detail = f"The case {case.case_id!r:.100} was decided with other columns."
+        case.answer(Failure(422, "conflict", detail), finished)
+
+
+def _as_text(fields: dict[str, Any]) -> str:
+    return str(msgspec.json.encode(fields).decode())

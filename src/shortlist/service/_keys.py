@@ -1,0 +1,153 @@
+"""API keys: who may do what, on which queues.
+
+A key is shown once, when it is made. The database keeps a hash of its secret part, which has 256
+random bits; a slow hash would add nothing. Keys are read again every few seconds, so that a revoked
+key stops working soon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from typing import Any, NamedTuple
+
+from ._open import opened
+from ._problems import Problem
+from ._store import Store
+
+__all__ = [
+    "ACTIONS",
+    "ROLES",
+    "ApiKey",
+    "KeyRing",
+    "has_keys",
+    "list_keys",
+    "make_key",
+    "revoke_key",
+]
+
+#: What each role may do.
+ROLES = {
+    "decide": frozenset({"queues", "status", "decide", "case"}),
+    "review": frozenset({"queues", "status", "case", "list", "claim", "outcome"}),
+    "manage": frozenset(
+        {"queues", "status", "case", "list", "log", "metrics", "capacity", "model"}
+    ),
+    "read": frozenset({"queues", "status", "case", "list", "log", "metrics"}),
+}
+#: Everything that a role can be asked for.
+ACTIONS = frozenset().union(*ROLES.values())
+_FRESH = 5.0  # seconds
+
+
+class ApiKey(NamedTuple):
+    """A key: its public name, its role, and the queues it is for (None means all)."""
+
+    id: str
+    role: str
+    queues: tuple[str, ...] | None
+    hash: str = ""
+
+    def may(self, action: str, queue: str | None) -> bool:
+        """Whether the key allows an action, on a queue or at all."""
+        on_queue = queue is None or self.queues is None or queue in self.queues
+        return action in ROLES[self.role] and on_queue
+
+
+def make_key(
+    store: Store, role: str, *, queues: list[str] | None = None, note: str | None = None
+) -> str:
+    """Make a key and return it; it cannot be shown again."""
+    if role not in ROLES:
+        raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}.")
+    known = {row.name for row in store.queues()}
+    unknown = [name for name in queues or [] if name not in known]
+    if unknown:
+        raise ValueError(f"There is no queue {unknown[0]!r}; there are {', '.join(sorted(known))}.")
+    id, secret = secrets.token_hex(4), secrets.token_hex(32)
+    with store.write():
+        store.query(
+            "INSERT INTO api_key (id, hash, role, queues, note, made) VALUES (?, ?, ?, ?, ?, ?)",
+            id, _hash(secret), role, None if not queues else json.dumps(queues), note, time.time(),
+        )  # fmt: skip
+    store.note(time.time(), "command", "key made", None, json.dumps({"key": id, "role": role}))
+    return f"sl_{id}_{secret}"
+
+
+def revoke_key(store: Store, id: str) -> None:
+    """Let a key stop working."""
+    with store.write():
+        if not store.query("SELECT id FROM api_key WHERE id = ? AND revoked IS NULL", id):
+            raise ValueError(f"There is no key {id!r}, or it was revoked before.")
+        store.query("UPDATE api_key SET revoked = ? WHERE id = ?", time.time(), id)
+    store.note(time.time(), "command", "key revoked", None, json.dumps({"key": id}))
+
+
+def has_keys(address: str) -> bool:
+    """Whether a database has a valid key."""
+    with opened(address) as store:
+        return any(key["revoked"] is None for key in list_keys(store))
+
+
+def list_keys(store: Store) -> list[dict[str, Any]]:
+    """Return all keys, without anything secret."""
+    names = ("id", "role", "queues", "note", "made", "revoked")
+    rows = store.query(f"SELECT {', '.join(names)} FROM api_key ORDER BY made")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+class KeyRing:
+    """The keys that are valid now.
+
+    Parameters
+    ----------
+    store : Store
+        Connected.
+    required : bool
+        Whether a request needs a key; only a service on the loopback address does without.
+    """
+
+    def __init__(self, store: Store, *, required: bool) -> None:
+        self._store, self.required = store, required
+        self._keys: dict[str, ApiKey] = {}
+        self._read = -_FRESH
+
+    def is_stale(self) -> bool:
+        """Whether the keys should be read again."""
+        return self.required and time.monotonic() - self._read > _FRESH
+
+    def refresh(self) -> None:
+        """Read the keys."""
+        rows = self._store.query("SELECT id, role, queues, hash FROM api_key WHERE revoked IS NULL")
+        self._keys = {
+            id: ApiKey(id, role, None if queues is None else tuple(json.loads(queues)), hash)
+            for id, role, queues, hash in rows
+        }
+        self._read = time.monotonic()
+
+    def check(self, given: str | None, action: str, queue: str | None) -> ApiKey | None:
+        """Return the key of a request, or raise a problem; None where no key is needed."""
+        if not self.required:
+            return None
+        key = self._find(given)
+        if key is None:
+            raise Problem(401, "no-key", "Send a valid key: Authorization: Bearer sl_...")
+        if not key.may(action, queue):
+            where = "" if queue is None else f" on the queue {queue!r}"
+            raise Problem(403, "forbidden", f"A key of the role {key.role} may not do this{where}.")
+        return key
+
+    def _find(self, given: str | None) -> ApiKey | None:
+        _, _, rest = (given or "").strip().partition("sl_")
+        id, _, secret = rest.partition("_")
+        key = self._keys.get(id)
+        if key is None or not hmac.compare_digest(key.hash, _hash(secret)):
+            return None
+        return key
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,180 @@
+"""Models of a service: kept in the database as files, loaded when they are first needed."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+
+from .. import __version__
+from .._core.arrays import Floats
+from .._core.ranking import lift
+from ..persistence import load_model
+from ..streaming import Item, ItemScorer, LineReader
+from ..tables import TableModel
+from ._store import Store, StoreError
+
+__all__ = ["Columns", "LoadedModel", "ModelShelf", "add_model", "calibration_of"]
+
+_LOADED_AT_ONCE = 4
+_REASONS_KEPT = 4_096
+
+
+class Columns(NamedTuple):
+    """A case as a model takes it, or what is wrong with it."""
+
+    item: Item | None
+    error: str | None = None
+
+
+class LoadedModel:
+    """A model that is ready to score cases.
+
+    Attributes
+    ----------
+    id : int
+        Its number in the database.
+    scorer : str
+        What computes its scores. Two ways to compute a score may differ in the last digit, which
+        can change a tie; therefore each version of a model has one scorer for good.
+    """
+
+    def __init__(self, id: int, model: TableModel) -> None:
+        self.id, self.table = id, model
+        self.scorer = scorer_name(model)
+        self._reader = LineReader(model.schema, id_field=None, time_field="")
+        self._scorer = ItemScorer(model, self._reader)
+
+    @property
+    def id_fields(self) -> tuple[str, ...]:
+        """The fields of a case that may hold its id, the first one first."""
+        own, features = self.table.schema.id, {each.name for each in self.table.schema.features}
+        return tuple(name for name in (own, "id") if name is not None and name not in features)
+
+    def read(self, fields: dict[str, Any]) -> Columns:
+        """Return the columns of a case."""
+        try:
+            return Columns(Item(0, values=self._reader.values(fields)))
+        except (TypeError, ValueError) as error:
+            return Columns(None, " ".join(str(error).split()))
+
+    def score(self, items: list[Item]) -> Floats:
+        """Score cases in one batch; each gets the score that it gets alone."""
+        return self._scorer.scores(items)
+
+    def warm_up(self) -> None:
+        """Score the usual case, so that compiled functions are there before the first request."""
+        usual = {
+            name: None if isinstance(value, float) and value != value else value
+            for name, value in self.table.reference.items()
+        }
+        columns = self.read(usual)
+        if columns.item is not None:
+            self.score([columns.item])
+
+    def frame(self, items: list[Item]) -> Any:
+        """Return cases as rows for the model."""
+        return self._reader.frame(items)
+
+
+class ModelShelf:
+    """Loads models from the database, and keeps the latest few.
+
+    Parameters
+    ----------
+    store : Store
+        Connected.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._connected = store, True
+        self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
+        self._lock = threading.Lock()
+        #: Reasons for the scores of entries of the log, by queue and sequence.
+        self.reasons: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
+
+    def use(self, store: Store) -> None:
+        """Read from another connection, such as that of a process that was forked."""
+        self._store = store
+        self._connected = False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
+
+    def keep_reasons(self, queue: int, seq: int, reasons: list[dict[str, Any]]) -> None:
+        """Remember reasons; they never change."""
+        self.reasons[queue, seq] = reasons
+        while len(self.reasons) > _REASONS_KEPT:
+            self.reasons.popitem(last=False)
+
+    def get(self, id: int) -> LoadedModel:
+        """Return a model; a scorer other than the recorded one raises an error."""
+        with self._lock:
+            if id not in self._loaded:
+                self._loaded[id] = self._load(id)
+                while len(self._loaded) > _LOADED_AT_ONCE:
+                    self._loaded.popitem(last=False)
+            self._loaded.move_to_end(id)
+            return self._loaded[id]
+
+    def _load(self, id: int) -> LoadedModel:
+        try:
+            if not self._connected:
+                self._store.connect()
+            self._connected = True
+            found = self._store.query("SELECT file, scorer FROM model WHERE id = ?", id)
+        except StoreError:
+            self._connected = False
+            raise
+        [(content, scorer)] = found
+        loaded = LoadedModel(id, read_model(bytes(content)))
+        if loaded.scorer != scorer:
+            raise ValueError(
+                f"Model {id} is scored by {scorer}, but this program scores by {loaded.scorer}. "
+                "Scores of both must not be mixed. Post the model again to make a new version."
+            )
+        return loaded
+
+
+def scorer_name(model: TableModel) -> str:
+    """Return what computes the scores of a model in this program."""
+    versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
+    kind = model.row_scorer.kind
+    return f"{kind}, shortlist {__version__}, {versions}, {platform.machine()}"
+
+
+def read_model(content: bytes) -> TableModel:
+    """Read a model file from memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        return load_model(path)
+
+
+def add_model(store: Store, content: bytes) -> int:
+    """Add a model file to the database, unless it is there; return its number."""
+    model = read_model(content)
+    calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
+    row = {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "scorer": scorer_name(model),
+        "added": time.time(),
+        "calibration": np.asarray(lift(calibration), dtype="<f8").tobytes(),
+        "file": content,
+    }
+    return store.insert_next("model", "id", row, unless="sha256 scorer")
+
+
+def calibration_of(store: Store, id: int) -> Floats:
+    """Return the calibration scores of a model, without loading the model."""
+    [(content,)] = store.query("SELECT calibration FROM model WHERE id = ?", id)
+    return np.frombuffer(bytes(content), dtype="<f8").astype(np.float64)

@@ -1,0 +1,38 @@
+"""Which database an address means."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ._postgres import PostgresStore
+from ._sqlite import SQLiteStore
+from ._store import Store, StoreError
+
+__all__ = ["open_store", "opened"]
+
+
+def open_store(address: str, *, on_lock: Callable[[bool], None] | None = None) -> Store:
+    """Return a store, not yet connected: PostgreSQL for an address, SQLite for a file."""
+    if address.startswith(("postgresql://", "postgres://")):
+        return PostgresStore(address)
+    return SQLiteStore(Path(address), on_lock=on_lock)
+
+
+@contextlib.contextmanager
+def opened(address: str) -> Iterator[Store]:
+    """Open a database that a service has made, with the present tables."""
+    if not address.startswith(("postgresql://", "postgres://")) and not Path(address).is_file():
+        raise ValueError(
+            f"There is no database {address}. Start a service first: shortlist serve MODEL"
+        )
+    store = open_store(address)
+    try:
+        store.connect()
+        store.migrate()
+        yield store
+    except StoreError as error:
+        raise ValueError(f"The database cannot be used: {error}") from error
+    finally:
+        store.close()

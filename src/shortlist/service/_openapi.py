@@ -1,0 +1,262 @@
+"""The description of the API in OpenAPI 3.1."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from .. import __version__
+from ._problems import TITLES
+from ._routes import CapacityBody, ClaimBody, OutcomeBody
+from ._waiting import Answer
+
+__all__ = ["describe_api", "openapi_route"]
+
+_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
+_MAYBE_NUMBER = {"type": ["number", "null"]}
+_SEQ = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
+
+
+def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+    }
+
+
+def _list(of: Any) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
+_CASE_ID = {"type": "string", "minLength": 1, "maxLength": 200}
+_CASE = {
+    "type": "object",
+    "description": "The id of a case (in the model's own id column, or `id`) and its columns.",
+    "properties": {"id": {"anyOf": [_CASE_ID, {"type": "integer"}]}},
+    "additionalProperties": True,
+}
+_QUEUE = _object(
+    {
+        "name": _TEXT,
+        "capacity": _WHOLE,
+        "period": {"type": ["number", "string"]},
+        "number": _WHOLE,
+        "starts": _NUMBER,
+        "ends": _NUMBER,
+        "used": _WHOLE,
+        "remaining": _WHOLE,
+        "seen": _WHOLE,
+        "total": {"type": ["string", "null"]},
+    }
+)
+_LISTED = _object(
+    {
+        "id": _TEXT,
+        "score": _NUMBER,
+        "at": _NUMBER,
+        "slot": _WHOLE,
+        "reasons": _list({"type": "object"}),
+        "claimed_by": {"type": ["string", "null"]},
+        "claim_expires": _MAYBE_NUMBER,
+        "outcome": {"type": ["boolean", "null"]},
+    }
+)
+_PROBLEM = _object(
+    {
+        "type": {"enum": [f"urn:shortlist:problem:{kind}" for kind in TITLES]},
+        "title": _TEXT,
+        "status": _WHOLE,
+        "detail": _TEXT,
+    }
+)
+_PLACE = {"seq": _WHOLE, "at": _NUMBER}
+_PROBLEMS = {
+    "400": "The body is not JSON",
+    "401": "A key is needed",
+    "403": "The key may not do that",
+    "404": "There is no such queue or case",
+    "408": "The body took too long",
+    "409": "The case is not flagged, or somebody else has claimed it",
+    "413": "The body is too large",
+    "415": "The body has the wrong type",
+    "422": "A value is not allowed, or a known case came with other columns",
+    "429": "Too many requests",
+    "503": "No decision can be made now; try again after Retry-After seconds",
+}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _operation(
+    name: str,
+    summary: str,
+    answer: Any,
+    *,
+    body: Any = None,
+    query: dict[str, Any] | None = None,
+    path: tuple[str, ...] = ("queue",),
+    status: tuple[str, ...] = ("200",),
+    open_to_all: bool = False,
+) -> dict[str, Any]:
+    given = [
+        {"name": each, "in": "path", "required": True, "schema": _CASE_ID} for each in path
+    ] + [{"name": each, "in": "query", "schema": schema} for each, schema in (query or {}).items()]
+    answers = {each: {"description": summary, "content": answer} for each in status}
+    problems = {
+        code: {
+            "description": words,
+            "content": {"application/problem+json": {"schema": _ref("Problem")}},
+        }
+        for code, words in _PROBLEMS.items()
+    }
+    described = {
+        "operationId": name,
+        "summary": summary,
+        "parameters": given,
+        "responses": {**answers, **problems},
+        "security": [] if open_to_all else [{}, {"key": []}],
+    }
+    if body is not None:
+        described["requestBody"] = {"required": True, "content": body}
+    return described
+
+
+def _schemas() -> dict[str, Any]:
+    bodies = (Answer, CapacityBody, ClaimBody, OutcomeBody)
+    _, components = msgspec.json.schema_components(
+        bodies, ref_template="#/components/schemas/{name}"
+    )
+    return {**components, "Problem": _PROBLEM, "Case": _CASE, "Queue": _QUEUE, "Listed": _LISTED}
+
+
+@lru_cache(maxsize=1)
+def describe_api() -> dict[str, Any]:
+    """Return the description as a plain object."""
+    base = "/v1/queues/{queue}"
+    failed = _object({"error": _ref("Problem")})
+    paths = {
+        "/v1/queues": {
+            "get": _operation(
+                "queues", "All queues", _json(_object({"queues": _list(_ref("Queue"))})), path=()
+            )
+        },
+        f"{base}/decisions": {
+            "post": _operation(
+                "decide",
+                "Decide about a case, or about a list of up to 1,024",
+                _json(
+                    {"anyOf": [_ref("Answer"), _list({"anyOf": [_ref("Answer"), failed]})]}
+                ),
+                body=_json({"anyOf": [_ref("Case"), {**_list(_ref("Case")), "maxItems": 1_024}]}),
+            )
+        },
+        f"{base}/decisions/{{case}}": {
+            "get": _operation(
+                "case", "The decision about a case", _json({"type": "object"}),
+                path=("queue", "case"),
+            )
+        },
+        f"{base}/list": {
+            "get": _operation(
+                "list", "The flagged cases of a period, the highest score first",
+                _json(
+                    _object({"queue": _TEXT, "period": _WHOLE, "cases": _list(_ref("Listed"))})
+                ),
+                query={
+                    "period": {"type": "integer", "minimum": -1, "maximum": 1 << 53},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 1_000},
+                },
+            )
+        },
+        f"{base}/claims": {
+            "post": _operation(
+                "claim", "Claim a flagged case for some time",
+                _json(_object({"id": _TEXT, "token": _TEXT, "expires": _NUMBER})),
+                body=_json(_ref("ClaimBody")), status=("201",),
+            )
+        },
+        f"{base}/outcomes": {
+            "post": _operation(
+                "outcome", "Append what a reviewer found",
+                _json(_object({"id": _TEXT, "number": _WHOLE, "repeated": {"type": "boolean"}})),
+                body=_json(_ref("OutcomeBody")), status=("200", "201"),
+            )
+        },
+        f"{base}/capacity": {
+            "put": _operation(
+                "capacity", "Change the capacity, now or from a moment on",
+                _json(_object({"count": _WHOLE, "from": _MAYBE_NUMBER, **_PLACE})),
+                body=_json(_ref("CapacityBody")),
+            )
+        },
+        f"{base}/model": {
+            "post": _operation(
+                "model", "Switch to another model", _json(_object({"model": _WHOLE, **_PLACE})),
+                body={"application/octet-stream": {"schema": {"type": "string", "minLength": 1}}},
+            )
+        },
+        f"{base}/status": {
+            "get": _operation(
+                "status", "The numbers of a queue", _json(_ref("Queue")),
+                query={"after": {"type": "integer", "minimum": -1, "maximum": 1 << 53}},
+            )
+        },
+        f"{base}/log": {
+            "get": _operation(
+                "log", "Entries of the log",
+                _json(_object({"queue": _TEXT, "entries": _list({"type": "object"})})),
+                query={
+                    "after": _SEQ,
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
+                },
+            )
+        },
+        "/v2/health/live": {
+            "get": _operation(
+                "live", "Whether the process answers", _json({"type": "object"}), path=(),
+                open_to_all=True,
+            )
+        },
+        "/v2/health/ready": {
+            "get": _operation(
+                "ready", "Whether every queue can be decided", _json({"type": "object"}), path=(),
+                open_to_all=True,
+            )
+        },
+        "/metrics": {
+            "get": _operation(
+                "metrics", "Metrics for Prometheus", {"text/plain": {"schema": _TEXT}}, path=()
+            )
+        },
+    }  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "shortlist", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def openapi_route() -> Route:
+    """Return the route of the description."""
+
+    async def openapi(request: Request) -> Response:
+        return Response(json.dumps(describe_api()), media_type="application/json")
+
+    return Route("/openapi.json", openapi, methods=["GET"])

@@ -1,0 +1,195 @@
+"""PostgreSQL, for many machines: a queue's row is the lock, and each step is one round trip."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from .._core.extras import load_extra
+from ._store import (
+    Entry,
+    Group,
+    PromiseError,
+    QueueRow,
+    Store,
+    StoreError,
+    entry_of,
+    group_statements,
+)
+
+__all__ = ["PostgresStore"]
+
+_COLUMNS = ", ".join(Entry._fields)
+_ROW = ", ".join(QueueRow._fields)
+_TYPES = {
+    "queue": "int",
+    "kind": "smallint",
+    "kernel": "int",
+    "seq": "bigint",
+    "period": "bigint",
+    "at": "float8",
+    "digest": "bytea",
+    "score": "float8",
+    "threshold": "float8",
+    "code": "smallint",
+    "slot": "bigint",
+    "model": "int",
+}
+_ARRAYS = ", ".join(f"%s::{_TYPES.get(name, 'text')}[]" for name in Entry._fields)
+_INSERT = f"INSERT INTO log ({_COLUMNS}) SELECT * FROM unnest({_ARRAYS})"
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_LOCK = (
+    f"SELECT {_ROW}, extract(epoch FROM clock_timestamp())::float8 FROM queue WHERE id = %s "
+    "FOR UPDATE"
+)
+_FOLLOW = f"SELECT {_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
+_TOTAL = (
+    "SELECT capacity, period, used FROM total WHERE name = (SELECT total FROM queue WHERE id = %s) "
+    "FOR UPDATE"
+)
+_KNOWN = f"SELECT {_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
+_OTHER_WRITERS = 0x53686F72  # the number of an advisory lock
+# A program that stands still while it holds the lock loses its session, and others go on.
+_SESSION = (
+    "SET idle_in_transaction_session_timeout = 1000; SET lock_timeout = 4000; "
+    "SET statement_timeout = 5000; SET default_transaction_isolation = 'read committed'"
+)
+
+
+class PostgresStore(Store):
+    """A connection to PostgreSQL.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://user:password@host/database``.
+    """
+
+    dialect = "postgresql"
+
+    def __init__(self, address: str) -> None:
+        self._psycopg = load_extra("psycopg", needed_for="A PostgreSQL database")
+        self._address = address
+        self._link: Any = None
+        self._depth = 0
+        self._now: float | None = None
+        self._thread = threading.RLock()
+
+    def connect(self, *, create: bool = False) -> None:
+        """Connect, and refuse a database that may lose commits."""
+        self.close()
+        with self._translated():
+            self._link = self._psycopg.connect(
+                self._address,
+                autocommit=True,
+                connect_timeout=3,
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=2,
+            )
+            self._link.execute(_SESSION)
+            for name in ("synchronous_commit", "fsync"):
+                if self._link.execute(f"SHOW {name}").fetchone()[0] == "off":
+                    self.close()
+                    raise ValueError(
+                        f"This database may lose decisions that were answered: {name} is off. "
+                        "Turn it on for the database and the user, and start again."
+                    )
+
+    def close(self) -> None:
+        """Close the connection; the server undoes what was not committed."""
+        if self._link is not None:
+            with contextlib.suppress(Exception):
+                self._link.close()
+        self._link, self._depth = None, 0
+
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows."""
+        with self._thread, self._translated():
+            text = statement.replace("%", "%%").replace("?", "%s") if values else statement
+            cursor = self._connection().execute(text, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Hold the lock of all changes other than decisions, and commit at the end."""
+        with self._thread:
+            self._depth += 1
+            try:
+                if self._depth == 1:
+                    self.query(_BEGIN)
+                    self.query(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
+                yield
+                if self._depth == 1:
+                    self._commit()
+            except BaseException:
+                if self._depth == 1:
+                    self.rollback()
+                raise
+            finally:
+                self._depth = max(self._depth - 1, 0)
+
+    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
+        """Lock the queue's row; what follows is read by statements that begin after that."""
+        link = self._connection()
+        with self._translated():
+            with link.pipeline():
+                link.execute(_BEGIN)
+                row = link.execute(_LOCK, (queue,))
+                entries = link.execute(_FOLLOW, (queue, after))
+                total = link.execute(_TOTAL, (queue,))
+            *found, self._now = row.fetchone()
+            followed = [entry_of(entry) for entry in entries.fetchall()]
+            return QueueRow(*found), followed, total.fetchone()
+
+    def clock(self) -> float | None:
+        """Return when the server gave the lock."""
+        return self._now
+
+    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
+        """Return the decisions about cases that are known."""
+        with self._translated():
+            rows = self._connection().execute(_KNOWN, (queue, cases)).fetchall()
+        return [entry_of(row) for row in rows]
+
+    def commit(self, group: Group) -> None:
+        """Write a group and commit, in one round trip."""
+        link = self._connection()
+        with self._translated():
+            with link.pipeline():
+                for statement, values in group_statements(group):
+                    link.execute(statement.replace("?", "%s"), values)
+                columns = [list(column) for column in zip(*group.entries, strict=True)]
+                link.execute(_INSERT, columns)
+                done = link.execute("COMMIT")
+            if done.statusmessage != "COMMIT":
+                raise StoreError(f"The database answered {done.statusmessage} to a commit.")
+
+    def rollback(self) -> None:
+        """Undo; a connection that cannot do that is closed."""
+        try:
+            self._connection().execute("ROLLBACK")
+        except Exception:
+            self.close()
+
+    def _commit(self) -> None:
+        done = self._connection().execute("COMMIT")
+        if done.statusmessage != "COMMIT":
+            raise StoreError(f"The database answered {done.statusmessage} to a commit.")
+
+    def _connection(self) -> Any:
+        if self._link is None:
+            raise StoreError("The database is not connected.")
+        return self._link
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of the database into ours."""
+        try:
+            yield
+        except self._psycopg.IntegrityError as error:
+            raise PromiseError(str(error)) from error
+        except self._psycopg.Error as error:
+            raise StoreError(str(error).strip() or type(error).__name__) from error

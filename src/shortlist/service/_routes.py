@@ -1,0 +1,348 @@
+"""Every other path: parse, call one function, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..online import DriftAlarm
+from ._deciding import read_body
+from ._desk import add_outcome, claim_case, find_case, list_cases
+from ._models import add_model
+from ._problems import Problem
+from ._service import Service
+from ._status import describe_queue, status_of
+from ._store import CAPACITY, MODEL, QueueRow
+
+__all__ = ["CapacityBody", "ClaimBody", "OutcomeBody", "make_routes"]
+
+_SMALL = 64 << 10
+_MOST_LISTED = 1_000
+_LONGEST_WAIT = 25.0
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+CaseId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Note = Annotated[str, msgspec.Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
+
+
+class CapacityBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A capacity, from now or from a moment on (seconds since 1970, or a text in ISO 8601)."""
+
+    count: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+    begins: float | Annotated[str, msgspec.Meta(max_length=40)] | None = msgspec.field(
+        name="from", default=None
+    )
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A claim of a case, for some time."""
+
+    id: CaseId
+    reviewer: Name
+    seconds: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 1_800
+
+
+class OutcomeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What a reviewer found: whether the case was one of the rare ones."""
+
+    id: CaseId
+    rare: bool
+    reviewer: Name
+    note: Note | None = None
+
+
+async def _parsed(request: Request, kind: Any) -> Any:
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
+    body = await read_body(request.scope, request.receive, _SMALL)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        is_form = isinstance(error, msgspec.ValidationError)
+        status, name = (422, "invalid-value") if is_form else (400, "invalid-json")
+        raise Problem(status, name, str(error)) from None
+
+
+def _answer(content: Any, status: int = 200) -> Response:
+    return Response(
+        msgspec.json.encode(content),
+        status_code=status,
+        headers={"content-type": "application/json", "cache-control": "no-store"},
+    )
+
+
+def _number(request: Request, name: str, default: int, *, least: int, most: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most or not text.isascii():
+        raise Problem(
+            422, "invalid-value", f"{name} must be a whole number from {least} to {most}."
+        )
+    return value
+
+
+def _moment(value: float | str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if moment is not None and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = float(value) if moment is None else moment.timestamp()
+    except (ValueError, OverflowError):
+        seconds = -1.0
+    if not 0 <= seconds < 1e11:
+        raise Problem(
+            422,
+            "invalid-value",
+            "from must be seconds since 1970, or such as 2026-05-31T10:00:00Z.",
+        )
+    return seconds
+
+
+class _Routes:
+    """The handlers of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    async def queues(self, request: Request) -> Response:
+        """Return all queues that the key may see."""
+        key = self.service.admit(request.scope, "queues")
+
+        def read() -> list[dict[str, Any]]:
+            rows = self.service.store.queues()
+            return [describe_queue(self.service.store, row, time.time()) for row in rows]
+
+        found = await self.service.desk(read)
+        allowed = None if key is None else key.queues
+        return _answer({"queues": [q for q in found if allowed is None or q["name"] in allowed]})
+
+    async def decisions(self, request: Request) -> Response:
+        """Refuse what the fast path has not taken."""
+        raise Problem(404, "not-found", "There is no such queue.")
+
+    async def case(self, request: Request) -> Response:
+        """Return the decision about a case."""
+        return await self._read(
+            request, "case", lambda row: find_case(self._store, row, request.path_params["case"])
+        )
+
+    async def listing(self, request: Request) -> Response:
+        """Return the flagged cases of a period."""
+        most = _number(request, "limit", 200, least=1, most=_MOST_LISTED)
+        period = _number(request, "period", -1, least=-1, most=1 << 53)
+
+        def read(row: QueueRow) -> dict[str, Any]:
+            now = time.time()
+            described = describe_queue(self._store, row, now)
+            number = described["number"] if period < 0 else period
+            cases = list_cases(
+                self._store, self.service.shelf, row, period=number, now=now, most=most
+            )
+            return {"queue": row.name, "period": number, "cases": cases}
+
+        return await self._read(request, "list", read)
+
+    async def status(self, request: Request) -> Response:
+        """Return the numbers of a queue; `after` waits until there is something new."""
+        after = _number(request, "after", -1, least=-1, most=1 << 53)
+        queue = request.path_params["queue"]
+        self.service.admit(request.scope, "status", queue)
+        until = time.monotonic() + _LONGEST_WAIT
+        while True:
+            found = await self.service.desk(self._status, queue)
+            if found["seq"] > after or time.monotonic() > until:
+                return _answer(found)
+            await asyncio.sleep(0.5)
+
+    def _status(self, queue: str) -> dict[str, Any]:
+        found = status_of(self._store, self.service.row(queue), time.time())
+        decider = self.service.deciders.get(queue)
+        follower = None if decider is None else decider.follower
+        drift: DriftAlarm | None = None if follower is None else follower.drift
+        if drift is not None and drift.raised:
+            message = "Scores are no longer like the calibration scores of the model."
+            found["alarms"].append({"kind": "drift", "message": message, "at": found["now"]})
+        found["model"] = None if follower is None else follower.model
+        found["ready"] = self.service.ready
+        found["waiting"] = 0 if decider is None else decider.n_waiting
+        return found
+
+    async def log(self, request: Request) -> Response:
+        """Return entries of the log after one of them."""
+        after = _number(request, "after", 0, least=0, most=1 << 53)
+        most = _number(request, "limit", 1_000, least=1, most=10_000)
+
+        def read(row: QueueRow) -> dict[str, Any]:
+            entries = self._store.entries(row.id, after, most=most)
+            return {"queue": row.name, "entries": [_plain(entry) for entry in entries]}
+
+        return await self._read(request, "log", read)
+
+    async def claim(self, request: Request) -> Response:
+        """Claim a case."""
+        key, body, row = await self._told(request, "claim", ClaimBody)
+        found = await self.service.desk(
+            lambda: claim_case(
+                self._store,
+                row,
+                body.id,
+                reviewer=body.reviewer,
+                seconds=body.seconds,
+                now=time.time(),
+            )
+        )
+        await self._note(key, "claim", row.name, {"id": body.id, "expires": found["expires"]})
+        return _answer(found, 201)
+
+    async def outcome(self, request: Request) -> Response:
+        """Append an outcome."""
+        key, body, row = await self._told(request, "outcome", OutcomeBody)
+        given = request.headers.get("idempotency-key")
+        found = await self.service.desk(
+            lambda: add_outcome(
+                self._store,
+                row,
+                body.id,
+                rare=body.rare,
+                reviewer=body.reviewer,
+                note=body.note,
+                now=time.time(),
+                key=given,
+            )
+        )
+        if not found["repeated"]:
+            await self._note(key, "outcome", row.name, {"number": found["number"]})
+        return _answer(found, 200 if found["repeated"] else 201)
+
+    async def capacity(self, request: Request) -> Response:
+        """Change the capacity for all workers at the same item."""
+        key, body, row = await self._told(request, "capacity", CapacityBody)
+        change = {"count": body.count, "from": _moment(body.begins)}
+        found = await self.service.change(row.name, CAPACITY, change, key)
+        await self._note(key, "capacity", row.name, {**change, **found})
+        return _answer({**change, **found})
+
+    async def model(self, request: Request) -> Response:
+        """Add a model file, and switch to it for all workers at the same item."""
+        queue = request.path_params["queue"]
+        allowed = self.service.admit(request.scope, "model", queue)
+        key = None if allowed is None else allowed.id
+        if request.headers.get("content-type") != "application/octet-stream":
+            raise Problem(
+                415, "wrong-type", "Send a model file, with Content-Type: application/octet-stream."
+            )
+        self.service.decider(queue)
+        content = await read_body(
+            request.scope, request.receive, self.service.config.most_model_bytes
+        )
+        id = await self.service.desk(self._add_model, content)
+        found = await self.service.change(queue, MODEL, {"model": id}, key)
+        await self._note(key, "model", queue, {"model": id, **found})
+        return _answer({"model": id, **found})
+
+    def _add_model(self, content: bytes) -> int:
+        try:
+            return add_model(self._store, content)
+        except (ValueError, ImportError, OSError) as error:
+            raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
+
+    async def live(self, request: Request) -> Response:
+        """Tell that the process answers."""
+        return _answer({"live": True})
+
+    async def ready(self, request: Request) -> Response:
+        """Tell whether every queue can be decided."""
+        if not self.service.ready:
+            raise Problem(503, "unavailable", "Not every queue can be decided now.")
+        return _answer({"ready": True})
+
+    async def metrics(self, request: Request) -> Response:
+        """Return the metrics as text."""
+        self.service.admit(request.scope, "metrics")
+
+        def read() -> list[dict[str, Any]]:
+            found = []
+            for row in self._store.queues():
+                [(alarms,)] = self._store.query(
+                    "SELECT count(*) FROM alarm WHERE queue = ?", str(row.id)
+                )
+                described = describe_queue(self._store, row, time.time())
+                found.append({**described, "seq": row.last_seq, "alarms": alarms})
+            return found
+
+        text = self.service.metrics.render(await self.service.desk(read))
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    # --- shared --------------------------------------------------------------------------------
+
+    @property
+    def _store(self) -> Any:
+        return self.service.store
+
+    async def _read(
+        self, request: Request, action: str, read: Callable[[QueueRow], dict[str, Any]]
+    ) -> Response:
+        queue = request.path_params["queue"]
+        self.service.admit(request.scope, action, queue)
+        return _answer(await self.service.desk(lambda: read(self.service.row(queue))))
+
+    async def _told(self, request: Request, action: str, kind: Any) -> tuple[Any, Any, QueueRow]:
+        """Return the id of the key, the body, and the queue of a request."""
+        queue = request.path_params["queue"]
+        key = self.service.admit(request.scope, action, queue)
+        row = await self.service.desk(self.service.row, queue)
+        body = await _parsed(request, kind)
+        return None if key is None else key.id, body, row
+
+    async def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
+        text = json.dumps(detail)
+        await self.service.desk(self._store.note, time.time(), key or "", action, queue, text)
+
+
+def _plain(entry: Any) -> dict[str, Any]:
+    """Return an entry of the log without the columns of the case and without states."""
+    names = ("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot")
+    plain = {name: getattr(entry, name) for name in names}
+    threshold = plain["threshold"]
+    if threshold is not None and abs(threshold) == float("inf"):
+        plain["threshold"] = None
+    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL) else None
+    return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
+
+
+def make_routes(service: Service) -> list[Route]:
+    """Return the routes of a service, except for decisions."""
+    routes = _Routes(service)
+    base = "/v1/queues/{queue}"
+    handlers: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
+        ("GET", "/v1/queues", routes.queues),
+        ("GET", f"{base}/decisions/{{case:path}}", routes.case),
+        ("POST", f"{base}/decisions", routes.decisions),
+        ("GET", f"{base}/list", routes.listing),
+        ("GET", f"{base}/status", routes.status),
+        ("GET", f"{base}/log", routes.log),
+        ("POST", f"{base}/claims", routes.claim),
+        ("POST", f"{base}/outcomes", routes.outcome),
+        ("PUT", f"{base}/capacity", routes.capacity),
+        ("POST", f"{base}/model", routes.model),
+        ("GET", "/v2/health/live", routes.live),
+        ("GET", "/v2/health/ready", routes.ready),
+        ("GET", "/metrics", routes.metrics),
+    ]
+    return [Route(path, handler, methods=[method]) for method, path, handler in handlers]

@@ -1,0 +1,225 @@
+"""What one worker process holds: its deciders, its desk, its keys and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ._config import ServiceConfig
+from ._decider import Decider
+from ._keys import ApiKey, KeyRing
+from ._metrics import Metrics
+from ._models import ModelShelf
+from ._open import open_store
+from ._problems import Problem
+from ._store import PromiseError, QueueRow, Store, StoreError
+from ._waiting import Change, Ticket
+
+__all__ = ["Service"]
+
+Result = TypeVar("Result")
+_LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
+
+
+class Service:
+    """The parts of a worker.
+
+    Parameters
+    ----------
+    config : ServiceConfig
+        The settings.
+    on_lock : callable, default=None
+        As for :class:`SQLiteStore`.
+    shelf : ModelShelf, default=None
+        Models that have been loaded before the worker was forked.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        *,
+        on_lock: Callable[[bool], None] | None = None,
+        shelf: ModelShelf | None = None,
+    ) -> None:
+        self.config, self._on_lock = config, on_lock
+        self.store: Store = open_store(config.database, on_lock=on_lock)
+        self.shelf = shelf or ModelShelf(self.store)
+        self.shelf.use(open_store(config.database))
+        self.ring = KeyRing(self.store, required=config.keys_required)
+        self.deciders: dict[str, Decider] = {}
+        self.metrics = Metrics(config.multiprocess)
+        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="desk")
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+
+    # --- from start to end ---------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start to decide; a database that is away is tried again and again."""
+        self.loop = asyncio.get_running_loop()
+        self._refreshing = asyncio.create_task(self._keep_fresh())
+        with contextlib.suppress(Problem):
+            await self.desk(self._open)
+
+    async def stop(self) -> None:
+        """Answer what waits, and stop."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        for decider in self.deciders.values():
+            await self.loop.run_in_executor(None, decider.close)
+        self._desk.shutdown()
+        self.store.close()
+        self.shelf.close()
+
+    def _open(self) -> None:
+        """Start a decider for each queue that has none yet; read the keys."""
+        self.ring.refresh()
+        for row in self.store.queues():
+            if row.name not in self.deciders:
+                decider = Decider(
+                    row.id,
+                    open_store(self.config.database, on_lock=self._on_lock),
+                    self.shelf,
+                    kernel=self.config.kernel,
+                    deliver=self._deliver,
+                    clock=self.config.clock,
+                    accept_clock=self.config.accept_clock,
+                    patience=self.config.patience,
+                )
+                decider.start()
+                self.deciders[row.name] = decider
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            with contextlib.suppress(Problem):
+                if not self.deciders or self.ring.is_stale():
+                    await self.desk(self._open)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every queue can be decided now."""
+        return bool(self.deciders) and all(
+            decider.ready and decider.stopped is None for decider in self.deciders.values()
+        )
+
+    # --- deciding ------------------------------------------------------------------------------
+
+    def _deliver(self, tickets: list[Ticket]) -> None:
+        self.loop.call_soon_threadsafe(_finish, tickets)
+
+    def decider(self, queue: str) -> Decider:
+        """Return the decider of a queue, or raise a problem."""
+        decider = self.deciders.get(queue)
+        if decider is None:
+            if not self.deciders:
+                raise Problem(503, "unavailable", "The service is not ready.")
+            raise Problem(404, "not-found", f"There is no queue {queue!r:.80}.")
+        return decider
+
+    async def change(self, queue: str, kind: int, body: dict[str, Any], key: str | None) -> Any:
+        """Make a change that all workers follow; return its place in the log."""
+        decider = self.decider(queue)
+        future = self.loop.create_future()
+        deadline = time.monotonic() + self.config.patience
+        decider.change(Change(kind, body, key, Ticket(1, _setter(future)), deadline))
+        try:
+            async with asyncio.timeout(self.config.patience + 1):
+                [answer] = await future
+        except TimeoutError:
+            raise Problem(503, "unavailable", "No answer from the database in time.") from None
+        if not isinstance(answer, dict):
+            raise Problem(answer.status, answer.kind, answer.detail)
+        return answer
+
+    # --- reading and reviewing -----------------------------------------------------------------
+
+    async def desk(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Run a function of the database in the desk's thread; connect again if need be."""
+        return await self.loop.run_in_executor(self._desk, self._at_desk, work, args)
+
+    def _at_desk(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        for attempt in range(2):
+            try:
+                if attempt or not self._connected():
+                    self.store.connect()
+                return work(*args)
+            except (StoreError, PromiseError):
+                self.store.close()
+            except ValueError as error:
+                raise Problem(503, "unavailable", str(error)) from error
+        raise Problem(503, "unavailable", "The database cannot be reached.")
+
+    def _connected(self) -> bool:
+        try:
+            self.store.query("SELECT 1")
+        except StoreError:
+            return False
+        return True
+
+    def row(self, queue: str) -> QueueRow:
+        """Return the row of a queue; at the desk only."""
+        for row in self.store.queues():
+            if row.name == queue:
+                return row
+        raise Problem(404, "not-found", f"There is no queue {queue!r:.80}.")
+
+    # --- who may -------------------------------------------------------------------------------
+
+    def admit(self, scope: Any, action: str | None, queue: str | None = None) -> ApiKey | None:
+        """Check the key, the rate and the origin of a request; None if it needs no key."""
+        given = host = site = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                given = value.decode("latin-1").removeprefix("Bearer ")
+            elif name == b"x-api-key" and given is None:
+                given = value.decode("latin-1")
+            elif name == b"host":
+                host = value.decode("latin-1")
+            elif name == b"sec-fetch-site":
+                site = value
+        if not self.ring.required:
+            _check_origin(host, site)
+        key = None if action is None else self.ring.check(given, action, queue)
+        self._limit(key.id if key is not None else (scope.get("client") or ("",))[0])
+        return key
+
+    def _limit(self, who: str) -> None:
+        """Take one of the tokens of a sender, of which `rate` come back per second."""
+        rate, now = self.config.rate, time.monotonic()
+        tokens, last = self._buckets.get(who, (rate, now))
+        tokens = min(rate, tokens + (now - last) * rate)
+        if tokens < 1:
+            raise Problem(429, "too-many", f"At most {rate:g} requests per second are answered.")
+        if len(self._buckets) > 10_000:
+            self._buckets.clear()
+        self._buckets[who] = tokens - 1, now
+
+
+def _check_origin(host: str | None, site: bytes | None) -> None:
+    """Without keys, refuse what a page of another site sends through somebody's browser."""
+    name = (host or "").rpartition(":")[0] if (host or "").count(":") == 1 else host or ""
+    name = name.rpartition("]:")[0] + "]" if "]:" in name else name
+    if site in (b"cross-site", b"same-site") or name not in _LOOPBACK:
+        raise Problem(
+            403, "foreign-site", "Without keys, only pages and programs of this machine may ask."
+        )
+
+
+def _setter(future: asyncio.Future[Any]) -> Callable[[list[Any]], None]:
+    def done(answers: list[Any]) -> None:
+        if not future.done():
+            future.set_result(answers)
+
+    return done
+
+
+def _finish(tickets: list[Ticket]) -> None:
+    for ticket in tickets:
+        ticket.done(ticket.answers)

@@ -1,0 +1,147 @@
+"""Before the first request: the database, its queues and its models."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from ..capacity import Capacity
+from ..online import DriftAlarm
+from ..tables import TableModel
+from ._clock import SteadyClock
+from ._follower import QueueSettings, first_controller, kernel_name
+from ._group import GroupMaker
+from ._joining import join_queue, make_queue
+from ._models import ModelShelf, add_model, calibration_of, read_model
+from ._open import open_store
+from ._status import capacities_of, capacity_at
+from ._store import CAPACITY, MODEL, Store, StoreError
+from ._waiting import Change, Ticket
+
+__all__ = ["expected_arrivals", "prepare", "warm_up"]
+
+
+def expected_arrivals(model: TableModel, count: int) -> float:
+    """Return a first estimate of the cases in a period: as many as the model's own rate needs."""
+    share = model.classifier.capacity_fraction_
+    return max(1.0, round(count / share)) if share > 0 else 1_000.0
+
+
+def prepare(
+    database: str,
+    model_file: Path | None,
+    queues: dict[str, int],
+    *,
+    period: float | str,
+    starts_at: float = 0.0,
+    expect: float | None = None,
+    total: int | None = None,
+    adopt: bool = False,
+) -> ModelShelf:
+    """Make the tables and the queues that are not there yet; return their models, loaded.
+
+    A queue that is there keeps its period, its capacity and its model. If the given ones differ,
+    this is an error, unless `adopt` is true: then its capacity and its model are changed.
+    """
+    store = open_store(database)
+    try:
+        store.connect(create=True)
+    except StoreError as error:
+        raise ValueError(f"The database cannot be used: {error}") from None
+    store.migrate()
+    content = None if model_file is None else model_file.read_bytes()
+    there = {row.name: row for row in store.queues()}
+    if content is None:
+        if not there:
+            raise ValueError("The database has no queue yet. Name a model file to make one.")
+    else:
+        id = add_model(store, content)
+        arrivals = expect or expected_arrivals(read_model(content), max([*queues.values(), 1]))
+        settings = QueueSettings(period, arrivals, starts_at)
+        if total is not None:
+            _set_total(store, total)
+        for name, count in queues.items():
+            if name in there:
+                _compare(store, name, settings, count, id, adopt=adopt)
+            else:
+                make_queue(
+                    store, name, settings, capacity=count, model=id, at=time.time(),
+                    total=None if total is None else "all",
+                )  # fmt: skip
+    shelf = ModelShelf(store)
+    for row in store.queues():
+        shelf.get(_model_of(store, row.id)).warm_up()
+        warm_up(QueueSettings.from_json(row.settings), store, _model_of(store, row.id))
+    store.close()
+    return shelf
+
+
+def _set_total(store: Store, total: int) -> None:
+    with store.write():
+        store.query(
+            "INSERT INTO total (name, capacity) VALUES ('all', ?) "
+            "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
+            total,
+        )
+
+
+def _model_of(store: Store, queue: int) -> int:
+    [(body,)] = store.query(
+        "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq DESC LIMIT 1", queue, MODEL
+    )
+    return int(json.loads(body)["model"])
+
+
+def _compare(
+    store: Store, name: str, settings: QueueSettings, count: int, model: int, *, adopt: bool
+) -> None:
+    row = next(row for row in store.queues() if row.name == name)
+    kept = QueueSettings.from_json(row.settings)
+    if (kept.period, kept.starts_at) != (settings.period, settings.starts_at):
+        raise ValueError(
+            f"The queue {name!r} has the period {kept.period!r}, and not {settings.period!r}. A "
+            "period cannot change. Use the old one, or another database."
+        )
+    differing = []
+    in_force = capacity_at(capacities_of(store, row.id), time.time())
+    if in_force != count:
+        differing.append(f"a capacity of {in_force}, and not {count}")
+    if _model_of(store, row.id) != model:
+        differing.append("another model")
+    if differing and not adopt:
+        raise ValueError(
+            f"The queue {name!r} has {' and '.join(differing)}. Start with --adopt to change it, "
+            "or change it while the service runs (PUT .../capacity, POST .../model)."
+        )
+    if differing:
+        _adopt(store, row.id, in_force, count, model)
+
+
+def _adopt(store: Store, queue: int, in_force: int, count: int, model: int) -> None:
+    """Append the changes to the log, as a worker would."""
+    clock = SteadyClock()
+    follower = join_queue(store, queue, kernel_name(), clock)
+    row, entries, total = store.begin(queue, follower.seq)
+    follower.follow(entries)
+    at = max(clock.read(), row.high_water)
+    maker = GroupMaker(follower, row, total, at, QueueSettings.from_json(row.settings))
+    done = Ticket(1, lambda answers: None)
+    if count != in_force:
+        maker.add_change(Change(CAPACITY, {"count": count}, None, done, 0.0))
+    if model != follower.model:
+        maker.add_change(Change(MODEL, {"model": model}, None, done, 0.0))
+    store.commit(maker.group())
+
+
+def warm_up(settings: QueueSettings, store: Store, model: int) -> None:
+    """Load the compiled functions, so that no worker does that while it holds the lock."""
+    calibration = calibration_of(store, model)
+    controller = first_controller(settings, 2, calibration)
+    scores, at = calibration[:2], time.time()
+    controller.decide(float(scores[0]), at=at)
+    controller.decide_many(scores, at=at)
+    controller.observe(scores, at=at)
+    controller.set_capacity(Capacity.count(3))
+    controller.swap_model(calibration)
+    DriftAlarm(calibration).update(scores)

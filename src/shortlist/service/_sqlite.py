@@ -1,0 +1,227 @@
+"""The embedded database: one file, many processes of one machine.
+
+SQLite's own lock lets waiting programs sleep and look again, which starves some of them. Here they
+wait in the kernel for a lock on a file (`flock`) before they begin a transaction. A second file is
+the door to the first: who waits for the room holds the door, so that whoever leaves the room cannot
+be the next to enter. The kernel gives both back when a process ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ._store import (
+    Entry,
+    Group,
+    PromiseError,
+    QueueRow,
+    Store,
+    StoreError,
+    entry_of,
+    group_statements,
+)
+
+__all__ = ["SQLiteStore"]
+
+_COLUMNS = ", ".join(Entry._fields)
+_ROW = ", ".join(QueueRow._fields)
+_INSERT = f"INSERT INTO log ({_COLUMNS}) VALUES ({', '.join('?' * len(Entry._fields))})"
+
+
+class SQLiteStore(Store):
+    """A connection to a SQLite file, with a log that is on disk before a commit returns.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it does not exist.
+    on_lock : callable, default=None
+        Called with True when the lock was taken and with False when it is given back; a watchdog
+        ends a process that holds it for too long.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, on_lock: Callable[[bool], None] | None = None) -> None:
+        self.path = path
+        self._on_lock = on_lock or (lambda held: None)
+        self._link: sqlite3.Connection | None = None
+        self._door = self._room = -1
+        self._inode = 0
+        self._depth = 0
+        self._thread = threading.RLock()  # readers of one process share a connection
+
+    def connect(self, *, create: bool = False) -> None:
+        """Open the file; commits wait for the disk."""
+        self.close()
+        self._check_file(create)
+        try:
+            self._door = os.open(f"{self.path}.door", os.O_RDWR | os.O_CREAT, 0o600)
+            self._room = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            with self._locked():
+                link = sqlite3.connect(
+                    f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
+                    uri=True,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    timeout=5.0,
+                )
+                link.execute("PRAGMA journal_mode = WAL")
+                link.execute("PRAGMA synchronous = FULL")
+                [(mode,)], [(sync,)] = (
+                    link.execute(f"PRAGMA {name}").fetchall()
+                    for name in ("journal_mode", "synchronous")
+                )
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path} cannot be opened: {error}") from error
+        if (mode, sync) != ("wal", 2):
+            raise ValueError(
+                f"{self.path} cannot keep a log that survives a crash (journal {mode}, "
+                f"synchronous {sync}). Put it on a local disk."
+            )
+        self._link, self._inode = link, os.stat(self.path).st_ino
+
+    def _check_file(self, create: bool) -> None:
+        try:
+            found = os.stat(self.path).st_ino
+        except OSError as error:
+            if not create:
+                raise StoreError(f"{self.path} is gone: {error}") from error
+            found = 0
+        if self._inode not in (0, found):
+            raise StoreError(f"{self.path} was replaced by another file.")
+
+    def close(self) -> None:
+        """Close the file, and give all locks back."""
+        if self._link is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._link.close()
+        for descriptor in (self._door, self._room):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._link, self._door, self._room, self._depth = None, -1, -1, 0
+
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows."""
+        with self._thread, _translated():
+            return self._connection().execute(statement, values).fetchall()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Hold the lock, and commit at the end."""
+        with self._thread:
+            self._depth += 1
+            try:
+                if self._depth == 1:
+                    self._begin()
+                yield
+                if self._depth == 1:
+                    self._end("COMMIT")
+            except BaseException:
+                if self._depth == 1:
+                    self.rollback()
+                raise
+            finally:
+                self._depth = max(self._depth - 1, 0)
+
+    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
+        """Take the lock, then read what has been committed."""
+        self._begin()
+        row = self.query(f"SELECT {_ROW} FROM queue WHERE id = ?", queue)
+        entries = self.query(
+            f"SELECT {_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq", queue, after
+        )
+        found = QueueRow(*row[0])
+        total = None
+        if found.total is not None:
+            [total] = self.query(
+                "SELECT capacity, period, used FROM total WHERE name = ?", found.total
+            )
+        return found, [entry_of(entry) for entry in entries], total
+
+    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
+        """Return the decisions about cases that are known."""
+        rows = self.query(
+            f"SELECT {_COLUMNS} FROM log WHERE queue = ? AND case_id IN "
+            "(SELECT value FROM json_each(?))",
+            queue,
+            json.dumps(cases),
+        )
+        return [entry_of(row) for row in rows]
+
+    def commit(self, group: Group) -> None:
+        """Write a group; the disk has it when this returns."""
+        with _translated():
+            for statement, values in group_statements(group):
+                self._connection().execute(statement, values)
+            self._connection().executemany(_INSERT, group.entries)
+        self._end("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo, and give the lock back."""
+        with contextlib.suppress(StoreError):
+            self._end("ROLLBACK")
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._link is None:
+            raise StoreError(f"{self.path} is not open.")
+        return self._link
+
+    def _begin(self) -> None:
+        self._connection()
+        self._take()
+        try:
+            self._check_file(create=False)
+            with _translated():
+                self._connection().execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._give_back()
+            raise
+
+    def _end(self, how: str) -> None:
+        try:
+            with _translated():
+                link = self._connection()
+                if link.in_transaction:
+                    link.execute(how)
+        finally:
+            self._give_back()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._take()
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    def _take(self) -> None:
+        fcntl.flock(self._door, fcntl.LOCK_EX)
+        fcntl.flock(self._room, fcntl.LOCK_EX)
+        self._on_lock(True)
+        fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def _give_back(self) -> None:
+        self._on_lock(False)
+        if self._room >= 0:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the errors of the database into ours."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise PromiseError(str(error)) from error
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from error

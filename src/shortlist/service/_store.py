@@ -1,0 +1,269 @@
+"""What both databases have in common: the rows, the statements, and what can go wrong.
+
+A store has one connection and belongs to one thread. Every statement is written once, with question
+marks for its parameters; a database translates what differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+__all__ = [
+    "CAPACITY",
+    "DECISION",
+    "KERNEL",
+    "MODEL",
+    "Entry",
+    "Group",
+    "PromiseError",
+    "QueueRow",
+    "Store",
+    "StoreError",
+]
+
+#: The kinds of entries in the log.
+DECISION, CAPACITY, MODEL, KERNEL = range(4)
+_LATEST = 1
+
+
+class StoreError(Exception):
+    """The database is away, or it is not known whether it has committed: rewind and repeat."""
+
+
+class PromiseError(Exception):
+    """The database has refused what would have broken a promise; nothing was written."""
+
+
+class Entry(NamedTuple):
+    """One entry of the log; events leave the fields of a decision out."""
+
+    queue: int
+    seq: int
+    kind: int
+    kernel: int
+    at: float
+    period: int
+    case_id: str | None = None
+    digest: bytes | None = None
+    score: float | None = None
+    threshold: float | None = None
+    code: int | None = None
+    slot: int | None = None
+    model: int | None = None
+    key_id: str | None = None
+    body: str | None = None
+
+
+class QueueRow(NamedTuple):
+    """The row of a queue, which is locked while a group is decided."""
+
+    id: int
+    name: str
+    settings: str
+    total: str | None
+    capacity: int
+    last_seq: int
+    high_water: float
+    period: int | None
+    used: int
+    seen: int
+
+
+class Group(NamedTuple):
+    """What one transaction writes: entries, the queue's new row, and slots of a shared total."""
+
+    row: QueueRow
+    entries: list[Entry]
+    total_used: int | None = None
+    total_slots: list[tuple[int, int]] = []  # noqa: RUF012 (slot and sequence; never changed)
+    snapshot: tuple[int, str] | None = None
+
+
+_ENTRY = ", ".join(Entry._fields)
+_ROW = ", ".join(QueueRow._fields)
+
+
+class Store:
+    """A connection to a database; see the subclasses."""
+
+    dialect: str
+
+    # --- what a database provides --------------------------------------------------------------
+
+    def connect(self, *, create: bool = False) -> None:
+        """Open the connection, and refuse a database that may lose what it has committed.
+
+        Only with `create` may a file be made: a service whose file is gone must not start anew.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connection; what was not committed is undone."""
+        raise NotImplementedError
+
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows, outside of a transaction or within the one that is open."""
+        raise NotImplementedError
+
+    def write(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock for changes other than decisions; commit at the end."""
+        raise NotImplementedError
+
+    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
+        """Lock a queue; return its row, the log after an entry, and the row of its total."""
+        raise NotImplementedError
+
+    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
+        """Return the decisions about cases that are known."""
+        raise NotImplementedError
+
+    def commit(self, group: Group) -> None:
+        """Write a group and commit; an error leaves open whether that has happened."""
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        """Give the lock back without writing anything."""
+        raise NotImplementedError
+
+    def clock(self) -> float | None:
+        """Return the moment by the database's own clock when the lock was given, if it has one."""
+        return None
+
+    # --- what follows from that ----------------------------------------------------------------
+
+    def migrate(self) -> None:
+        """Bring the tables to the present version; one program at a time."""
+        with self.write():
+            self.query("CREATE TABLE IF NOT EXISTS migration (version BIGINT PRIMARY KEY)")
+            [(version,)] = self.query("SELECT coalesce(max(version), 0) FROM migration")
+            if version > _LATEST:
+                raise ValueError(
+                    f"The database has version {version}, but this release of shortlist knows "
+                    f"version {_LATEST}. Install a newer release."
+                )
+            for number in range(version + 1, _LATEST + 1):
+                for statement in statements(number, self.dialect):
+                    self.query(statement)
+                self.query("INSERT INTO migration VALUES (?)", number)
+
+    def queues(self) -> list[QueueRow]:
+        """Return all queues in the order in which they were made."""
+        rows = self.query(f"SELECT {_ROW} FROM queue ORDER BY id")
+        return [QueueRow(*row) for row in rows]
+
+    def entries(self, queue: int, after: int, *, most: int) -> list[Entry]:
+        """Return entries of the log in order."""
+        rows = self.query(
+            f"SELECT {_ENTRY} FROM log WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
+            queue,
+            after,
+            most,
+        )
+        return [entry_of(row) for row in rows]
+
+    def find_kernel(self, name: str) -> int:
+        """Return the number of a version of the program, which it gets when it is first seen."""
+        self.insert_next("kernel", "id", {"name": name}, unless="name")
+        [(number,)] = self.query("SELECT id FROM kernel WHERE name = ?", name)
+        return int(number)
+
+    def insert_next(
+        self, table: str, number: str, row: dict[str, Any], *, unless: str = "", scope: str = ""
+    ) -> int:
+        """Insert a row under the next free number, unless it is there; return the number."""
+        with self.write():
+            if unless:
+                names = unless.split()
+                where = " AND ".join(f"{name} = ?" for name in names)
+                there = self.query(
+                    f"SELECT {number} FROM {table} WHERE {where}", *(row[name] for name in names)
+                )
+                if there:
+                    return int(there[0][0])
+            bounds, values = (f" WHERE {scope} = ?", (row[scope],)) if scope else ("", ())
+            [(last,)] = self.query(
+                f"SELECT coalesce(max({number}), 0) FROM {table}{bounds}", *values
+            )
+            full = {number: last + 1, **row}
+            marks = ", ".join("?" * len(full))
+            self.query(f"INSERT INTO {table} ({', '.join(full)}) VALUES ({marks})", *full.values())
+            return int(last) + 1
+
+    def note(self, at: float, key_id: str, action: str, queue: str | None, detail: str) -> None:
+        """Record a change in the audit table."""
+        self.insert_next(
+            "audit",
+            "number",
+            {"at": at, "key_id": key_id, "action": action, "queue": queue, "detail": detail},
+        )
+
+    def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
+        """Show an alarm until it is cleared."""
+        with self.write():
+            self.query(
+                "INSERT INTO alarm (queue, kind, message, at) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (queue, kind) DO UPDATE SET message = excluded.message",
+                queue,
+                kind,
+                message,
+                at,
+            )
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """Return a row of the log; a digest is bytes, whatever the database calls it."""
+    entry = Entry(*row)
+    return entry if entry.digest is None else entry._replace(digest=bytes(entry.digest))
+
+
+def statements(number: int, dialect: str) -> Iterator[str]:
+    """Return the statements of a migration for a database."""
+    name = f"migrations/{number:04}.sql"
+    text = resources.files("shortlist.service").joinpath(name).read_text()
+    blob = "BYTEA" if dialect == "postgresql" else "BLOB"
+    plain = ""
+    for line in text.replace(" BLOB", f" {blob}").splitlines():
+        if line.startswith(f"-- {dialect}: "):
+            yield line.partition(": ")[2]
+        elif not line.startswith("--"):
+            plain += line + "\n"
+            if line.endswith(";"):
+                yield plain
+                plain = ""
+
+
+def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
+    """Return the statements that write a group, apart from its entries."""
+    row = group.row
+    yield (
+        "UPDATE queue SET capacity = ?, last_seq = ?, high_water = ?, period = ?, used = ?, "
+        "seen = ? WHERE id = ?",
+        (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.id),
+    )
+    if row.period is not None:
+        yield (
+            "INSERT INTO budget (queue, period, capacity, used, seen) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (queue, period) DO UPDATE SET capacity = excluded.capacity, "
+            "used = excluded.used, seen = excluded.seen",
+            (row.id, row.period, row.capacity, row.used, row.seen),
+        )
+    if group.total_used is not None:
+        yield (
+            "UPDATE total SET period = ?, used = ? WHERE name = ?",
+            (row.period, group.total_used, row.total),
+        )
+    for slot, seq in group.total_slots:
+        yield (
+            "INSERT INTO total_slot (total, period, slot, queue, seq) VALUES (?, ?, ?, ?, ?)",
+            (row.total, row.period, slot, row.id, seq),
+        )
+    if group.snapshot is not None:
+        kernel, state = group.snapshot
+        yield (
+            "INSERT INTO snapshot (queue, kernel, seq, state) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (queue, kernel) DO UPDATE SET seq = excluded.seq, state = excluded.state",
+            (row.id, kernel, row.last_seq, state),
+        )

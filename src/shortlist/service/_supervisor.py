@@ -1,0 +1,203 @@
+"""The parent of the workers: it binds the port, forks them, refills them, and watches the lock.
+
+Whatever a worker needs is loaded before the fork: the model and the compiled functions. A worker of
+SQLite that stands still while it holds the lock would stop all others. The parent sees that in a
+few bytes of shared memory, and kills it; the kernel then gives the lock back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import mmap
+import os
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import uvicorn
+from prometheus_client import multiprocess
+
+from ._app import make_app
+from ._config import ServiceConfig
+from ._models import ModelShelf
+from ._service import Service
+
+__all__ = ["run_service"]
+
+_log = logging.getLogger("shortlist.service")
+_LONGEST_HOLD = 2.0  # seconds
+_DRAIN = 10.0
+_SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
+_MOST_RESTARTS = 20  # in a minute; more means that no worker can start
+
+
+def run_service(
+    config: ServiceConfig,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    shelf: ModelShelf,
+    on_ready: Callable[[str, int], None] | None = None,
+    make: Callable[[Service], Any] = make_app,
+) -> int:
+    """Serve until a signal comes; return the exit code.
+
+    Parameters
+    ----------
+    config : ServiceConfig
+        The settings.
+    host, port : str, int
+        Where to listen; port 0 takes a free one.
+    workers : int
+        How many processes answer.
+    shelf : ModelShelf
+        With the models of all queues, loaded.
+    on_ready : callable, default=None
+        Called with the host and the port before the first worker starts.
+    make : callable, default=make_app
+        Makes the application of a worker.
+    """
+    with _listening(host, port) as listener:
+        if on_ready is not None:
+            on_ready(*listener.getsockname()[:2])
+        folder = tempfile.mkdtemp(prefix="shortlist-metrics-")
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        try:
+            family = _Family(replace(config, multiprocess=folder), workers, shelf, listener, make)
+            return family.run()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(kind) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise ValueError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+        listener.listen(2_048)
+        yield listener
+
+
+class _Family:
+    def __init__(
+        self,
+        config: ServiceConfig,
+        workers: int,
+        shelf: ModelShelf,
+        listener: socket.socket,
+        make: Callable[[Service], Any],
+    ) -> None:
+        self._config, self._shelf, self._listener, self._make = config, shelf, listener, make
+        self._places: dict[int, int] = {}  # process id to place
+        self._free = list(range(workers))
+        self._held = mmap.mmap(-1, 8 * workers)
+        self._stopping = False
+        self._starts: list[float] = []
+
+    def run(self) -> int:
+        """Keep all workers running until a signal comes."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, self._stop)
+        while self._places or not self._stopping:
+            while self._free and not self._stopping:
+                if self._is_hopeless():
+                    _log.error("Workers end as soon as they start. Giving up.")
+                    self._stopping = True
+                    break
+                self._fork(self._free.pop())
+            self._reap()
+            self._watch()
+            time.sleep(0.05)
+        return 0 if len(self._starts) <= _MOST_RESTARTS else 1
+
+    def _stop(self, number: int, frame: Any) -> None:
+        self._stopping = True
+        for pid in self._places:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def _is_hopeless(self) -> bool:
+        now = time.monotonic()
+        self._starts = [each for each in self._starts if now - each < 60] + [now]
+        return len(self._starts) > _MOST_RESTARTS + 2 * len(self._held)
+
+    def _fork(self, place: int) -> None:
+        self._mark(place, False)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                self._work(place)
+                code = 0
+            finally:
+                os._exit(code)
+        self._places[pid] = place
+
+    def _work(self, place: int) -> None:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, signal.SIG_DFL)
+        _end_with_parent()
+        sys.setswitchinterval(_SWITCH)
+        service = Service(
+            self._config, on_lock=lambda held: self._mark(place, held), shelf=self._shelf
+        )
+        server = uvicorn.Server(
+            uvicorn.Config(
+                self._make(service),
+                log_level="warning",
+                access_log=False,
+                lifespan="on",
+                server_header=False,
+                timeout_graceful_shutdown=int(_DRAIN),
+                ws="none",
+                timeout_keep_alive=30,
+                backlog=2_048,
+            )
+        )
+        asyncio.run(server.serve(sockets=[self._listener]))
+
+    def _mark(self, place: int, held: bool) -> None:
+        """Note since when a worker has held the lock, or that it does not."""
+        struct.pack_into("d", self._held, 8 * place, time.monotonic() if held else 0.0)
+
+    def _watch(self) -> None:
+        """End a worker that holds the lock and does not go on."""
+        now = time.monotonic()
+        for pid, place in self._places.items():
+            [since] = struct.unpack_from("d", self._held, 8 * place)
+            if since and now - since > _LONGEST_HOLD:
+                _log.warning("Worker %d held the lock for too long and is ended.", pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        for pid in list(self._places):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                self._free.append(self._places.pop(pid))
+                with contextlib.suppress(Exception):
+                    multiprocess.mark_process_dead(pid)
+                if not self._stopping:
+                    _log.warning("Worker %d ended (status %d); starting another.", pid, status)
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this process when its parent is gone (Linux)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)

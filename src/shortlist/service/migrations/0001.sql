@@ -1,0 +1,154 @@
+-- What a decision service keeps. Written for SQLite and PostgreSQL alike; where they differ, a line
+-- begins with the name of the one it is for.
+CREATE TABLE total (
+    name TEXT PRIMARY KEY,
+    capacity BIGINT NOT NULL CHECK (capacity >= 0),
+    period BIGINT,
+    used BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE TABLE queue (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    settings TEXT NOT NULL,
+    total TEXT REFERENCES total (name),
+    capacity BIGINT NOT NULL CHECK (capacity >= 0),
+    last_seq BIGINT NOT NULL DEFAULT 0,
+    high_water DOUBLE PRECISION NOT NULL,
+    period BIGINT,
+    used BIGINT NOT NULL DEFAULT 0,
+    seen BIGINT NOT NULL DEFAULT 0
+);
+
+-- Model files as bytes: every machine and every audit finds them here.
+CREATE TABLE model (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL,
+    scorer TEXT NOT NULL,
+    added DOUBLE PRECISION NOT NULL,
+    calibration BLOB NOT NULL,
+    file BLOB NOT NULL,
+    UNIQUE (sha256, scorer)
+);
+
+CREATE TABLE kernel (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+-- Everything that ever happened to a queue, without gaps: decisions (kind 0), changes of the
+-- capacity (1), of the model (2), and the state with which a version of the program began (3).
+CREATE TABLE log (
+    queue INTEGER NOT NULL REFERENCES queue (id),
+    seq BIGINT NOT NULL CHECK (seq > 0),
+    kind SMALLINT NOT NULL,
+    kernel INTEGER NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    period BIGINT NOT NULL,
+    case_id TEXT,
+    digest BLOB,
+    score DOUBLE PRECISION,
+    threshold DOUBLE PRECISION,
+    code SMALLINT,
+    slot BIGINT CHECK (slot > 0),
+    model INTEGER,
+    key_id TEXT,
+    body TEXT,
+    PRIMARY KEY (queue, seq)
+);
+
+-- The promise, kept by the database itself: one decision for each case, one flag for each slot.
+CREATE UNIQUE INDEX log_case ON log (queue, case_id) WHERE case_id IS NOT NULL;
+CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
+CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
+
+CREATE TABLE total_slot (
+    total TEXT NOT NULL REFERENCES total (name),
+    period BIGINT NOT NULL,
+    slot BIGINT NOT NULL CHECK (slot > 0),
+    queue INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (total, period, slot)
+);
+
+-- No flag beyond the capacity in force, whatever a program asks for.
+-- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
+-- sqlite: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot WHEN NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
+-- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
+-- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
+-- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
+-- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot()
+-- postgresql: CREATE FUNCTION check_total_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
+-- postgresql: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot FOR EACH ROW EXECUTE FUNCTION check_total_slot()
+-- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the log is append-only''; END'
+-- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change()
+
+-- What can be computed from the log, kept for speed.
+CREATE TABLE budget (
+    queue INTEGER NOT NULL,
+    period BIGINT NOT NULL,
+    capacity BIGINT NOT NULL,
+    used BIGINT NOT NULL,
+    seen BIGINT NOT NULL,
+    PRIMARY KEY (queue, period)
+);
+
+CREATE TABLE snapshot (
+    queue INTEGER NOT NULL,
+    kernel INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (queue, kernel)
+);
+
+-- The work of reviewers.
+CREATE TABLE claim (
+    queue INTEGER NOT NULL,
+    case_id TEXT NOT NULL,
+    reviewer TEXT NOT NULL,
+    token TEXT NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (queue, case_id)
+);
+
+CREATE TABLE outcome (
+    queue INTEGER NOT NULL,
+    number BIGINT NOT NULL,
+    case_id TEXT NOT NULL,
+    rare BOOLEAN NOT NULL,
+    reviewer TEXT NOT NULL,
+    note TEXT,
+    at DOUBLE PRECISION NOT NULL,
+    idempotency TEXT NOT NULL,
+    PRIMARY KEY (queue, number),
+    UNIQUE (queue, idempotency)
+);
+CREATE INDEX outcome_case ON outcome (queue, case_id);
+
+-- Who may, and who did.
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    role TEXT NOT NULL,
+    queues TEXT,
+    note TEXT,
+    made DOUBLE PRECISION NOT NULL,
+    revoked DOUBLE PRECISION
+);
+
+CREATE TABLE audit (
+    number BIGINT PRIMARY KEY,
+    at DOUBLE PRECISION NOT NULL,
+    key_id TEXT NOT NULL,
+    action TEXT NOT NULL,
+    queue TEXT,
+    detail TEXT NOT NULL
+);
+
+CREATE TABLE alarm (
+    queue TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    message TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (queue, kind)
+);

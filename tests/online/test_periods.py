@@ -1,0 +1,143 @@
+"""Periods of a calendar, with summer time."""
+
+import copy
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Capacity
+from shortlist.online import BudgetController, CalendarPeriod, Controller, TokenBucketController
+from shortlist.online.checks import check_controller
+
+BERLIN = ZoneInfo("Europe/Berlin")
+TEXTS = [
+    "day Europe/Berlin",
+    "week America/Havana",
+    "month Pacific/Apia",
+    "Mon-Fri 09:00-17:00 Europe/Berlin",
+    "Wed-Sun 00:30-02:30 America/New_York",
+]
+
+
+def moment(*parts):
+    """Return the seconds of a local time in Berlin."""
+    return datetime(*parts, tzinfo=BERLIN).timestamp()
+
+
+@pytest.mark.parametrize(("month", "day", "hours"), [(3, 29, 23), (10, 25, 25), (6, 1, 24)])
+def test_days_have_23_24_or_25_hours(month, day, hours):
+    """A day lasts from midnight to midnight of its own clock."""
+    period = CalendarPeriod("day Europe/Berlin")
+    start, end = period.bounds(period.number(moment(2026, month, day, 12)))
+    assert (end - start) / 3600 == hours
+    assert datetime.fromtimestamp(start, BERLIN).hour == 0
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(TEXTS), st.floats(0, 4e9))
+def test_every_moment_lies_in_one_period(text, at):
+    """The bounds of its period contain a moment, and neighbours touch."""
+    period = CalendarPeriod(text)
+    number = period.number(at)
+    start, end = period.bounds(number)
+    assert start <= at < end
+    assert period.bounds(number + 1)[0] == end
+    assert np.floor(period.progress(np.array([at])))[0] == number
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(TEXTS), st.integers(-100, 1_000))
+def test_the_last_instant_of_a_period_is_in_it(text, number):
+    """Rounding never counts an item in a period that has not begun."""
+    period = CalendarPeriod(text)
+    start, end = period.bounds(number)
+    if start < end:  # the island of Apia left out a day
+        times = np.array([start, np.nextafter(end, -np.inf)])
+        assert np.floor(period.progress(times)).tolist() == [number, number]
+        assert period.numbers(times[::-1]).tolist() == [number, number]
+
+
+def test_nights_and_weekends_belong_to_the_next_working_day():
+    """What arrives after closing is work for the day that opens next."""
+    period = CalendarPeriod("Mon-Fri 09:00-17:00 Europe/Berlin")
+    friday, evening, sunday, monday = (
+        period.number(moment(2026, 6, day, hour))
+        for day, hour in ((5, 16), (5, 18), (7, 12), (8, 16))
+    )
+    assert evening == sunday == monday == friday + 1
+    opening = period.progress(np.array([moment(2026, 6, 8, 9)]))[0]
+    assert opening == monday + 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["year UTC", "day", "day Moon/Sea", "Fri-Mon 09:00-17:00 UTC", "Mon-Fri 25:00-26:00 UTC"],
+)
+def test_texts_that_are_not_understood_are_refused(text):
+    """The error says what arrived and shows what would do."""
+    with pytest.raises(ValueError, match=r"such as|time zone"):
+        CalendarPeriod(text)
+
+
+def budget(period="day Europe/Berlin", count=5):
+    """Return a budget on a calendar."""
+    return BudgetController(
+        Capacity.count(count), period=period, expected_arrivals=100,
+        calibration_scores=np.random.default_rng(0).normal(size=500),
+    )  # fmt: skip
+
+
+def test_a_budget_keeps_its_number_on_every_local_day():
+    """Also on the days when clocks change; the days of 23 and 25 hours get as many flags."""
+    times = np.arange(moment(2026, 3, 27), moment(2026, 4, 1), 600)
+    times = np.concatenate([times, np.arange(moment(2026, 10, 23), moment(2026, 10, 28), 600)])
+    scores = np.random.default_rng(1).normal(size=times.size)
+    flagged = budget().decide_many(scores, at=times).flagged
+    days = [datetime.fromtimestamp(at, BERLIN).date() for at in times[flagged]]
+    assert {days.count(day) for day in set(days)} == {5}
+    assert len(set(days)) == 10
+
+
+@pytest.mark.parametrize("kind", [BudgetController, TokenBucketController])
+@pytest.mark.parametrize("period", [TEXTS[0], TEXTS[3]])
+def test_controllers_on_a_calendar_pass_all_checks(kind, period):
+    """Saving, batching, clocks that run back: all as with seconds."""
+    scores = np.random.default_rng(0).normal(size=500)
+    check_controller(
+        lambda: kind(
+            Capacity.count(20), period=period, expected_arrivals=1_000, calibration_scores=scores
+        )
+    )
+
+
+def test_flags_given_elsewhere_count():
+    """After following others, the rest of the budget is what they have left."""
+    controller = budget(count=3)
+    start = moment(2026, 6, 1)
+    controller.observe([3.0, 3.0], at=start)
+    controller.count_flags(2)
+    assert controller.remaining == 1
+    loaded = Controller.from_state(controller.state())
+    assert loaded.decide_many([9.0] * 5, at=start).flagged.sum() == 1
+
+
+@given(st.lists(st.integers(0, 12)), st.lists(st.integers(0, 12)), st.integers(1, 5))
+def test_sources_of_ids_are_those_of_one_at_a_time(known, bundle, size):
+    """Ids of a bundle are found as if they came one by one, also when old ones are forgotten."""
+    from shortlist.online._decisions import AnswerMemory
+
+    memory = AnswerMemory(size)
+    for id in known:
+        if memory.get(id) is None:
+            memory.keep(id, False, 0.0)
+    alone, places, expected = copy.deepcopy(memory), {}, []
+    for position, id in enumerate(bundle):
+        if alone.get(id) is None:
+            alone.keep(id, False, 0.0)
+            places[id] = position
+        expected.append(places.get(id, -1))
+    assert memory.find_sources(bundle) == expected

@@ -1,0 +1,57 @@
+"""A PostgreSQL server and empty databases for the tests of the service."""
+
+import contextlib
+import itertools
+import os
+import subprocess
+
+import pytest
+
+pytest.importorskip("msgspec")
+pytest.importorskip("starlette")
+
+from tests.service.helpers import PostgresServer, find_postgres
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """Yield a PostgreSQL server of our own, on the loopback address."""
+    pytest.importorskip("psycopg")
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with contextlib.ExitStack() as stack:
+        try:
+            server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+            server.start()
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"PostgreSQL cannot be started here: {error}")
+        stack.callback(server.stop)
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request, tmp_path):
+    """Return where an empty database is: a file, or the address of a server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "shortlist.db")
+    server = request.getfixturevalue("postgres")
+    return server.new_database(f"test{os.getpid()}n{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """Return a small model file, fitted once."""
+    from tests.service.helpers import fit_small_model
+
+    return fit_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def service(tmp_path, model_file):
+    """Yield a service on SQLite without keys, as a client sees it."""
+    from tests.service.helpers import serving
+
+    with serving(tmp_path / "shortlist.db", model_file) as client:
+        yield client

@@ -1,0 +1,322 @@
+"""What tests of the service share: a PostgreSQL server, and a model that needs no fit."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import uvicorn
+
+from shortlist.service import Service, ServiceConfig, make_app, prepare
+from shortlist.service._clock import SteadyClock
+from shortlist.service._decider import Decider
+from shortlist.service._follower import QueueSettings, kernel_name
+from shortlist.service._joining import make_queue
+from shortlist.service._models import Columns
+from shortlist.service._open import open_store
+from shortlist.service._store import StoreError
+from shortlist.service._waiting import Change, Ticket, Waiting
+
+
+def find_postgres():
+    """Return the folder with PostgreSQL's programs, or None."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = shutil.which("initdb")
+    return Path(found).parent if found else folders[0] if folders else None
+
+
+def free_port():
+    """Return a port of the loopback address that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class PostgresServer:
+    """A server in a folder of its own, run by a user who is not root."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.bin = Path(folder), free_port(), find_postgres()
+        self.data = self.folder / "data"
+        self._user = {}
+        if os.getuid() == 0:
+            self._user = {"user": "postgres", "group": "postgres", "extra_groups": []}
+            entry = pwd.getpwnam("postgres")
+            os.chown(self.folder, entry.pw_uid, entry.pw_gid)
+            for parent in self.folder.parents:
+                if parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):
+                    parent.chmod(parent.stat().st_mode | 0o011)
+        self._run("initdb", "-D", self.data, "-U", "test", "-A", "trust", "-N", "-E", "UTF8")
+
+    def _run(self, program, *args, check=True):
+        return subprocess.run(
+            [self.bin / program, *map(str, args)], check=check, cwd=self.folder, timeout=60,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._user,
+        )  # fmt: skip
+
+    def start(self):
+        """Start the server, and wait until it answers."""
+        options = (
+            f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= "
+            "-c max_connections=100 -c shared_buffers=32MB"
+        )
+        self._run(
+            "pg_ctl", "-D", self.data, "-w", "-o", options, "-l", self.folder / "log", "start"
+        )
+
+    def stop(self, how="fast"):
+        """Stop the server; "immediate" is a crash."""
+        self._run("pg_ctl", "-D", self.data, "-m", how, "-w", "stop", check=False)
+
+    def address(self, name):
+        """Return the address of a database."""
+        return f"postgresql://test@127.0.0.1:{self.port}/{name}"
+
+    def new_database(self, name):
+        """Make an empty database and return its address."""
+        import psycopg
+
+        with psycopg.connect(self.address("postgres"), autocommit=True) as link:
+            link.execute(f"CREATE DATABASE {name}")
+        return self.address(name)
+
+
+class PlainModel:
+    """Scores a case by its own field `score`."""
+
+    scorer = "plain"
+    id_fields = ("id",)
+
+    def __init__(self, id):
+        self.id = id
+
+    def read(self, fields):
+        """Return the columns of a case, or what is wrong with it."""
+        if not isinstance(fields.get("score"), (int, float)):
+            return Columns(None, "The column 'score' is missing.")
+        return Columns(fields)
+
+    def score(self, items):
+        """Return the scores; another version of the model doubles them."""
+        return np.array([float(item["score"]) * self.id for item in items])
+
+
+class PlainShelf:
+    """Gives out plain models."""
+
+    def get(self, id):
+        """Return a model."""
+        return PlainModel(id)
+
+
+def calibration(n=2_000, seed=0):
+    """Return scores of the plain model."""
+    return np.random.default_rng(seed).normal(size=n)
+
+
+def new_queue(
+    address, *, capacity=20, period=2.0, name="default", at=None, total=None, arrivals=200
+):
+    """Make a database with one queue, and return the queue's number."""
+    store = open_store(address)
+    store.connect(create=True)
+    store.migrate()
+    for id in (1, 2):
+        row = {"sha256": str(id), "scorer": "plain", "added": 0.0, "file": b""}
+        row["calibration"] = (calibration() * id).astype("<f8").tobytes()
+        store.insert_next("model", "id", row, unless="sha256")
+    number = make_queue(
+        store, name, QueueSettings(period, arrivals), capacity=capacity, model=1,
+        at=time.time() if at is None else at, total=total,
+    )  # fmt: skip
+    store.close()
+    return number
+
+
+def make_decider(address, queue, deliver, *, kernel=None, clock=None, **options):
+    """Return a decider with a store of its own."""
+    return Decider(
+        queue, open_store(address), PlainShelf(), kernel=kernel or kernel_name(), deliver=deliver,
+        clock=clock or SteadyClock(), **options,
+    )  # fmt: skip
+
+
+def ask(decider, cases, *, patience=5.0):
+    """Submit cases as (id, score), and return the ticket."""
+    done = []
+    ticket = Ticket(len(cases), done.append)
+    waiting = [
+        Waiting(str(id), repr(score).encode(), {"id": id, "score": score}, None, ticket, place,
+                time.monotonic() + patience)
+        for place, (id, score) in enumerate(cases)
+    ]  # fmt: skip
+    assert decider.submit(waiting)
+    return ticket
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class FaultyStore:
+    """A store that fails at one step: the connection is lost, or the process is gone."""
+
+    STEPS = ("connect", "begin", "find_cases", "commit before", "commit after", "rollback")
+
+    def __init__(self, store, error=StoreError):
+        self._store, self._error, self.step = store, error, None
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def _fail(self, step):
+        if self.step == step:
+            self.step = None
+            self._store.close()
+            raise self._error(f"failed at {step}")
+
+    def connect(self, **options):
+        """Connect, or fail."""
+        self._fail("connect")
+        self._store.connect(**options)
+
+    def begin(self, *args):
+        """Lock, then perhaps fail."""
+        found = self._store.begin(*args)
+        self._fail("begin")
+        return found
+
+    def find_cases(self, *args):
+        """Look cases up, or fail."""
+        self._fail("find_cases")
+        return self._store.find_cases(*args)
+
+    def commit(self, group):
+        """Fail before the commit, or after it."""
+        self._fail("commit before")
+        self._store.commit(group)
+        self._fail("commit after")
+
+    def rollback(self):
+        """Undo, or fail."""
+        self._fail("rollback")
+        self._store.rollback()
+
+
+class Hand:
+    """A decider whose threads are replaced by calls, step by step."""
+
+    def __init__(self, address, queue, *, clock=None, kernel=None, error=StoreError, **options):
+        self.store = FaultyStore(open_store(address), error)
+        self.decider = Decider(
+            queue, self.store, PlainShelf(), kernel=kernel or kernel_name(),
+            deliver=lambda tickets: None, clock=clock or SteadyClock(), **options,
+        )  # fmt: skip
+
+    def decide(self, cases, *, patience=60.0):
+        """Decide about cases, given as (id, score), and return the answers."""
+        ticket = ask(self.decider, cases, patience=patience)
+        finished = []
+        while ticket.left:
+            batch = list(self.decider._unscored)
+            self.decider._unscored.clear()
+            if batch and self.decider._wanted_model:
+                self.decider._scored.extend(self.decider._score(batch, finished))
+            else:
+                self.decider._unscored.extend(batch)
+            if ticket.left:
+                self.decider._round(finished)
+        return ticket.answers
+
+    def change(self, kind, **body):
+        """Change the capacity or the model, and return where it stands in the log."""
+        ticket = Ticket(1, lambda answers: None)
+        self.decider.change(Change(kind, body, None, ticket, time.monotonic() + 60))
+        while ticket.left:
+            self.decider._round([])
+        return ticket.answers[0]
+
+    def close(self):
+        """Close the connection."""
+        self.store.step = None
+        self.store.close()
+
+
+class FakeClock:
+    """A wall clock that can be set, beside one that cannot."""
+
+    def __init__(self, start=1_000_000.0):
+        self.wall = self.steady = start
+
+    def advance(self, seconds):
+        """Let time pass."""
+        self.wall += seconds
+        self.steady += seconds
+
+    def make(self, limit=60.0):
+        """Return a clock that reads this one."""
+        return SteadyClock(limit, wall=lambda: self.wall, steady=lambda: self.steady)
+
+
+def fit_small_model(folder):
+    """Fit a model to 600 cases with an amount and a country, and return its file."""
+    import pandas as pd
+
+    from shortlist import Capacity
+    from shortlist.persistence import save_model
+    from shortlist.tables import fit_table
+
+    rng = np.random.default_rng(0)
+    amount, country = rng.lognormal(3, 1, 600).round(2), rng.choice(["DE", "FR", "US"], 600)
+    rare = rng.random(600) < 1 / (1 + np.exp(4 - 0.03 * amount - (country == "US")))
+    frame = pd.DataFrame({"amount": amount, "country": country, "fraud": np.where(rare, "y", "n")})
+    frame.to_csv(folder / "cases.csv", index=False)
+    fitted = fit_table(
+        folder / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
+    )
+    save_model(fitted.model, folder / "model")
+    return folder / "model"
+
+
+_STARTS = {}
+
+
+@contextlib.contextmanager
+def serving(database, model_file, *, count=5, queues=None, period=86_400.0, adopt=False, **options):
+    """Yield a client of a service that runs in a thread of this process."""
+    # A period begins with the test, whatever the hour; a second start finds it as it was.
+    start = _STARTS.setdefault(str(database), time.time())
+    wanted = {"default": count, **(queues or {})}
+    shelf = prepare(
+        str(database), model_file, wanted, period=period, starts_at=start, expect=100, adopt=adopt
+    )
+    service = Service(ServiceConfig(str(database), **options), shelf=shelf)
+    settings = uvicorn.Config(make_app(service), log_level="warning", lifespan="on", ws="none")
+    server, port = uvicorn.Server(settings), free_port()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+                client.service = service
+                deadline = time.monotonic() + 20
+                while not service.ready and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def case(id, amount=20.0, country="DE"):
+    """Return a case for the small model."""
+    return {"id": id, "amount": amount, "country": country}

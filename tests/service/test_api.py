@@ -1,0 +1,292 @@
+"""The API: what each path answers, and to whom."""
+
+import time
+
+import pytest
+
+from shortlist.service import ROLES, describe_api, make_key, opened, revoke_key
+from tests.service.helpers import case, serving
+
+BASE = "/v1/queues/default"
+
+
+def flagged_case(client, id="top"):
+    """Decide about a case that is flagged."""
+    answer = client.post(f"{BASE}/decisions", json=case(id, 900.0, "US")).json()
+    assert answer["flag"]
+    return answer
+
+
+def test_a_case_gets_an_object_and_a_list_gets_a_list(service):
+    """Each answer has the id, the flag, the score, the threshold, the reason and more."""
+    one = service.post(f"{BASE}/decisions", json=case("a")).json()
+    many = service.post(f"{BASE}/decisions", json=[case("a"), case("b"), {"id": "c"}]).json()
+    assert set(one) == {
+        "id", "flag", "score", "threshold", "reason", "repeated", "at", "model"
+    }  # fmt: skip
+    assert [answer.get("repeated") for answer in many] == [True, False, None]
+    assert "amount" in many[2]["error"]["detail"]
+    assert service.post(f"{BASE}/decisions", json=[]).json() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"{", 400),
+        (b'"text"', 400),
+        (b"[1]", 400),
+        (b"\xff", 400),
+        (b'{"amount": 1, "country": "DE"}', 422),
+        (b'{"id": "", "amount": 1, "country": "DE"}', 422),
+        (b'{"id": "a\\u0000", "amount": 1, "country": "DE"}', 422),
+        (b'{"id": true, "amount": 1, "country": "DE"}', 422),
+        (b'{"id": "a", "amount": "much", "country": "DE"}', 422),
+        (b'{"id": "a", "country": "DE"}', 422),
+        (b"[" * 100_000, 400),
+        (b"[" + b'{"id": 1},' * 1_024 + b'{"id": 1}]', 413),
+        (b" " * (5 << 20), 413),
+    ],
+)
+def test_invalid_bodies_are_problems(service, content, status):
+    """The answer is a problem that says what to do; nothing is decided."""
+    headers = {"content-type": "application/json"}
+    answer = service.post(f"{BASE}/decisions", content=content, headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    assert service.get(f"{BASE}/status").json()["seen"] == 0
+
+
+def test_a_known_id_with_other_columns_is_refused(service):
+    """Status 422; the order of the columns does not matter."""
+    service.post(f"{BASE}/decisions", json=case("a"))
+    turned = dict(reversed(case("a").items()))
+    assert service.post(f"{BASE}/decisions", json=turned).json()["repeated"]
+    assert service.post(f"{BASE}/decisions", json=case("a", 21.0)).status_code == 422
+
+
+def test_an_idempotency_key_must_be_the_id(service):
+    """The id is the key."""
+    send = lambda key: service.post(  # noqa: E731
+        f"{BASE}/decisions", json=case("a"), headers={"idempotency-key": key}
+    )
+    assert send('"a"').status_code == send("a").status_code == 200
+    assert send("b").status_code == 422
+
+
+def test_no_more_flags_than_the_capacity(service):
+    """Of a hundred cases that deserve it, at most five are flagged, and the status counts them."""
+    cases = [case(f"top {n}", 900.0, "US") for n in range(100)]
+    flags = sum(answer["flag"] for answer in service.post(f"{BASE}/decisions", json=cases).json())
+    status = service.get(f"{BASE}/status").json()
+    assert 0 < flags <= 5
+    assert (status["used"], status["remaining"], status["seen"]) == (flags, 5 - flags, 100)
+
+
+def test_reviewers_claim_and_tell_outcomes(service):
+    """A claim keeps others away until it expires; outcomes are appended, once."""
+    flagged_case(service)
+    claim = {"id": "top", "reviewer": "kim", "seconds": 60}
+    first = service.post(f"{BASE}/claims", json=claim)
+    again = service.post(f"{BASE}/claims", json=claim)
+    other = service.post(f"{BASE}/claims", json={**claim, "reviewer": "lee"})
+    assert (first.status_code, other.status_code) == (201, 409)
+    assert first.json()["token"] == again.json()["token"]
+    [listed] = service.get(f"{BASE}/list").json()["cases"]
+    assert (listed["id"], listed["claimed_by"], listed["outcome"]) == ("top", "kim", None)
+    assert listed["reasons"][0]["column"] == "amount"
+    outcome = {"id": "top", "rare": True, "reviewer": "kim"}
+    told = [service.post(f"{BASE}/outcomes", json=outcome) for _ in range(2)]
+    assert [answer.json()["repeated"] for answer in told] == [False, True]
+    changed = service.post(f"{BASE}/outcomes", json={**outcome, "rare": False}).json()
+    assert changed["number"] == 2
+    assert service.get(f"{BASE}/status").json()["precision"]["reviewed"] == 1
+    outcomes = service.get(f"{BASE}/decisions/top").json()["outcomes"]
+    assert [each["rare"] for each in outcomes] == [True, False]
+
+
+def test_an_idempotency_key_is_good_for_one_outcome(service):
+    """The same key with other words is refused."""
+    flagged_case(service)
+    outcome = {"id": "top", "rare": True, "reviewer": "kim"}
+    headers = {"idempotency-key": "x1"}
+    answers = [
+        service.post(f"{BASE}/outcomes", json=body, headers=headers)
+        for body in (outcome, outcome, {**outcome, "rare": False})
+    ]
+    assert [answer.status_code for answer in answers] == [201, 200, 422]
+
+
+def test_cases_that_were_not_flagged_cannot_be_reviewed(service):
+    """Reviewing below the threshold would spoil what is known about it."""
+    service.post(f"{BASE}/decisions", json=case("low", 1.0))
+    for path, body in (("claims", {}), ("outcomes", {"rare": True})):
+        answer = service.post(f"{BASE}/{path}", json={"id": "low", "reviewer": "kim", **body})
+        assert answer.status_code == 409
+        unknown = service.post(f"{BASE}/{path}", json={"id": "no", "reviewer": "kim", **body})
+        assert unknown.status_code == 404
+
+
+def test_capacities_change_now_or_later(service):
+    """A change is an entry of the log; a moment may be a text."""
+    now = service.put(f"{BASE}/capacity", json={"count": 0}).json()
+    later = service.put(f"{BASE}/capacity", json={"count": 9, "from": "2100-01-01T00:00:00Z"})
+    assert service.post(f"{BASE}/decisions", json=case("a", 900.0, "US")).json()["flag"] is False
+    status = service.get(f"{BASE}/status").json()
+    assert (status["capacity"], status["scheduled"][0]["count"]) == (0, 9)
+    assert later.json()["seq"] == now["seq"] + 1
+    for wrong in ({"count": -1}, {"count": 1.5}, {"count": 1, "from": "soon"}, {}, {"n": 1}):
+        assert service.put(f"{BASE}/capacity", json=wrong).status_code == 422
+
+
+def test_another_model_takes_over(service, model_file, tmp_path):
+    """Its file is sent, and every later answer names the new version."""
+    headers = {"content-type": "application/octet-stream"}
+    send = lambda content: service.post(f"{BASE}/model", content=content, headers=headers)  # noqa: E731
+    assert send(b"no model").status_code == 422
+    other = tmp_path / "other"
+    content = model_file.read_bytes()
+    other.write_bytes(content)
+    import zipfile
+
+    with zipfile.ZipFile(other, "a") as archive:
+        archive.comment = b"another version"
+    answer = send(other.read_bytes()).json()
+    assert answer["model"] == 2
+    assert service.post(f"{BASE}/decisions", json=case("a")).json()["model"] == 2
+    events = [e["event"] for e in service.get(f"{BASE}/log").json()["entries"] if e["event"]]
+    assert {"model": 2, "from": answer["at"]} in events
+
+
+def test_the_log_can_be_read_in_parts(service):
+    """`after` and `limit` page through it, without gaps."""
+    service.post(f"{BASE}/decisions", json=[case(n) for n in range(7)])
+    entries, after = [], 0
+    while part := service.get(f"{BASE}/log?after={after}&limit=4").json()["entries"]:
+        entries += part
+        after = part[-1]["seq"]
+    assert [entry["seq"] for entry in entries] == list(range(1, 11))
+    assert service.get(f"{BASE}/log?after=x").status_code == 422
+
+
+def test_health_and_metrics(service):
+    """Liveness, readiness and the gauges that come from the database."""
+    assert service.get("/v2/health/live").status_code == 200
+    assert service.get("/v2/health/ready").status_code == 200
+    flagged_case(service)
+    text = service.get("/metrics").text
+    assert 'shortlist_used{queue="default"} 1.0' in text
+    assert 'shortlist_capacity{queue="default"} 5.0' in text
+    assert service.get("/nowhere").status_code == 404
+    assert service.get(f"{BASE}/decisions").status_code == 405
+
+
+def test_without_keys_other_sites_are_refused(service):
+    """A page in somebody's browser cannot ask the service of their machine."""
+    for headers in ({"host": "evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert service.get("/v1/queues", headers=headers).status_code == 403
+        answer = service.post(f"{BASE}/decisions", json=case("a"), headers=headers)
+        assert answer.status_code == 403
+    plain = {"content-type": "text/plain"}
+    answer = service.post(f"{BASE}/decisions", content=b'{"id": 1}', headers=plain)
+    assert answer.status_code == 415
+
+
+OPERATIONS = {
+    "queues": ("GET", "/v1/queues", None),
+    "decide": ("POST", "/v1/queues/{q}/decisions", case("a")),
+    "case": ("GET", "/v1/queues/{q}/decisions/a", None),
+    "list": ("GET", "/v1/queues/{q}/list", None),
+    "claim": ("POST", "/v1/queues/{q}/claims", {"id": "a", "reviewer": "k"}),
+    "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "reviewer": "k", "rare": True}),
+    "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),
+    "model": ("POST", "/v1/queues/{q}/model", None),
+    "status": ("GET", "/v1/queues/{q}/status", None),
+    "log": ("GET", "/v1/queues/{q}/log", None),
+    "metrics": ("GET", "/metrics", None),
+}
+
+
+def test_every_operation_and_every_role(tmp_path, model_file):
+    """A role may do what its list says, on its own queues, and nothing else."""
+    described = {
+        operation["operationId"]
+        for path in describe_api()["paths"].values()
+        for operation in path.values()
+    }
+    assert set(OPERATIONS) | {"live", "ready"} == described
+    database = tmp_path / "shortlist.db"
+    with serving(database, model_file, queues={"north": 3}):
+        pass
+    with opened(str(database)) as store:
+        keys = {role: make_key(store, role) for role in ROLES}
+        north = {role: make_key(store, role, queues=["north"]) for role in ROLES}
+        revoked = make_key(store, "manage")
+        revoke_key(store, revoked.split("_")[1])
+    with serving(database, model_file, queues={"north": 3}, keys_required=True) as client:
+
+        def ask(action, key, queue="default"):
+            method, path, body = OPERATIONS[action]
+            headers = {} if key is None else {"authorization": f"Bearer {key}"}
+            if action == "model":
+                headers["content-type"] = "application/octet-stream"
+            return client.request(method, path.format(q=queue), json=body, headers=headers)
+
+        for action in OPERATIONS:
+            for wrong in (None, "sl_x_y", revoked, keys["read"][:-1], "_"):
+                assert ask(action, wrong).status_code == 401, action
+            for role, allowed in ROLES.items():
+                status = ask(action, keys[role]).status_code
+                assert (status not in (401, 403)) == (action in allowed), (action, role)
+                if action not in ("queues", "metrics"):
+                    assert ask(action, north[role]).status_code == 403, (action, role)
+                    status = ask(action, north[role], "north").status_code
+                    assert (status not in (401, 403)) == (action in allowed), (action, role)
+        names = [queue["name"] for queue in ask("queues", north["read"]).json()["queues"]]
+        assert names == ["north"]
+        assert client.get("/v2/health/live").status_code == 200
+    with opened(str(database)) as store:
+        actions = {action for (action,) in store.query("SELECT action FROM audit")}
+        text = str(store.query("SELECT * FROM api_key")) + str(store.query("SELECT * FROM audit"))
+    assert {"capacity", "key made", "key revoked"} <= actions
+    assert not any(key.split("_")[2] in text for key in (*keys.values(), revoked))
+
+
+def test_a_revoked_key_stops_working(tmp_path, model_file, monkeypatch):
+    """Within seconds, without a restart."""
+    monkeypatch.setattr("shortlist.service._keys._FRESH", 0.2)
+    database = tmp_path / "shortlist.db"
+    with serving(database, model_file):
+        pass
+    with opened(str(database)) as store:
+        key = make_key(store, "read")
+        with serving(database, model_file, keys_required=True) as client:
+            headers = {"x-api-key": key}
+            assert client.get("/v1/queues", headers=headers).status_code == 200
+            revoke_key(store, key.split("_")[1])
+            deadline = time.monotonic() + 10
+            while client.get("/v1/queues", headers=headers).status_code == 200:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+
+def test_too_many_requests_are_told_to_wait(tmp_path, model_file):
+    """Status 429 with Retry-After."""
+    with serving(tmp_path / "shortlist.db", model_file, rate=3.0) as client:
+        answers = [client.get("/v1/queues") for _ in range(6)]
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert answers[-1].headers["retry-after"] == "1"
+
+
+def test_without_a_database_the_service_says_so(tmp_path, model_file):
+    """Nothing is flagged: 503 with Retry-After, and not ready."""
+    database = tmp_path / "shortlist.db"
+    with serving(database, model_file, patience=0.3) as client:
+        for file in tmp_path.glob("shortlist.db*"):
+            file.rename(tmp_path / f"away-{file.name}")
+        answer = client.post(f"{BASE}/decisions", json=case("a", 900.0, "US"))
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        assert client.get("/v2/health/ready").status_code == 503
+        assert client.get("/v2/health/live").status_code == 200
+        assert not database.exists()

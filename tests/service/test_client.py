@@ -1,0 +1,216 @@
+"""The client, the commands, and the audit, against a service that runs."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from shortlist.client import Client, ServiceError
+from shortlist.service import audit_store, opened
+from tests.service.helpers import case, free_port, serving
+
+
+@pytest.fixture
+def client(service):
+    """Return a client of a running service."""
+    with Client(str(service.base_url)) as made:
+        yield made
+
+
+def test_a_client_decides_and_reviews(client):
+    """Everything that the API offers, in one afternoon."""
+    answer = client.decide(case("top", 900.0, "US"))
+    assert answer.flag
+    assert client.decide(case("top", 900.0, "US")).repeated
+    first, wrong = client.decide_many([case("b"), {"id": "c"}])
+    assert (first.id, wrong.kind) == ("b", "invalid-case")
+    assert client.claim("top", reviewer="kim")["reviewer"] == "kim"
+    assert client.tell("top", rare=True, reviewer="kim") == 1
+    assert client.find("top")["outcomes"][0]["rare"]
+    assert [each["id"] for each in client.listed()] == ["top"]
+    client.set_capacity(7)
+    assert client.status()["capacity"] == 7
+    assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
+
+
+def test_problems_are_errors(client):
+    """They have a status and a kind; hopeless requests are not repeated."""
+    client.decide(case("a"))
+    with pytest.raises(ServiceError) as caught:
+        client.decide(case("a", 1.0))
+    assert (caught.value.status, caught.value.kind) == (422, "conflict")
+    with pytest.raises(ValueError, match="http://"):
+        Client("127.0.0.1")
+
+
+def test_a_client_repeats_until_there_is_an_answer(tmp_path, model_file):
+    """A service that is away for a moment costs time, and nothing else."""
+    here, away = tmp_path / "shortlist.db", tmp_path / "away"
+    with (
+        serving(here, model_file, patience=0.3) as service,
+        Client(str(service.base_url), retries=8) as client,
+    ):
+        client.decide(case("a"))
+        here.rename(away)
+        back = threading.Timer(1.0, away.rename, [here])
+        back.start()
+        assert client.decide(case("b")).id == "b"
+        back.join()
+
+
+def test_an_audit_replays_every_decision(tmp_path, model_file, service):
+    """Nothing is wrong with what a service did; the log goes to Parquet."""
+    with Client(str(service.base_url)) as client:
+        client.decide_many([case(n, 10.0 * n) for n in range(200)])
+        client.set_capacity(2)
+        client.decide_many([case(f"b{n}", 10.0 * n) for n in range(50)])
+    database, out = tmp_path / "shortlist.db", tmp_path / "log.parquet"
+    run = subprocess.run(
+        [sys.executable, "-m", "shortlist", "audit", database, "-o", out, "--json"],
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    [found] = json.loads(run.stdout)["queues"]
+    assert (found["n_decisions"], found["n_replayed"], found["problems"]) == (250, 250, [])
+    assert pyarrow.parquet.read_table(out).num_rows == found["n_entries"]
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory, model_file):
+    """Return the database of a service that has decided about sixty cases."""
+    database = tmp_path_factory.mktemp("decided") / "shortlist.db"
+    with serving(database, model_file) as service, Client(str(service.base_url)) as client:
+        amounts = np.random.default_rng(0).permutation(60) * 10.0
+        client.decide_many([case(n, float(each)) for n, each in enumerate(amounts)])
+        assert client.status()["used"] >= 2
+    return database
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE log SET slot = NULL WHERE slot = 1", "slot 2 where 1"),
+        ("UPDATE log SET threshold = 0.123 WHERE kind = 0 AND seq = 20", "differ"),
+        ("DELETE FROM log WHERE seq = 15", "jumps"),
+        ("UPDATE log SET at = at - 99999 WHERE seq = 15", "earlier"),
+        ("UPDATE log SET case_id = '3' WHERE case_id = '4'", "second time"),
+        ('UPDATE log SET body = \'{"count": 1, "from": 0}\' WHERE seq = 1', "flag 2 of 1"),
+    ],
+)
+def test_an_audit_finds_what_was_changed(tmp_path, decided, change, problem):
+    """Whoever changes the database by hand, past all of its locks, is found out."""
+    database = tmp_path / "shortlist.db"
+    shutil.copy(decided, database)
+    with opened(str(database)) as store:
+        for name in ("log_unchanged", "log_kept", "log_capacity"):
+            store.query(f"DROP TRIGGER {name}")
+        store.query("DROP INDEX log_case")
+        store.query(change)
+        [found] = audit_store(store)
+    assert any(problem in each for each in found.problems), found.problems
+
+
+def serve(folder, model_file, *options):
+    """Start the command on a free port, and wait until it is ready."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shortlist", "serve", *([model_file] if model_file else []),
+         "--data", folder, "--port", str(port), *options],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with Client(f"http://127.0.0.1:{port}", retries=0) as client:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                if client.status()["ready"]:
+                    break
+            except ServiceError:
+                time.sleep(0.1)
+    return process, port
+
+
+def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
+    """It forks workers, refills them, drains at SIGTERM, and goes on where it was."""
+    process, port = serve(tmp_path, model_file, "--count", "5", "--period", "day")
+    try:
+        with Client(f"http://127.0.0.1:{port}") as client:
+            first = client.decide(case("a", 900.0, "US"))
+            children = f"/proc/{process.pid}/task/{process.pid}/children"
+            for pid in Path(children).read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+            assert client.decide(case("a", 900.0, "US")) == first._replace(repeated=True)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        process.stderr.close()
+    process, port = serve(tmp_path, None)
+    try:
+        with Client(f"http://127.0.0.1:{port}") as client:
+            assert client.decide(case("a", 900.0, "US")).repeated
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--count", "5", "--host", "0.0.0.0"], "there are no keys"),
+        ([], "--count 50"),
+        (["--count", "5", "--queue", "north"], "north=30"),
+        (["--count", "5", "--period", "soon"], "not a length of time"),
+        (["--count", "5", "--zone", "Moon/Sea"], "time zone"),
+    ],
+)
+def test_a_start_that_cannot_work_says_why(tmp_path, model_file, options, words):
+    """In one line, and nothing is served."""
+    run = subprocess.run(
+        [sys.executable, "-m", "shortlist", "serve", model_file, "--data", tmp_path, "--port", "0",
+         *options],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_another_capacity_must_be_adopted(tmp_path, model_file):
+    """A restart with another number is an error, until it is meant."""
+    database = tmp_path / "shortlist.db"
+    with serving(database, model_file, count=5):
+        pass
+    with pytest.raises(ValueError, match="--adopt"), serving(database, model_file, count=6):
+        pass
+    with serving(database, model_file, count=6, adopt=True) as service:
+        status = service.get("/v1/queues/default/status").json()
+        assert status["capacity"] == 6
+
+
+def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
+    """A key is shown once; with a key, the service may listen to others."""
+    with serving(tmp_path / "shortlist.db", model_file):
+        pass
+
+    def keys(*options):
+        run = subprocess.run(
+            [sys.executable, "-m", "shortlist", "keys", "--data", tmp_path, *options],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return run.stdout
+
+    key = keys("--make", "decide", "--queue", "default", "--note", "shop").strip()
+    name = key.split("_")[1]
+    assert key.startswith("sl_")
+    assert key.split("_")[2] not in keys()
+    assert "valid" in keys()
+    keys("--revoke", name)
+    assert "revoked" in keys()

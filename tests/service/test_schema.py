@@ -1,0 +1,44 @@
+"""Random requests to every operation: no answer contradicts the description of the API."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+schemathesis = pytest.importorskip("schemathesis")
+
+from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
+
+from shortlist.service import describe_api  # noqa: E402
+from tests.service.helpers import serving  # noqa: E402
+
+SCHEMA = schemathesis.openapi.from_dict(describe_api())
+OPERATIONS = {result.ok().label: result.ok() for result in SCHEMA.get_all_operations()}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory, model_file):
+    """Yield a client of one service for all operations."""
+    with serving(tmp_path_factory.mktemp("schema") / "shortlist.db", model_file) as client:
+        client.post(
+            "/v1/queues/default/decisions", json={"id": "a", "amount": 900, "country": "US"}
+        )
+        yield client
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_answers_are_as_described(running, label):
+    """Whatever is sent, the answer has a described status, type and form."""
+
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(case=OPERATIONS[label].as_strategy(), real=st.integers(0, 3))
+    def ask(case, real):
+        if real and "queue" in (case.path_parameters or {}):
+            case.path_parameters["queue"] = "default"
+        if (case.query or {}).get("after") is not None and label.endswith("/status"):
+            case.query["after"] = min(case.query["after"], 0)  # a later one waits for news
+        response = case.call(base_url=str(running.base_url), timeout=20)
+        # What a model needs is not in the description: valid requests may be refused.
+        case.validate_response(response, excluded_checks=[positive_data_acceptance])
+        assert response.status_code < 500 or response.status_code == 503
+
+    ask()

@@ -1,0 +1,501 @@
+"""Break a running decision service in every way we know, and check what it answered.
+
+A service with several workers decides about cases with periods of two seconds, while clients ask,
+retry, send twice and change what they send. Meanwhile workers, database sessions, the database and
+the whole service are killed or paused, disks fill up, and clocks jump. At the end a checker that
+shares no code with the service compares every answer with the database.
+
+    python tools/service_faults.py --faults 500                  # SQLite and PostgreSQL
+    python tools/service_faults.py --mutants                     # must all be caught
+
+Everything runs on the loopback address, in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+PERIOD, CAPACITY, WORKERS, CLIENTS = 2.0, 10, 3, 6
+MUTANTS = ("read-then-write", "lost-isolation", "answer-before-commit", "no-rewind", "no-flock")
+
+
+# --- the service under test -----------------------------------------------------------------------
+
+
+def serve(folder, database, port, kernel, mutant):
+    """Run a service whose model is a field of the case, and whose clock is a file."""
+    from shortlist.service import ServiceConfig, _supervisor
+    from shortlist.service._clock import SteadyClock
+    from shortlist.service._follower import QueueSettings, kernel_name
+    from shortlist.service._open import open_store
+    from shortlist.service._setup import warm_up
+    from tests.service.helpers import PlainShelf
+
+    if mutant:
+        mutate(mutant)
+    rng = random.Random(os.getpid())
+
+    def wall():
+        with contextlib.suppress(OSError, ValueError):
+            offset = float((folder / "clock").read_text())
+            return time.time() + offset + rng.uniform(-0.3, 0.3)
+        return time.time()
+
+    class Shelf(PlainShelf):
+        def use(self, store):
+            """Ignore the connection of a worker."""
+
+        def close(self):
+            """Close nothing."""
+
+    store = open_store(database)
+    store.connect()
+    warm_up(QueueSettings(PERIOD, 200.0), store, 1)
+    store.close()
+    config = ServiceConfig(
+        database, clock=SteadyClock(60.0, wall=wall), kernel=kernel or kernel_name(), patience=3.0
+    )
+    return _supervisor.run_service(
+        config, host="127.0.0.1", port=port, workers=WORKERS, shelf=Shelf()
+    )
+
+
+def mutate(name):
+    """Break the service on purpose; the database's own constraints are dropped as well."""
+    from shortlist.service import _decider, _postgres, _sqlite
+
+    if name == "read-then-write":
+        _postgres._LOCK = _postgres._LOCK.replace("FOR UPDATE", "")
+    elif name == "lost-isolation":
+        _postgres._BEGIN = "SELECT 1"
+        _postgres._INSERT += " -- outside of a transaction"
+    elif name == "no-flock":
+        _sqlite.SQLiteStore._take = lambda self: None
+        _sqlite.SQLiteStore._give_back = lambda self: None
+        begin = _sqlite.SQLiteStore._begin
+        _sqlite.SQLiteStore._begin = lambda self: None if self._depth == 0 else begin(self)
+    elif name == "answer-before-commit":
+        decide = _decider.Decider._decide
+
+        def early(self, follower, row, total, batch, changes, finished):
+            commit = self._store.commit
+
+            def late(group):
+                fresh = [
+                    case for case in batch if any(e.case_id == case.case_id for e in group.entries)
+                ]
+                told = []
+                _decider.answer_all(group, fresh, [], changes, told)
+                self._deliver(told)
+                time.sleep(0.01)
+                commit(group)
+
+            self._store.commit = late
+            try:
+                decide(self, follower, row, total, batch, changes, finished)
+            finally:
+                del self._store.commit
+
+        _decider.Decider._decide = early
+    elif name == "no-rewind":
+        _decider.Follower.fork = lambda self: self
+
+
+# --- clients, which write down what they were told ------------------------------------------------
+
+
+def client(number, ports, seed, until, path):
+    """Send cases, and append each answer to a file: what was sent, when, and what came back."""
+    rng, links = random.Random(seed), {}
+    mine = []
+    with open(path, "a", buffering=1) as file:
+        count = 0
+        while time.time() < until:
+            draw = rng.random()
+            if mine and draw < 0.10:
+                case = rng.choice(mine[-200:])
+            elif mine and draw < 0.13:
+                case = {**rng.choice(mine[-200:]), "score": 99.0}
+            else:
+                count += 1
+                case = {"id": f"{seed}-{number}-{count}", "score": rng.gauss(0, 1)}
+                mine.append(case)
+            for _ in range(2 if rng.random() < 0.05 else 1):
+                port = rng.choice(ports)
+                sent = time.monotonic()
+                status, answer = send(links, port, case)
+                record = [sent, time.monotonic(), case["id"], case["score"], status, answer]
+                file.write(json.dumps(record) + "\n")
+            time.sleep(rng.random() * 0.01)
+
+
+def send(links, port, case):
+    """Ask once; status 0 means that there was no answer."""
+    try:
+        link = links.get(port) or http.client.HTTPConnection("127.0.0.1", port, timeout=6)
+        links[port] = link
+        link.request(
+            "POST", "/v1/queues/default/decisions", json.dumps(case),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        response = link.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        links.pop(port, None)
+        time.sleep(0.05)
+        return 0, None
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+class Bench:
+    """One service (or two of different versions) on one database, and its tormentor."""
+
+    def __init__(self, folder, kind, *, mutant=None, two_versions=True, seed=0):
+        from tests.service.helpers import PostgresServer, free_port, new_queue
+
+        self.folder, self.kind, self.mutant = folder, kind, mutant
+        self.rng, self.faults = random.Random(seed), Counter()
+        (folder / "clock").write_text("0")
+        self.server = None
+        if kind == "postgresql":
+            place = Path(tempfile.mkdtemp(prefix="shortlist-faults-"))
+            self.server = PostgresServer(place)
+            self.server.start()
+            self.database = self.server.new_database("faults")
+        else:
+            self.database = str(folder / "shortlist.db")
+        new_queue(self.database, capacity=CAPACITY, period=PERIOD, arrivals=200)
+        if mutant:
+            self.drop_constraints()
+        kernels = [None, "another version"] if two_versions and not mutant else [None]
+        self.services = {free_port(): kernel for kernel in kernels}
+        self.parents = {}
+        for port in self.services:
+            self.start(port)
+
+    def drop_constraints(self):
+        """Take away what would save a wrong program."""
+        for statement in (
+            "DROP INDEX log_case", "DROP INDEX log_slot",
+            "DROP TRIGGER log_capacity" + (" ON log" if self.server else ""),
+            *(["ALTER TABLE log DROP CONSTRAINT log_pkey"] if self.server else ()),
+        ):  # fmt: skip
+            self.query(statement)
+
+    def query(self, statement):
+        """Ask the database, with no code of the service."""
+        if self.server is not None:
+            import psycopg
+
+            with psycopg.connect(self.database, autocommit=True) as link:
+                cursor = link.execute(statement)
+                return cursor.fetchall() if cursor.description else []
+        with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as link, link:
+            return link.execute(statement).fetchall()
+
+    def start(self, port):
+        """Start a service, and wait until it is ready."""
+        command = [
+            sys.executable, __file__, "--serve", str(self.folder), "--database", self.database,
+            "--port", str(port), "--kernel", self.services[port] or "",
+            "--mutant", self.mutant or "",
+        ]  # fmt: skip
+        log = open(self.folder / f"service-{port}.log", "a")  # noqa: SIM115
+        self.parents[port] = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        )  # fmt: skip
+        deadline = time.time() + 60
+        while time.time() < deadline:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+                link.request("GET", "/v2/health/ready")
+                if link.getresponse().status == 200:
+                    return
+            time.sleep(0.1)
+        raise RuntimeError(f"the service on port {port} does not start: see {log.name}")
+
+    def workers(self):
+        """Return the process ids of all workers."""
+        found = []
+        for parent in self.parents.values():
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text()
+                found += [int(pid) for pid in text.split()]
+        return found
+
+    def hurt(self):
+        """Do one of the bad things."""
+        things = ["kill", "kill", "kill", "pause", "pause", "clock", "disk"]
+        things += ["session", "session"] if self.server else ["disk"]
+        if self.rng.random() < 0.03:
+            things = ["restart", "database"] if self.server else ["restart"]
+        thing = self.rng.choice(things)
+        getattr(self, f"do_{thing}")()
+        self.faults[thing] += 1
+
+    def do_kill(self):
+        """Kill a worker."""
+        if pids := self.workers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.rng.choice(pids), signal.SIGKILL)
+
+    def do_pause(self):
+        """Stop a worker for a while, perhaps with the lock in its hands."""
+        if pids := self.workers():
+            pid = self.rng.choice(pids)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+
+            def go_on():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+            threading.Timer(self.rng.choice([0.1, 0.5, 3.0]), go_on).start()
+
+    def do_clock(self):
+        """Set the clock for a moment: back, a little ahead, or an hour ahead."""
+        step = self.rng.choice([-30.0, -3.0, 1.0, 3_600.0])
+        (self.folder / "clock").write_text(str(step))
+        time.sleep(self.rng.choice([0.1, 0.4]))
+        (self.folder / "clock").write_text("0")
+
+    def do_disk(self):
+        """Let a worker write no more bytes to any file, as on a full disk, for a while."""
+        if pids := self.workers():
+            pid = self.rng.choice(pids)
+            with contextlib.suppress(OSError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+                time.sleep(0.2)
+                resource.prlimit(
+                    pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+                )
+
+    def do_session(self):
+        """End a session of the database."""
+        with contextlib.suppress(Exception):
+            self.query(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'faults' "
+                "AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"
+            )
+
+    def do_database(self):
+        """Crash the database, and start it again."""
+        self.server.stop("immediate")
+        time.sleep(0.2)
+        self.server.start()
+
+    def do_restart(self):
+        """Kill a whole service, and start it again."""
+        port = self.rng.choice(list(self.parents))
+        parent = self.parents[port]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+        self.start(port)
+
+    def run(self, n_faults, *, pause, calm):
+        """Let clients ask while faults happen; return the file names of what they were told."""
+        context = multiprocessing.get_context("spawn")
+        paths = [self.folder / f"client-{number}.jsonl" for number in range(CLIENTS)]
+        end = time.time() + n_faults * (pause + 0.15) + 2 * calm
+        clients = [
+            context.Process(
+                target=client,
+                args=(number, list(self.services), self.rng.randrange(1 << 30), end, path),
+            )
+            for number, path in enumerate(paths)
+        ]
+        for each in clients:
+            each.start()
+        time.sleep(calm)
+        while sum(self.faults.values()) < n_faults and time.time() < end - calm:
+            self.hurt()
+            time.sleep(self.rng.uniform(0.5, 1.5) * pause)
+        for each in clients:
+            each.join()
+        return paths
+
+    def stop(self):
+        """End everything that was started."""
+        for parent in self.parents.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
+            parent.wait()
+
+    def close(self):
+        """Remove the database."""
+        if self.server is not None:
+            self.server.stop("immediate")
+            shutil.rmtree(self.server.folder, ignore_errors=True)
+
+
+# --- the checker, which shares no code with the service -------------------------------------------
+
+
+def check(bench, paths):
+    """Compare what clients were told with the database; return numbers and problems."""
+    problems = Counter()
+    rows = bench.query(
+        "SELECT seq, kind, at, period, case_id, score, threshold, slot FROM log ORDER BY seq"
+    )
+    problems["gaps"] = sum(row[0] != place for place, row in enumerate(rows, 1))
+    problems["time runs back"] = sum(b[2] < a[2] for a, b in pairwise(rows))
+    stored, per_period = {}, defaultdict(list)
+    for seq, kind, at, period, case, score, threshold, slot in rows:
+        if kind == 0:
+            problems["decided twice"] += case in stored
+            stored[case] = (seq, score, threshold, slot is not None, at)
+            if slot is not None:
+                per_period[period].append(slot)
+            problems["wrong period"] += int(at // PERIOD) != period
+    problems["over"] = sum(max(len(slots) - CAPACITY, 0) for slots in per_period.values())
+    problems["slots"] = sum(
+        sorted(slots) != list(range(1, len(slots) + 1)) for slots in per_period.values()
+    )
+    told, answers, n = {}, [], 0
+    statuses = Counter()
+    for path in paths:
+        for line in path.read_text().splitlines():
+            sent, received, case, score, status, answer = json.loads(line)
+            statuses[status] += 1
+            if status != 200:
+                continue
+            n += 1
+            given = (answer["flag"], answer["score"], answer["threshold"], answer["at"])
+            if score != answer["score"]:
+                problems["decided about another body"] += 1
+            if case not in stored:
+                problems["acknowledged but lost"] += 1
+                continue
+            seq, kept, threshold, flag, at = stored[case]
+            finite = threshold if abs(threshold) != float("inf") else None
+            problems["differs from the store"] += given != (flag, kept, finite, at)
+            problems["contradictory"] += told.setdefault(case, given) != given
+            if not answer["repeated"]:
+                answers.append((sent, received, seq))
+    problems["order"] = _count_reordered(answers)
+    flagged = Counter(int(given[3] // PERIOD) for given in told.values() if given[0])
+    problems["over, as told"] = sum(max(count - CAPACITY, 0) for count in flagged.values())
+    with contextlib.suppress(Exception):
+        problems["alarms"] = len(
+            bench.query("SELECT kind FROM alarm WHERE kind IN ('replay', 'promise')")
+        )
+    full = sum(len(slots) == CAPACITY for slots in per_period.values())
+    periods = len({row[3] for row in rows if row[1] == 0})
+    numbers = {
+        "answers": n, "statuses": dict(statuses), "decisions": len(stored), "periods": periods,
+        "full periods": full, "faults": dict(bench.faults),
+    }  # fmt: skip
+    return numbers, {name: count for name, count in problems.items() if count}
+
+
+def _count_reordered(answers):
+    """Count decisions that came after one that was asked for only after their answer."""
+    by_received = sorted((received, seq) for _, received, seq in answers)
+    place, highest, wrong = 0, 0, 0
+    for sent, _, seq in sorted(answers):
+        while place < len(by_received) and by_received[place][0] < sent:
+            highest = max(highest, by_received[place][1])
+            place += 1
+        wrong += seq < highest
+    return wrong
+
+
+def audit(bench):
+    """Replay the log with the service's own audit; return its problems."""
+    from shortlist.service import audit_store, opened
+
+    with opened(bench.database) as store:
+        [found] = audit_store(store)
+    return found.problems, found.n_replayed
+
+
+def torment(kind, n_faults, *, pause, calm=3.0, mutant=None, seed=0, two_versions=True):
+    """Run one bench, and return numbers and problems."""
+    with tempfile.TemporaryDirectory(prefix="shortlist-faults-") as name:
+        bench = Bench(Path(name), kind, mutant=mutant, seed=seed, two_versions=two_versions)
+        try:
+            paths = bench.run(n_faults, pause=pause, calm=calm)
+            bench.stop()
+            numbers, problems = check(bench, paths)
+            if not mutant:
+                wrong, numbers["replayed"] = audit(bench)
+                problems |= {"audit": wrong} if wrong else {}
+            return numbers, problems
+        finally:
+            bench.stop()
+            bench.close()
+
+
+def main():
+    """Run what the options say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stores", default="sqlite,postgresql")
+    parser.add_argument("--mutants", action="store_true")
+    for name in ("--serve", "--database", "--kernel", "--mutant"):
+        parser.add_argument(name, default="", help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        sys.exit(
+            serve(
+                Path(options.serve), options.database, options.port, options.kernel, options.mutant
+            )
+        )
+    failed = run_mutants(options) if options.mutants else run_faults(options)
+    sys.exit(1 if failed else 0)
+
+
+def run_faults(options):
+    """Torment both stores."""
+    failed = False
+    stores = options.stores.split(",")
+    for kind in stores:
+        numbers, problems = torment(
+            kind, options.faults // len(stores), pause=0.5, seed=options.seed
+        )
+        print(f"{kind}: {json.dumps(numbers)}")
+        print(f"  problems: {problems or 'none'}")
+        failed |= bool(problems) or numbers["full periods"] * 2 < numbers["periods"]
+    return failed
+
+
+def run_mutants(options):
+    """Check that the checker notices each way to break the service."""
+    failed = False
+    for mutant in MUTANTS:
+        kind = "sqlite" if mutant == "no-flock" else "postgresql"
+        _, problems = torment(kind, 24, pause=0.3, mutant=mutant, seed=options.seed)
+        print(f"{mutant} on {kind}: {'caught' if problems else 'NOT CAUGHT'} {problems}")
+        failed |= not problems
+    return failed
+
+
+if __name__ == "__main__":
+    main()
