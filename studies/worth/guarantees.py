@@ -23,8 +23,6 @@ from shortlist import Capacity, calibrate_threshold
 from studies.harness import study_parser
 
 COLUMNS = ["guarantee", "efforts", "n", "budget", "max_effort", "over", "use", "error", "hoeffding"]
-MINUTES = np.arange(5, 61)
-GRID = np.linspace(0, 1, 200_001)
 
 
 def _minutes(u: Any, rng: np.random.Generator, related: bool) -> Any:

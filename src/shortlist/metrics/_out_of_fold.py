@@ -84,7 +84,7 @@ def out_of_fold_detection(
     items within their folds, as if one model had scored all of them. It covers three unknowns at
     once and is conservative. Models of different folds have seen each other's items, so they
     depend on each other; what an interval could lose by that, it has in reserve
-    (`studies/promises/out_of_fold.py`).
+    (`studies/promises/folds.py`).
 
     Examples
     --------

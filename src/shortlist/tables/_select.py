@@ -210,12 +210,13 @@ def select_rows(
     order = model.rank(table.rows.X, table.rows.ids, table.scores)
     order = _once_each(order[allowed[order]], table, notes)
     if work.is_given:
-        chosen = _most_value(model, table, order, count, work, notes)
         _refuse_probes(probe)
+        chosen = _most_value(model, table, order, count, work, notes)
+        drawn = _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
     else:
         assert count is not None
         chosen = _cut(order, count, table, segment, path, notes)
-    drawn = _with_probes(model, table, order, chosen, check_probe(probe))
+        drawn = _with_probes(model, table, order, chosen, check_probe(probe))
     _note_copies(table, drawn.rows, notes)
     return Selection(
         _described(model, table, drawn, on_progress),
