@@ -39,7 +39,9 @@ def main(sizes: tuple[int, ...] = (10_000, 40_000, 160_000, 640_000)) -> str:
             X, y = make_fraud(n)
             # The same halves as inside: a solver then takes the same number of steps.
             train, unseen = hold_out(y, 0.5, np.random.default_rng(0))
-            wrapper = CapacityClassifier(model, capacity=Capacity.multiple(2), random_state=0)
+            wrapper = CapacityClassifier(
+                model, capacity=Capacity.multiple(2), random_state=0, cv=0.5
+            )
 
             def by_hand(model=model, X=X, y=y, train=train, unseen=unseen):
                 return clone(model).fit(X[train], y[train]).predict_proba(X[unseen])

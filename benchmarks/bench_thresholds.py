@@ -37,7 +37,27 @@ def main(largest: int = 10**8) -> str:
             rows.append([name, f"{n:.0e}", f"{ratio:.2f}", f"{baseline:.3f}", f"{memory:.3f}"])
         n *= 10
     headings = ["task", "n", "time / np.partition", "np.partition (s)", "extra memory / scores"]
-    return table(headings, rows)
+    return f"{table(headings, rows)}\n\n{_with_work()}"
+
+
+def _with_work(n: int = 10**6) -> str:
+    """Measure lists with values and efforts against the same list without."""
+    rng = np.random.default_rng(0)
+    p, values = rng.beta(0.5, 20, size=n), rng.lognormal(4, 1, size=n)
+    minutes, digits = rng.integers(5, 61, size=n).astype(float), rng.lognormal(3, 1, size=n)
+    count, budget = Capacity.count(n // 60), Capacity.effort(n // 2)
+    tasks = {
+        "select with values": lambda: select(p, count, values=values),
+        "select with values and minutes": lambda: select(p, budget, values=values, efforts=minutes),
+        "select with values and efforts of many digits": lambda: select(
+            p, budget, values=values, efforts=digits
+        ),
+    }
+    rows = []
+    for name, task in tasks.items():
+        ratio, baseline = paired_ratio(task, lambda: select(p, count), at_least=9)
+        rows.append([name, f"{n:.0e}", f"{ratio:.2f}", f"{baseline:.4f}"])
+    return table(["task", "n", "time / select", "select (s)"], rows)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import bench_assignment
 import bench_aware
 import bench_classifier
 import bench_cli
+import bench_fit
 import bench_import
 import bench_learners
 import bench_online
@@ -38,6 +39,7 @@ def main(*, quick: bool) -> None:
         bench_thresholds: lambda: bench_thresholds.main(*([10**6] if quick else [])),
         bench_classifier: lambda: bench_classifier.main(*([(10_000, 20_000)] if quick else [])),
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
+        bench_fit: lambda: bench_fit.main(*([(1_000,)] if quick else [])),
         bench_online: lambda: bench_online.main(quick=quick),
         bench_learners: lambda: bench_learners.main(*([20_000, 2_000, 50_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),

@@ -87,6 +87,22 @@ def table_fit(cases):
         id="case",
         capacity=Capacity.count(100, per=1_000),
         learner="logistic",
+        folds=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def folded_fit(cases):
+    """Return the same with the models of ten folds, which is the default."""
+    from shortlist import Capacity
+    from shortlist.tables import fit_table
+
+    return fit_table(
+        cases,
+        target="fraud",
+        id="case",
+        capacity=Capacity.count(100, per=1_000),
+        learner="logistic",
     )
 
 

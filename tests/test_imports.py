@@ -80,7 +80,7 @@ def test_plots_name_the_missing_extra():
     """A display can be imported without matplotlib; drawing raises an error."""
     draw = (
         "from shortlist import CapacityCurveDisplay as Display\n"
-        "try:\n    Display.from_predictions([1, 0], [0.9, 0.1])\n"
+        "try:\n    Display.from_predictions([1, 0, 0], [0.9, 0.1, 0.2])\n"
         "except ImportError as error:\n    print(error)"
     )
     run = without("matplotlib", "matplotlib.pyplot", code=draw)

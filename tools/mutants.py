@@ -31,6 +31,8 @@ GROUPED_FIT = (
     "-k",
     "are_held or splitter or strat or trained",
 )
+FOLDS = ("tests/thresholds/test_folds.py",)
+EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 STATE = ("tests/streaming/test_state_file.py",)
 DURABLE = ("tests/streaming/test_durable.py",)
 _PATIENCE = 600  # seconds
@@ -106,16 +108,27 @@ MUTANTS = [
     Mutant("odds of one for every multiple", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))", "0.5"),
     Mutant("weights beyond the limit", "thresholds/_promise.py", "while k > 0 and Fraction(float(weight[k - 1])) > limit", "k += 1\n    while k > weight.size and Fraction(float(weight[k - 1])) > limit"),
     # Groups
-    Mutant("the new group has no share", "thresholds/_groups.py", "limit = c * (int(np.count_nonzero(sizes)) + 1) - 1", "limit = c * (int(np.count_nonzero(sizes)) + 1)", GROUPS),
+    Mutant("the new group has no share", "thresholds/_groups.py", "max((shares + 1) / (n_groups + 1), ", "max(shares / (n_groups + 1), ", GROUPS),
     Mutant("shares of groups not divided", "thresholds/_groups.py", "Fraction(int(counts[size]), int(size))", "Fraction(int(counts[size]), int(size) ** 2)", GROUPS),
     Mutant("items of groups count as drawn", "thresholds/_groups.py", "        k = promised_k(drawn.size, promise, unit=_UNIT)", "        k = promised_k(scores.size, promise, unit=_UNIT)", GROUPS),
-    Mutant("large groups over capacity", "thresholds/_groups.py", "return _stricter(cut_after(own, k, keys), at_most)", "return cut_after(own, k, keys)", GROUPS),
+    Mutant("large groups over capacity", "thresholds/_groups.py", "return stricter(cut_after(own, k, keys), at_most)", "return cut_after(own, k, keys)", GROUPS),
     Mutant("the looser of two cuts", "thresholds/_groups.py", "return min(first, second", "return max(first, second", GROUPS),
     Mutant("lots prefer the lowest score", "thresholds/_groups.py", "rng.integers(sizes[in_turn])", "rng.integers(sizes[in_turn]) // 2", GROUPS),
     Mutant("prevalence from rows of groups", "thresholds/_terms.py", "if self.n_independent is not None:", "if False:", GROUPS),
     Mutant("splitters may divide groups", "_wrapping/fitting.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
     Mutant("rows are held out, not groups", "_wrapping/fitting.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
     Mutant("groups of folds forgotten", "thresholds/_terms.py", '"groups": sample.groups', '"groups": None', GROUPED_FIT),
+    # Folds
+    Mutant("folds ignore the future item", "thresholds/_folds.py", "Fraction(rung, n + 1)", "Fraction(max(rung - 1, 0), n + 1)", FOLDS),
+    Mutant("folds spend twice", "thresholds/_folds.py", "            left -= steps[j]\n", "", FOLDS),
+    Mutant("folds may each exceed", "thresholds/_folds.py", "if _at_most(steps[j], left):", "if True:", FOLDS),
+    Mutant("folds at a quantile", "thresholds/_folds.py", "return lambda rung: tail_mean(rung - 1, n, error=promise.error)", "return lambda rung: tail_mean(rung - 1, n, error=0.5)", FOLDS),
+    Mutant("worst cases without the tail", "thresholds/_guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
+    Mutant("batches promised by folds", "thresholds/_folds.py", "if promise.guarantee not in FOLD_GUARANTEES:", "if False:", FOLDS),
+    Mutant("half the error for all folds", "thresholds/_folds.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),
+    Mutant("ties near the cut not lifted", "_core/ranking.py", "flag_above(lift(scores[close]), cut, ", "flag_above(scores[close], cut, ", FOLDS),
+    Mutant("one model for all folds", "thresholds/_rules.py", "                items.scores(fold, own),", "                items.scores(0, own),", EVERY_ROW),
+    Mutant("a row's fold depends on the batch", "thresholds/_rules.py", "picks = items.keys(self.terms.seed + 1)(np.arange(len(items)))", "picks = np.linspace(0, 0.99, len(items))", EVERY_ROW),
     # Write, sync, answer
     Mutant("no sync of a record", "streaming/_state_file.py", "        if self._sync:\n            _sync_data(descriptor)", "        if self._sync:\n            pass", STATE),
     Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", STATE),

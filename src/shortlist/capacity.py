@@ -339,9 +339,9 @@ def check_capacity(capacity: Any) -> Capacity:
 
 
 _NOT_FLAGS = (
-    "{!r} is a budget of work, and a number of flags is needed here. Pass efforts=..., the work "
-    "that each item takes, or use Capacity.count(...), Capacity.fraction(...) or "
-    "Capacity.multiple(...)."
+    "{!r} is a budget of work, and a number of flags is needed here. Use Capacity.count(...), "
+    "Capacity.fraction(...) or Capacity.multiple(...); budgets of work are kept by select, "
+    "calibrate_threshold, CapacityClassifier, BudgetController and QuantileTracker."
 )
 
 

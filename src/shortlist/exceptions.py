@@ -10,7 +10,8 @@
     ├── ModelFileError                   a file that is not a model, or not one for this version
     └── StateFileError                   a saved state that is damaged, in use, or of another stream
     UserWarning
-    └── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
+    ├── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
+    └── TableNote                        how something in a table was read, or left out
 """
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ModelFileError",
     "StateFileError",
     "TableError",
+    "TableNote",
     "TooManyFlagsError",
 ]
 
@@ -50,3 +52,7 @@ class StateFileError(ValueError):
 
 class InsufficientCalibrationWarning(UserWarning):
     """The calibration sample is too small for the guarantee, so nothing will be flagged."""
+
+
+class TableNote(UserWarning):
+    """Something in a table was read in one of several possible ways, or left out."""

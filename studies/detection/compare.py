@@ -8,7 +8,8 @@ b = 1, 2, 3. `shortlist fit` is asked for b = 2 and its ranking is judged at all
 
 `tables.py` says which tables chose the settings and which confirm. `compare.csv` has the mean
 detection, `compare_ranks.csv` mean ranks and paired differences, with standard errors over tables.
-`--automl` adds FLAML with as much time as `shortlist fit` took.
+`--automl` adds FLAML, on the first halves only, with 40 seconds on the clock: about what
+`shortlist fit` took on the same busy machine, and five times its processor time.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)
 SIDES = {"choosing": CHOOSING, "confirming": CONFIRMING}
 OURS = "shortlist fit"
+AUTOML_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,13 @@ def _scores(config: Split, learn: Any, X_test: Any) -> Any:
         for name, scores in peer_scores(*learn, X_test, seed).items():
             yield name, scores, float("nan")
         return
+    if config.methods == "automl":
+        yield "FLAML", automl_scores(*learn, X_test, seed, AUTOML_SECONDS), AUTOML_SECONDS
+        return
     size = config.methods if config.methods in ("quick", "thorough") else "default"
     start = time.process_time()
     fitted = fit_as_command(*learn, seed=seed, size=size)
     seconds = time.process_time() - start
-    if config.methods == "automl":
-        yield "FLAML", automl_scores(*learn, X_test, seed, seconds), seconds
-        return
     name = OURS if size == "default" else f"{OURS}, {size}"
     yield name, fitted.model.classifier.score_samples(X_test), seconds
 
@@ -193,6 +195,7 @@ def main() -> None:
             for repetition in range(options.reps)
             for method in methods
             for table in SIDES[options.side]
+            if method != "automl" or repetition == 0
         ]
         rows = run_stored("detection_compare", run_split, configs, n_jobs=options.jobs)
         for part, name in zip(summarise(rows), names, strict=True):

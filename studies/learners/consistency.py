@@ -115,6 +115,7 @@ def run_repetition(config: Repetition) -> Table:
         guarantee="plug-in",
         ties="hash",
         random_state=seed,
+        cv=0.5,
     )
     flagged = model.fit(X, y).flag(grid.X)
     return [

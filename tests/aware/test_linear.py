@@ -51,7 +51,9 @@ def test_scaled_weights_do_not_depend_on_units(data):
 def test_it_detects_more_than_logistic_regression_where_the_top_differs(data):
     """The first feature alone serves a small capacity; the second serves the average item."""
     X, y = data
-    plain = CapacityClassifier(LogisticRegression(), capacity=CAPACITY, random_state=0).fit(X, y)
+    plain = CapacityClassifier(LogisticRegression(), capacity=CAPACITY, random_state=0, cv=0.5).fit(
+        X, y
+    )
     rng = np.random.default_rng(1)
     X_new = rng.normal(size=(50_000, 3)) * [1, 1, 1000]
     X_new[:1000, 0] += 3

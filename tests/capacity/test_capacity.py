@@ -150,3 +150,24 @@ def test_what_is_no_capacity_is_refused(form):
     """A damaged file gives an error that shows what was read."""
     with pytest.raises(CapacityError):
         Capacity.from_json(form)
+
+
+def test_a_budget_of_work_is_exact_and_goes_through_json():
+    """Budgets read decimals as they are written, and refuse what needs a number of flags."""
+    budget = Capacity.effort(0.3, per=10)
+    assert budget.max_effort(10) == Fraction(3, 10)
+    assert budget.effort_per_item() == Fraction(3, 100)
+    assert Capacity.from_json(budget.to_json()) == budget
+    assert repr(Capacity.effort(480)) == "Capacity.effort(480)"
+    for wrong in (lambda: budget.max_flags(10), lambda: budget.as_fraction(0.1)):
+        with pytest.raises(CapacityError, match="is a budget of work"):
+            wrong()
+    with pytest.raises(CapacityError, match="limits the number of flags"):
+        Capacity.count(5).max_effort(10)
+    with pytest.raises(CapacityError, match="a rate is needed here"):
+        Capacity.effort(480).effort_per_item()
+    for bad in (-1, np.inf, "8h", True):
+        with pytest.raises((ValueError, TypeError)):
+            Capacity.effort(bad)
+    with pytest.raises(CapacityError, match="at least one item"):
+        Capacity.effort(5, per=0)

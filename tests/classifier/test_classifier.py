@@ -45,7 +45,7 @@ def fitted(X, y, estimator=None, **options):
     paper = {"guarantee": "plug-in", "ties": "exclude"}
     options = {"capacity": Capacity.multiple(2), "random_state": 0, **paper, **options}
     model = logistic() if estimator is None else estimator
-    return CapacityClassifier(model, **options).fit(X, y)
+    return CapacityClassifier(model, **{"cv": 0.5, **options}).fit(X, y)
 
 
 def test_it_flags_within_capacity_and_finds_more_than_the_default(fraud):
@@ -91,7 +91,7 @@ def test_the_rare_label_may_sort_first(fraud, model):
 def test_labels_can_sort_either_way_at_any_depth(fraud, wrapped_twice):
     """A classifier of ours inside another one, or inside a pipeline, keeps its orientation."""
     X, y = fraud
-    inner = CapacityClassifier(LinearSVC(), capacity=Capacity.multiple(2), random_state=0)
+    inner = CapacityClassifier(LinearSVC(), capacity=Capacity.multiple(2), random_state=0, cv=0.5)
     model = make_pipeline(StandardScaler(), inner)
     for labels, rare in ((y, 1), (np.where(y == 1, "bad", "good"), "bad")):
         outer = fitted(X, labels, model) if wrapped_twice else model.fit(X, labels)
@@ -238,6 +238,7 @@ def test_ids_break_ties_when_given(fraud):
         guarantee="plug-in",
         ties="hash",
         random_state=0,
+        cv=0.5,
     ).fit(X, y, ids=ids)
     flagged = model.flag(X, ids=ids)
     # Fitted rows number 2,000 in calibration; standard error of the rate 0.007.
@@ -269,10 +270,10 @@ class TestWhereTheThresholdComesFrom:
     """The meanings of `cv`."""
 
     def test_cross_fitting_uses_every_row(self, fraud):
-        """An int or splitter pools out-of-fold scores and refits on everything."""
+        """Without an ensemble, out-of-fold scores are pooled, and one model learns everything."""
         X, y = fraud
         for cv in (4, StratifiedKFold(4)):
-            model = fitted(X, y, cv=cv)
+            model = fitted(X, y, cv=cv, ensemble=False)
             assert model.calibration_.n_calibration == len(X)
             everything = clone(model.estimator).fit(X, y)
             assert_allclose(model.predict_proba(X), everything.predict_proba(X))
@@ -280,7 +281,8 @@ class TestWhereTheThresholdComesFrom:
     def test_parallel_folds_give_the_same(self, fraud):
         """n_jobs changes nothing but the time, also with metadata routing."""
         X, y = fraud
-        assert fitted(X, y, cv=3, n_jobs=2).threshold_ == fitted(X, y, cv=3).threshold_
+        parallel, alone = fitted(X, y, cv=3, n_jobs=2), fitted(X, y, cv=3)
+        assert_array_equal(parallel.threshold_, alone.threshold_)
         with sklearn.config_context(enable_metadata_routing=True):
             inner = make_pipeline(
                 StandardScaler().set_fit_request(sample_weight=False),
@@ -293,8 +295,8 @@ class TestWhereTheThresholdComesFrom:
         """Repeated splits would pass for more data than there are."""
         X, y = fraud
         with pytest.raises(ValueError, match="at most once"):
-            fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2))
-        fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2), ensemble=True)
+            fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2), ensemble=False)
+        fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2))
 
     def test_an_ensemble_keeps_one_threshold_per_fold(self, fraud):
         """Each row is decided by the model its hash picks, alone as in a batch."""
@@ -306,15 +308,17 @@ class TestWhereTheThresholdComesFrom:
         flagged = model.flag(X)
         assert 0.02 < flagged.mean() < 0.06
         assert_array_equal([model.flag(X[row : row + 1])[0] for row in range(100)], flagged[:100])
-        assert_array_equal(model.decision_function(X) > 0, flagged)
+        ranked = np.argsort(model.predict_proba(X)[:, 1])
+        assert (np.diff(model.decision_function(X)[ranked]) >= 0).all()
         members = [member.predict_proba(X) for member in model.estimators_]
         assert_allclose(model.predict_proba(X), np.mean(members, axis=0))
         assert model.select(X).sum() == 160
         assert model.with_capacity(Capacity.multiple(4)).flag(X)[flagged].all()
         assert not hasattr(model, "calibration_")
-        assert all(c.n_calibration == len(X) for c in model.recalibrate(X).calibrations_)
-        with pytest.raises(ValueError, match="needs folds"):
-            fitted(X, y, ensemble=True)
+        recent = model.recalibrate(X)  # one threshold for the mean of all models
+        assert recent.calibration_.n_calibration == len(X)
+        assert_array_equal(recent.flag(X), recent.decide(X).scores > recent.threshold_)
+        assert_array_equal(recent.decide(X).scores, recent.score_samples(X))
 
     def test_refitting_as_a_single_model_forgets_the_ensemble(self, fraud):
         """And the other way round."""
@@ -347,7 +351,7 @@ class TestWhereTheThresholdComesFrom:
         with pytest.raises(ValueError, match="rare_label="):
             CapacityClassifier(trained, **options).fit(X)
         with pytest.raises(CapacityError, match="prevalence"):
-            CapacityClassifier(trained, rare_label=1, capacity=Capacity.multiple(2)).fit(X)
+            CapacityClassifier(trained, rare_label=1, capacity=Capacity.multiple(2), cv=0.5).fit(X)
 
     def test_an_untrained_model_cannot_be_prefit(self, fraud):
         """The complaint is scikit-learn's own."""
@@ -419,6 +423,7 @@ def test_one_rare_class_among_many():
         capacity=Capacity.multiple(1),
         rare_label="8",
         random_state=0,
+        cv=0.5,
     ).fit(X, y)
     predicted, flagged = model.predict(X), model.flag(X)
     assert_array_equal(predicted == "8", flagged)
@@ -437,7 +442,11 @@ def test_a_class_missing_from_the_fitting_half_is_aligned():
     X, y = rng.normal(size=(200, 2)), np.array(["a"] * 150 + ["b"] * 49 + ["c"])
     for seed in range(6):
         model = CapacityClassifier(
-            LogisticRegression(), capacity=Capacity.fraction(0.2), rare_label="b", random_state=seed
+            LogisticRegression(),
+            capacity=Capacity.fraction(0.2),
+            rare_label="b",
+            random_state=seed,
+            cv=0.5,
         ).fit(X, y)
         assert model.classes_.tolist() == ["a", "b", "c"]
         assert_array_equal(model.predict(X) == "b", model.flag(X))
@@ -490,7 +499,7 @@ def test_weights_go_to_the_model(fraud, cv):
     """Sliced with the rows, with metadata routing on and off."""
     X, y = fraud
     weights = np.arange(len(X), dtype=float)
-    options = {"capacity": Capacity.multiple(2), "cv": cv, "random_state": 0}
+    options = {"capacity": Capacity.multiple(2), "cv": cv, "random_state": 0, "ensemble": False}
     off = CapacityClassifier(RecordsFitParams(), **options).fit(X, y, sample_weight=weights)
     assert off.estimator_.sample_weight_.size == (2_000 if cv == 0.5 else 4_000)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -506,14 +515,15 @@ def test_groups_are_routed_to_the_splitter(fraud):
         model = CapacityClassifier(logistic(), capacity=Capacity.multiple(2), cv=GroupKFold(3)).fit(
             X, y, groups=np.arange(len(X)) % 300
         )
-    assert model.calibration_.n_calibration == len(X)
+    assert model.calibration_scores_.size == len(X)
 
 
 def test_it_lives_in_searches_and_pipelines(fraud):
     """Inside a pipeline, and searched over capacity and the inner model's parameters."""
     X, y = fraud
     pipeline = make_pipeline(
-        StandardScaler(), CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(1))
+        StandardScaler(),
+        CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(1), cv=0.5),
     )
     grid = {
         "capacityclassifier__capacity": [Capacity.multiple(1), Capacity.multiple(3)],
@@ -773,7 +783,7 @@ def test_a_failed_recalibration_changes_nothing(fraud):
 def test_a_failed_fit_leaves_nothing_behind(fraud):
     """Neither labels nor a model, whichever step it was that failed."""
     X, y = fraud
-    model = CapacityClassifier(logistic(), capacity=Capacity.multiple(60), prevalence=0.03)
+    model = CapacityClassifier(logistic(), capacity=Capacity.multiple(60), prevalence=0.03, cv=0.5)
     before = dict(vars(model))
     with pytest.raises(CapacityError):
         model.fit(X, y)

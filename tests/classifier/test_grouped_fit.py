@@ -82,7 +82,7 @@ def test_groups_of_one_row_change_nothing(customers, cv):
     with_groups.fit(X, y, groups=np.arange(len(X))[::-1])
     without = CapacityClassifier(LogisticRegression(), **options).fit(X, y)
     assert_array_equal(with_groups.calibration_scores_, without.calibration_scores_)
-    assert with_groups.calibration_ == without.calibration_
+    assert with_groups.calibrations_ == without.calibrations_
 
 
 def test_a_trained_model_is_calibrated_by_groups(customers):

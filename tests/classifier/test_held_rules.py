@@ -20,6 +20,7 @@ LIMITS = {"north": Capacity.fraction(0.05), "south": Capacity.fraction(0.2)}
 
 def logistic(**options):
     """Return a wrapped logistic regression."""
+    options = {"cv": 0.5, **options}
     return CapacityClassifier(LogisticRegression(max_iter=1000), random_state=0, **options)
 
 
@@ -35,6 +36,7 @@ def regions(fraud):
         ({}, ThresholdRule),
         ({"cv": 3, "ensemble": True}, FoldRule),
         ({"segment_capacities": LIMITS}, SegmentRule),
+        ({"segment_capacities": LIMITS, "cv": 3}, SegmentRule),
     ],
 )
 def test_each_kind_of_classifier_holds_its_rule(fraud, regions, options, kind):
@@ -54,7 +56,7 @@ def test_decide_gives_everything_in_one_pass(fraud, ties):
     """Flags, scores, thresholds and keys agree with what the other methods return."""
     X, y = fraud
     inner = KNeighborsClassifier(20)
-    model = CapacityClassifier(inner, capacity=TENTH, ties=ties, random_state=0).fit(X, y)
+    model = CapacityClassifier(inner, capacity=TENTH, ties=ties, random_state=0, cv=0.5).fit(X, y)
     ask = model.estimator_.predict_proba
     asked = []
     model.estimator_.predict_proba = lambda X: (asked.append(len(X)), ask(X))[1]

@@ -85,9 +85,3 @@ def test_a_model_without_a_bag_is_refused(fraud):
     """The message says which models have one, and what to do instead."""
     with pytest.raises(ValueError, match=r"cv='oob' needs a model .* Use cv=5 instead"):
         out_of_bag(LogisticRegression()).fit(*fraud)
-
-
-def test_there_is_no_ensemble_of_bags(fraud):
-    """One model is fitted, so that there is nothing to mix."""
-    with pytest.raises(ValueError, match="ensemble=True"):
-        out_of_bag(FOREST, ensemble=True).fit(*fraud)

@@ -146,7 +146,7 @@ def test_recalibration_takes_segments():
 def test_segments_follow_the_calibration_items(cv):
     """Whether these were held out or come from folds."""
     model = CapacityClassifier(
-        MODEL, capacity=None, segment_capacities=LIMITS, cv=cv, random_state=0
+        MODEL, capacity=None, segment_capacities=LIMITS, cv=cv, ensemble=False, random_state=0
     ).fit(X, Y, segments=REGION)
     n_calibration = 4_000 if cv == 0.5 else 8_000
     found = model.segment_calibrations_
@@ -159,7 +159,7 @@ def test_they_are_routed_by_request():
     """With metadata routing, through a pipeline to fit and to predict."""
     with sklearn.config_context(enable_metadata_routing=True):
         model = CapacityClassifier(
-            LogisticRegression(), capacity=None, segment_capacities=LIMITS, random_state=0
+            LogisticRegression(), capacity=None, segment_capacities=LIMITS, random_state=0, cv=0.5
         )
         model.set_fit_request(segments=True).set_predict_request(segments=True)
         routed = make_pipeline(StandardScaler(), model).fit(X, Y, segments=REGION)
@@ -196,8 +196,6 @@ def test_mistakes_are_explained():
         calibrated(capacity=Capacity.fraction(0.1), segment_capacities=None)
     with pytest.raises(CapacityError, match="No capacity was given"):
         calibrated(segment_capacities=None, segments=None)
-    with pytest.raises(ValueError, match="ensemble=True has one for each fold"):
-        calibrated(ensemble=True, cv=3)
     with pytest.raises(CapacityError, match="segment_capacities were not given to fit"):
         calibrated(
             capacity=Capacity.fraction(0.1), segment_capacities=None, segments=None

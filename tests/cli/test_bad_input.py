@@ -78,7 +78,7 @@ BAD_TABLES = {
     "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
     "truncated": ("t.parquet", cut_off, "damaged"),
     "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),
-    "unknown format": ("t.xlsx", raw(b"hello"), "Use .csv"),
+    "unknown format": ("t.docx", raw(b"hello"), "Use .csv"),
     "nothing to learn from": ("t.csv", raw(b"fraud\nno\nyes\n"), "no column besides"),
 }
 
@@ -176,7 +176,7 @@ def test_an_output_that_cannot_be_written(model_file, new_cases, cases, tmp_path
     check_refused(run(*fit, "-o", nowhere), 3, "does not exist")
     check_refused(run("flag", model_file, new_cases, "-o", nowhere), 3, "does not exist")
     check_refused(run("flag", model_file, new_cases, "-o", tmp_path), 3, "is a folder")
-    check_refused(run("flag", model_file, new_cases, "-o", tmp_path / "o.xlsx"), 2, "extension")
+    check_refused(run("flag", model_file, new_cases, "-o", tmp_path / "o.docx"), 2, "extension")
 
 
 @pytest.mark.parametrize("command", ["fit", "select", "flag", "export", "demo"])

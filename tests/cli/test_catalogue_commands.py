@@ -252,7 +252,7 @@ entry(
         d.changed(opened=(pd.to_datetime(d.new["opened"]) + pd.Timedelta(300, "D")).dt.date),
         "--json",
     ],
-    5,  # the scores have shifted with the dates, which the model has learned from
+    0,  # the column has shifted, the scores hardly
     check=lambda d, r: (
         numbers(r)["findings"] == [] and numbers(r)["columns"][0]["name"] == "opened"
     ),

@@ -1,14 +1,30 @@
 """An ensemble of different models."""
 
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shortlist.learners import CapacityEnsembleClassifier
+from shortlist import Capacity
+from shortlist.learners import (
+    MEMBERS,
+    CapacityEnsembleClassifier,
+    _ensemble,
+    _ensemble_members,
+    watching_members,
+)
+from shortlist.learners._ensemble_weights import greedy_weights
+from shortlist.metrics import detection_at_capacity
 
 _WEIGHTS = "Trees draw bootstrap samples: a weight of two is not the same random draw as two rows."
+FEW = ("forest", "logistic")
 
 
 @parametrize_with_checks(
-    [CapacityEnsembleClassifier(size="quick", random_state=0)],
+    [CapacityEnsembleClassifier(members=FEW, size="quick", random_state=0)],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": _WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": _WEIGHTS,
@@ -17,3 +33,174 @@ _WEIGHTS = "Trees draw bootstrap samples: a weight of two is not the same random
 def test_follows_the_conventions_of_scikit_learn(estimator, check):
     """It passes scikit-learn's own checks."""
     check(estimator)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Return a frame with texts, gaps and truth values, and labels that depend on all of them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "amount": rng.exponential(100, 600),
+            "town": rng.choice(["a", "b", "c"], 600),
+            "known": rng.random(600) < 0.5,
+        }
+    )
+    odds = X["amount"] / 100 + 2 * (X["town"] == "c") + X["known"] + rng.normal(size=600)
+    y = np.where(odds > np.quantile(odds, 0.9), "rare", "common")
+    X.loc[::9, "amount"] = np.nan
+    X.loc[::11, "town"] = None
+    return X, y
+
+
+def quick(**options):
+    """Make a small ensemble with a fixed seed."""
+    return CapacityEnsembleClassifier(size="quick", **{"random_state": 0, **options})
+
+
+def test_frames_may_have_texts_gaps_and_unknown_categories(mixed):
+    """Each member gets the columns in its own form."""
+    X, y = mixed
+    model = quick().fit(X[:400], y[:400])
+    assert list(model.members_) == list(MEMBERS)
+    new = X[400:].assign(town="nowhere", amount=np.nan)
+    assert np.isfinite(model.decision_function(new)).all()
+    found = detection_at_capacity(
+        y[400:] == "rare", model.predict_proba(X[400:])[:, 1], Capacity.multiple(2)
+    )
+    assert found > 0.5
+
+
+def test_the_score_is_the_weighted_mean_of_the_log_odds_of_its_members(mixed):
+    """And probabilities follow from it."""
+    X, y = mixed
+    model = quick(members=FEW).fit(X, y)
+    by_member = model.member_scores(X)
+    assert_allclose(model.decision_function(X), np.mean([by_member[name] for name in FEW], axis=0))
+    assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
+    shares = model.members_["forest"][0].predict_proba(model.columns_["codes"].transform(X))[:, 1]
+    assert_allclose(by_member["forest"], np.log((20 * shares + 0.5) / (20 * (1 - shares) + 0.5)))
+
+
+def test_sparse_and_dense_rows_are_scored_alike():
+    """Numbers in either form, with gaps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) * (rng.random((300, 5)) < 0.4)
+    y = (X[:, 0] + rng.normal(size=300) > 1).astype(int)
+    dense, thin = (quick().fit(kind(X), y) for kind in (np.asarray, sparse.csr_array))
+    close = dense.decision_function(X) - thin.decision_function(sparse.csr_array(X))
+    assert np.corrcoef(dense.decision_function(X), thin.decision_function(X))[0, 1] > 0.99
+    assert np.abs(close).mean() < 0.2
+
+
+def test_the_same_seed_gives_the_same_scores(mixed):
+    """Another seed, others."""
+    X, y = mixed
+    first, again, other = (
+        quick(members=("boosting", "forest", "network"), random_state=seed).fit(X, y)
+        for seed in (0, 0, 1)
+    )
+    assert_array_equal(first.decision_function(X), again.decision_function(X))
+    assert (first.decision_function(X) != other.decision_function(X)).any()
+
+
+def test_an_interrupted_fit_resumes(mixed, tmp_path, monkeypatch):
+    """Members that were finished are not fitted again."""
+    X, y = mixed
+    whole = quick(members=FEW).fit(X, y)
+    fitted = []
+    with watching_members(lambda *step: fitted.append(step)):
+        quick(members=FEW, memory=str(tmp_path)).fit(X, y)
+    assert fitted == [("forest", 0, 2), ("logistic", 1, 2)]
+
+    def refuse(*args):
+        raise AssertionError("was fitted again")
+
+    monkeypatch.setattr(_ensemble_members.RandomForestClassifier, "fit", refuse)
+    resumed = quick(members=FEW, memory=str(tmp_path)).fit(X, y)
+    assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+
+
+def test_time_that_is_over_leaves_members_out(mixed):
+    """But never the first one."""
+    X, y = mixed
+    model = quick(minutes=1e-9).fit(X, y)
+    assert list(model.members_) == ["boosting"]
+    assert model.weights_ == {"boosting": 1.0}
+
+
+def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
+    """And nothing else changes."""
+    X, y = mixed
+    monkeypatch.setattr(_ensemble_members, "has_lightgbm", lambda: False)
+    model = quick(members=("boosting",)).fit(X, y)
+    assert type(model.members_["boosting"][0]).__name__ == "HistGradientBoostingClassifier"
+    assert model.predict(X).shape == y.shape
+
+
+def test_members_that_detect_nothing_lose_weight():
+    """One column decides, by a rule that misleads a straight line."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_500, 3))
+    y = (X[:, 0] > 1.9) | (np.abs(X[:, 0]) < 0.05) | (rng.random(1_500) < 0.01)
+    model = CapacityEnsembleClassifier(Capacity.multiple(1), members=FEW, random_state=0)
+    weights = model.fit(X, y).weights_
+    assert weights["forest"] > 0.6
+    assert_allclose(sum(weights.values()), 1)
+    assert clone(model).set_params(capacity=None).fit(X, y).weights_ == dict.fromkeys(FEW, 0.5)
+
+
+def test_few_rare_rows_hardly_move_the_weights():
+    """Ten rare rows say little, however clearly they say it."""
+    is_rare = np.arange(200) < 10
+    rng = np.random.default_rng(0)
+    scores = {"good": 3.0 * is_rare + rng.normal(size=200), "bad": rng.normal(size=200)}
+    assert greedy_weights(scores, is_rare, 10)["good"] < 0.8
+
+
+def test_long_tables_hold_rows_out_for_the_weights(monkeypatch):
+    """Members are then fitted once, without these rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 3))
+    y = X[:, 0] + rng.normal(size=2_000) > 2.2
+    monkeypatch.setattr(_ensemble, "LONG", 1_000)
+    monkeypatch.setattr("shortlist.learners._ensemble_weights.LONG", 1_000)
+    monkeypatch.setattr("shortlist.learners._ensemble_weights._HELD_OUT", 800)
+    model = quick(capacity=Capacity.multiple(2), members=FEW).fit(X, y)
+    assert model.weights_["logistic"] > 0.5
+    assert model.members_["forest"][0].estimators_[0].tree_.n_node_samples[0] < 1_200
+
+
+def test_classes_of_a_sample_keep_their_weight():
+    """A network of a long table sees all rare rows, and common ones for several."""
+    rng = np.random.default_rng(0)
+    codes = (np.arange(1_000) < 50).astype(np.intp)
+    size = _ensemble_members.Size(1, 1, 1, 100, 200, False)
+    rows = _ensemble_members.rows_for(MEMBERS["network"], size, codes, rng)
+    assert rows.size == 200
+    assert codes[rows].sum() == 50
+    weights = _ensemble_members.weights_for(rows, codes, None)
+    assert_allclose(np.bincount(codes[rows], weights), [950, 50])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"members": ()}, "members must be a tuple"),
+        ({"members": "forest"}, "members must be a tuple"),
+        ({"members": ("oracle",)}, "members must be one of 'boosting'"),
+        ({"size": "huge"}, "size must be one of 'quick'"),
+        ({"minutes": -1}, "minutes"),
+    ],
+)
+def test_wrong_options_are_named(mixed, options, complaint):
+    """With what there is instead."""
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        CapacityEnsembleClassifier(**options).fit(*mixed)
+
+
+def test_dates_are_no_numbers():
+    """They are refused with what to do."""
+    X = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=20), "n": range(20)})
+    with pytest.raises(ValueError, match="'day' has dates"):
+        quick().fit(X, np.arange(20) % 2)

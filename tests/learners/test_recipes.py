@@ -34,7 +34,7 @@ def test_every_learner_works_under_a_capacity(name, fraud):
         if name == "forest":
             learner.set_params(n_estimators=50)
         model = CapacityClassifier(
-            clone(learner), capacity=Capacity.multiple(2), ties="hash", random_state=0
+            clone(learner), capacity=Capacity.multiple(2), ties="hash", random_state=0, cv=0.5
         ).fit(X, y)
         assert model.calibration_.flagged_fraction <= 0.04
         assert (model.flag(X) & (y == 1)).sum() > 0.3 * y.sum()
@@ -47,7 +47,7 @@ def test_sparse_items_are_taken_where_nothing_is_centred(name, fraud):
         pytest.importorskip("lightgbm")
     X, y = csr_matrix(fraud[0]), fraud[1]
     model = CapacityClassifier(
-        make_learner(name, random_state=0), capacity=Capacity.multiple(2), random_state=0
+        make_learner(name, random_state=0), capacity=Capacity.multiple(2), random_state=0, cv=0.5
     )
     assert 0 < model.fit(X, y).flag(X).mean() < 0.1
 

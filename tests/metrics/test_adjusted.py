@@ -15,7 +15,8 @@ labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=
 
 def test_within_capacity_it_is_the_detection_rate():
     """One flag finds one of two rare items."""
-    assert adjusted_detection_score([1, 1, 0, 0], [1, 0, 0, 0], capacity=Capacity.count(1)) == 0.5
+    y_true, y_pred = [1, 1, 0, 0, 0], [1, 0, 0, 0, 0]
+    assert adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(1)) == 0.5
 
 
 def test_beyond_capacity_it_shrinks_by_the_share_processed():
@@ -52,12 +53,13 @@ def test_whole_weights_are_repetitions(pairs, weight):
 
 
 def test_the_rare_label_is_the_rarest_or_as_stated():
-    """Strings work; of two equally rare labels the last is used; a stated label comes first."""
+    """Strings work; two equally rare labels are an error; a stated label comes first."""
     y_true, y_pred = ["ok", "ok", "ok", "bad"], ["ok", "bad", "ok", "bad"]
     assert adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2)) == 1.0
     score = adjusted_detection_score(y_true, y_pred, capacity=Capacity.count(2), rare_label="ok")
     assert score == pytest.approx(2 / 3)
-    assert adjusted_detection_score([0, 1], [0, 1], capacity=Capacity.count(1)) == 1.0
+    with pytest.raises(ValueError, match=r"0 and 1 are equally rare.*rare_label="):
+        adjusted_detection_score([0, 1], [0, 1], capacity=Capacity.count(1))
 
 
 def test_without_rare_items_it_is_undefined():
@@ -120,7 +122,7 @@ def test_predictions_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="fractions, as scores are"):
         adjusted_detection_score([0, 1, 0], [0.1, 0.9, 0.2], capacity=Capacity.count(1))
     with pytest.raises(ValueError, match="no prediction can equal"):
-        adjusted_detection_score(["a", "b"], [0, 1], capacity=Capacity.count(1))
+        adjusted_detection_score(["a", "b", "a"], [0, 1, 0], capacity=Capacity.count(1))
 
 
 @pytest.mark.parametrize(("n_rare", "n"), [(1, 3), (10, 300), (55, 300), (7, 11), (1, 11)])

@@ -51,7 +51,7 @@ def test_either_label_can_be_rare(fraud, model, rare):
     scorer = capacity_scorer(Capacity.multiple(2))
     plain = make_pipeline(StandardScaler(), model)
     wrapped = make_pipeline(
-        StandardScaler(), CapacityClassifier(model, capacity=Capacity.multiple(2))
+        StandardScaler(), CapacityClassifier(model, capacity=Capacity.multiple(2), cv=0.5)
     )
     for estimator in (plain, wrapped, GridSearchCV(wrapped, {}, cv=2, scoring=scorer)):
         assert scorer(estimator.fit(X, y), X, y) > 0.4
@@ -60,7 +60,9 @@ def test_either_label_can_be_rare(fraud, model, rare):
 def test_the_rare_label_is_that_of_the_model(fraud):
     """The model's rare label is used even on test data in which another label is rarer."""
     X, y = fraud
-    model = CapacityClassifier(LogisticRegression(max_iter=1000), capacity=Capacity.multiple(2))
+    model = CapacityClassifier(
+        LogisticRegression(max_iter=1000), capacity=Capacity.multiple(2), cv=0.5
+    )
     model.fit(X, y)
     keep = np.r_[np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:30]]
     scorer = capacity_scorer(Capacity.fraction(0.5))

@@ -174,7 +174,9 @@ def classifier():
     rng = np.random.default_rng(0)
     y = np.arange(2_000) % 20 == 0
     X = rng.normal(size=(2_000, 2)) + 2 * y[:, np.newaxis]
-    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(2), random_state=0)
+    model = CapacityClassifier(
+        LogisticRegression(), capacity=Capacity.multiple(2), random_state=0, cv=0.5
+    )
     return model.fit(X, y), X
 
 

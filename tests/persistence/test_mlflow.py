@@ -16,7 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow warns about its own 
 def fitted():
     """Return items and a classifier that was fitted to them."""
     X, y = make_classification(1_000, weights=[0.95], random_state=0)
-    return X, CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.06)).fit(X, y)
+    return X, CapacityClassifier(
+        LogisticRegression(), capacity=Capacity.fraction(0.06), cv=0.5
+    ).fit(X, y)
 
 
 def test_a_classifier_comes_back(fitted, tmp_path):

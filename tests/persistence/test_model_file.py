@@ -37,7 +37,7 @@ def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monke
     if learner == "forest":  # the recommended one has 300 trees
         monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: small_forest)
     options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
-    model = fit_table(cases, learner=learner, guarantee="confident", **options).model
+    model = fit_table(cases, learner=learner, guarantee="confident", folds=1, **options).model
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     with open_source(new_cases) as source:

@@ -71,9 +71,9 @@ def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
     assert exported.comparison.flagged_more == exported.comparison.flagged_less == 0
 
 
-def test_of_several_folds_a_graph_flags_what_all_of_them_flag(table_fit, new_cases, tmp_path):
+def test_of_several_folds_a_graph_flags_what_all_of_them_flag(folded_fit, new_cases, tmp_path):
     """The model picks one of them by a hash; the graph never flags a row that it does not."""
-    model = table_fit.model
+    model = folded_fit.model
     exported = export_onnx(model, tmp_path / "m.onnx", ties="exclude", check=new_cases)
     rows = rows_of(model, new_cases)
     answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)

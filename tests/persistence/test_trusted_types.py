@@ -30,7 +30,7 @@ from shortlist.persistence import trusted_types
 
 CAPACITY = Capacity.fraction(0.1)
 ESTIMATORS = [
-    CapacityClassifier(LogisticRegression(), capacity=CAPACITY),
+    CapacityClassifier(LogisticRegression(), capacity=CAPACITY, cv=0.5),
     CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(2), cv=3, ties="hash"),
     CapacityClassifier(
         RandomForestClassifier(50, random_state=0),
@@ -71,7 +71,9 @@ def test_segments_come_back(items):
     X, y = items
     segments = (X[:, 0] > 0).astype(int)
     limits = {0: Capacity.fraction(0.1), 1: Capacity.fraction(0.2)}
-    classifier = CapacityClassifier(LogisticRegression(), capacity=None, segment_capacities=limits)
+    classifier = CapacityClassifier(
+        LogisticRegression(), capacity=None, segment_capacities=limits, cv=0.5
+    )
     classifier.fit(X, y, segments=segments)
     loaded = skops.io.loads(skops.io.dumps(classifier), trusted=trusted_types())
     options = {"segments": segments}

@@ -213,7 +213,7 @@ def test_recalibration_covers_an_unknown_prevalence(labelled_again):
     rates = np.empty(trials)
     for trial in range(trials):
         model = CapacityClassifier(
-            score, capacity=Capacity.multiple(b), rare_label=1, guarantee="confident"
+            score, capacity=Capacity.multiple(b), rare_label=1, guarantee="confident", cv=0.5
         ).fit(*sample(1_000))
         newer, labels = sample(5_000)
         model.recalibrate(newer, labels if labelled_again else None)

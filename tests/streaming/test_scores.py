@@ -25,7 +25,7 @@ def forest(cases):
     """Return a forest fitted to the table."""
     capacity = Capacity.count(100, per=1_000)
     options = {"target": "fraud", "id": "case", "learner": "forest", "smote": False}
-    return fit_table(cases, capacity=capacity, **options).model
+    return fit_table(cases, capacity=capacity, folds=1, **options).model
 
 
 @pytest.fixture(scope="module")

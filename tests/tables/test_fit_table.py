@@ -31,17 +31,24 @@ def test_columns_get_their_kinds_and_nothing_leaks(table_fit):
     assert (schema.target, schema.rare_label, schema.id) == ("fraud", "yes", "case")
 
 
-def test_every_row_is_learned_from_and_measured(table_fit):
+def test_every_row_is_learned_from_and_measured(folded_fit):
     """Ten models learn from nine tenths each, and score the tenth that they have not seen."""
-    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_500,) * 3
-    calibrations = table_fit.model.classifier.calibrations_
+    assert (folded_fit.n_train, folded_fit.n_calibration, folded_fit.n_test) == (1_500,) * 3
+    calibrations = folded_fit.model.classifier.calibrations_
     assert [each.n_calibration for each in calibrations] == [150] * 10
-    assert table_fit.measured_on == "out-of-fold"
+    assert folded_fit.measured_on == "out-of-fold"
 
 
-def test_the_capacity_finds_more_than_chance(table_fit):
+def test_a_single_model_leaves_a_quarter_of_the_rows_to_its_threshold(table_fit):
+    """They are measured on, too."""
+    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_125, 375, 375)
+    assert table_fit.model.classifier.calibration_.n_calibration == 375
+    assert table_fit.measured_on == "calibration"
+
+
+def test_the_capacity_finds_more_than_chance(folded_fit):
     """And the list of the batch has exactly the length that the capacity allows."""
-    by_rule = {rule.rule: rule for rule in table_fit.rules}
+    by_rule = {rule.rule: rule for rule in folded_fit.rules}
     listed, chance = by_rule["this model, as a list"], by_rule["random"]
     assert listed.flagged == chance.flagged == 150
     assert listed.detection > 2 * chance.detection
@@ -105,9 +112,18 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
     assert "customer" not in [feature.name for feature in schema.features]
 
 
-def test_auto_is_an_ensemble_with_the_detection_of_each_member(cases, tmp_path):
+@pytest.fixture(scope="module")
+def ensemble_fit(cases):
+    """Return the steps of a fit with an ensemble, and its result."""
+    steps = []
+    options = {"learner": "auto", "size": "quick", "id": "case", "smote": False}
+    result = fit(cases, on_progress=lambda *step: steps.append(step), **options)
+    return steps, result
+
+
+def test_auto_is_an_ensemble_with_the_detection_of_each_member(ensemble_fit):
     """Each member is measured on rows that its models had not seen."""
-    result = fit(cases, learner="auto", size="quick", id="case", smote=False)
+    _, result = ensemble_fit
     names = ["boosting", "extra-trees", "forest", "logistic", "network"]
     assert [member.learner for member in result.candidates] == names
     assert all(0.3 < member.detection < 1 for member in result.candidates)
@@ -116,32 +132,31 @@ def test_auto_is_an_ensemble_with_the_detection_of_each_member(cases, tmp_path):
 
 
 def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path):
-    """The thresholds come from them, and from no row of the fit."""
+    """One threshold for the mean of all models comes from them, and from no row of the fit."""
     pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "recent.csv", index=False)
     model = fit(cases, unlabelled=tmp_path / "recent.csv", id="case").model
-    assert all(each.n_calibration == 800 for each in model.classifier.calibrations_)
+    assert [each.n_calibration for each in model.classifier.calibrations_] == [800]
+    assert len(model.classifier.estimators_) == 10
 
 
-def test_progress_is_told_step_by_step(cases):
-    """Reading, each member of each fold, and the fit for comparison at last."""
-    steps = []
-    fit(cases, learner="auto", size="quick", on_progress=lambda *step: steps.append(step))
-    assert steps[0] == ("reading", 0, 1)
-    assert [step[1:] for step in steps[2:-1]] == [(done, 50) for done in range(50)]
+def test_progress_is_told_step_by_step(ensemble_fit):
+    """Reading, and each member of each fold."""
+    steps, _ = ensemble_fit
+    assert steps[:2] == [("reading", 0, 1), ("fitting", 0, 1)]
+    assert [step[1:] for step in steps[2:]] == [(done, 50) for done in range(50)]
     assert steps[2][0] == "fitting boosting"
-    assert steps[-1] == ("fitting for comparison", 0, 1)
 
 
 def test_a_fit_within_a_time_budget_has_at_least_one_member(cases):
     """However short the time is."""
-    result = fit(cases, learner="auto", minutes=1e-6, smote=False)
+    result = fit(cases, learner="auto", size="quick", minutes=1e-6, smote=False)
     assert [member.learner for member in result.candidates] == ["boosting"]
 
 
 @pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
-    model = fit(cases, learner=learner, id="case").model
+    model = fit(cases, learner=learner, id="case", folds=2).model
     frame = pd.read_csv(cases).drop(columns="fraud").head(20)
     frame["country"], frame["amount"] = "zz", np.nan
     frame.to_csv(tmp_path / "new.csv", index=False)

@@ -9,8 +9,9 @@ import pytest
 
 from shortlist.exceptions import TableError
 from shortlist.tables import _formats as formats
+from shortlist.tables import _text_files as text_files
 from shortlist.tables import open_source
-from shortlist.tables._formats import whole_lines
+from shortlist.tables._text_files import whole_lines
 
 
 def read(path):
@@ -49,6 +50,8 @@ def test_line_ends_of_every_system(tmp_path, end):
 def test_chunks_are_small(tmp_path, monkeypatch):
     """A long table never stands in memory as a whole."""
     monkeypatch.setattr(formats, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(text_files, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(text_files, "_END_BYTES", 10)
     monkeypatch.setattr(formats, "_CHUNK_ROWS", 100)
     frame = pd.DataFrame({"a": range(1000)})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -61,17 +64,18 @@ def test_chunks_are_small(tmp_path, monkeypatch):
 
 
 def test_nothing_is_read_ahead(tmp_path, monkeypatch):
-    """A file is read no further than the chunk that was asked for."""
-    monkeypatch.setattr(formats, "_CHUNK_BYTES", 4_000)
+    """A file is read no further than the chunk that was asked for, and a few lines held back."""
+    monkeypatch.setattr(text_files, "_CHUNK_BYTES", 4_000)
+    monkeypatch.setattr(text_files, "_END_BYTES", 100)
     pd.DataFrame({"a": range(100_000)}).to_csv(tmp_path / "t.csv", index=False)
     opened = []
-    open_binary = formats._binary
+    open_binary = text_files.open_binary
     monkeypatch.setattr(
-        formats, "_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
+        text_files, "open_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
     )
     with open_source(tmp_path / "t.csv") as source:
         for number, _ in enumerate(source.chunks(["a"], ["a"])):
-            assert opened[0].tell() <= 2 + 4_000 * (number + 1)
+            assert opened[0].tell() <= 2 + 4_000 * (number + 1) + 100
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
@@ -91,8 +95,10 @@ def test_lines_stay_whole(size, end):
 
 def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
     """Is said, instead of reading all of a long file into memory."""
-    monkeypatch.setattr(formats, "_LONGEST_LINE", 1_000)
+    monkeypatch.setattr(text_files, "_LONGEST_LINE", 1_000)
     monkeypatch.setattr(formats, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(text_files, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(text_files, "_END_BYTES", 10)
     (tmp_path / "t.csv").write_text('a,b\n1,"x\n' + "2,y\n" * 1_000)
     with pytest.raises(TableError, match="Is a quote"):
         read(tmp_path / "t.csv")
@@ -107,13 +113,14 @@ def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
         ("t.csv", b"a,b\n", "has no rows"),
         ("t.csv", b"a,a\n1,2\n", "more than one column named 'a'"),
         ("t.csv", b"a,b\n1\n", "more or fewer values than its heading"),
-        ("t.csv", b"a\ncaf\xe9\n", "not UTF-8.*iconv"),
-        ("t.csv", b"caf\xe9\n1\n", "not UTF-8.*iconv"),
+        ("t.csv", b"a\ncaf\xe9\n", "not UTF-8.*--encoding"),
+        ("t.csv", b"caf\xe9\n1\n", "not UTF-8.*--encoding"),
         ("t.parquet", b"PAR1 and then nothing", "damaged"),
         ("t.feather", b"ARROW1 and then nothing", "damaged"),
         ("t.csv.gz", gzip.compress(b"a\n" + b"1\n" * 99, mtime=0)[:-12], "damaged"),
         ("t.csv.gz", b"plain", "damaged"),
-        ("t.xlsx", b"PK", "Use .csv"),
+        ("t.xlsx", b"PK", "damaged"),
+        ("t.xls", b"PK", "Save it as .xlsx"),
         ("t", b"a\n1\n", "Use .csv"),
     ],
 )

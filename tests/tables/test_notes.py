@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from shortlist.tables import Feature, TableRows, TableSchema
-from shortlist.tables._profile import notes_on
+from shortlist.tables._notes import notes_on
 
 N = 200
 IS_RARE = np.arange(N) % 10 == 0
@@ -22,13 +22,24 @@ def notes(values, kind):
     [
         ([f"c{i}" for i in range(N)], "categorical", "looks like an id.*--id x"),
         (np.arange(N) + 1.0, "numeric", "looks like an id"),
-        (["5/6/2024"] * N, "categorical", "day and month are ambiguous"),
-        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows"),
+        ([f"a b c d {i}" for i in range(N)], "categorical", "free text.*--drop x"),
+        ([f"shop {i}" for i in range(N // 2)] * 2, "categorical", "100 different texts"),
+        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows.*--drop x"),
         (np.where(IS_RARE, "late", "paid"), "categorical", "alone separates all rare rows"),
+        (np.where(IS_RARE, 5.0, np.nan), "numeric", "filled only for rare rows"),
+        (np.where(IS_RARE, np.nan, 1.0), "date", "empty only for rare rows"),
+        (np.where(IS_RARE | (np.arange(N) == 1), 5.0, np.nan), "date", "nearly only for rare"),
+        (np.where(IS_RARE, "closed", "(missing)"), "categorical", "filled only for rare rows"),
+        (
+            np.where(IS_RARE, 9 + np.arange(N) / 1e4, np.arange(N) / N * 9.05),
+            "numeric",
+            "separates nearly all",
+        ),
+        (np.where(np.arange(N) == 5, "b", np.where(IS_RARE, "b", "a")), "categorical", "nearly"),
     ],
 )
 def test_odd_columns_are_named(values, kind, words):
-    """Ids, dates that are none, and what was known only afterwards."""
+    """Ids, free text, and what was known only afterwards."""
     assert len(notes(values, kind)) == 1
     assert pd.Series(notes(values, kind)).str.contains(words).all()
 
@@ -51,3 +62,20 @@ def test_a_few_rows_say_little():
     """Everything is different in a small table."""
     schema = TableSchema((Feature("x", "categorical"),), "y", "yes")
     assert notes_on(TableRows(pd.DataFrame({"x": ["a", "b"]})), schema) == []
+
+
+def test_repeated_rows_and_ids_are_counted():
+    """A case that trains and tests a model makes it look too good."""
+    values = np.random.default_rng(0).normal(size=N)
+    schema = TableSchema((Feature("x", "numeric"),), "y", "yes")
+    twice = pd.DataFrame({"x": np.r_[values[:150], values[:50]]})
+    said = notes_on(TableRows(twice, is_rare=np.tile(IS_RARE[:50], 4)), schema)
+    assert "50 of 200 rows are copies" in said[0]
+    assert notes_on(TableRows(pd.DataFrame({"x": values}), is_rare=IS_RARE), schema) == []
+    ids = np.array([str(i // 2) for i in range(N)], dtype=object)
+    named = TableSchema((Feature("x", "numeric"),), "y", "yes", "case")
+    said = notes_on(TableRows(pd.DataFrame({"x": values}), ids, IS_RARE), named)
+    assert "'case' is not unique: 100 of 200 rows" in said[0]
+    ids = np.array(["1.23E+12", *map(str, range(N - 1))], dtype=object)
+    said = notes_on(TableRows(pd.DataFrame({"x": values}), ids, IS_RARE), named)
+    assert "A spreadsheet has shortened them" in said[0]

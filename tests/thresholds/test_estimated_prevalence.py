@@ -37,6 +37,7 @@ def test_classifiers_never_fail_by_luck(guarantee, seed):
         rare_label=1,
         guarantee=guarantee,
         random_state=0,
+        cv=0.5,
     ).fit(X, y)
     assert model.capacity_fraction_ <= 1
     assert model.select(X).sum() <= 400

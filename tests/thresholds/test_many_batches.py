@@ -117,6 +117,7 @@ def test_classifiers_promise_for_many_batches(rng):
         guarantee="next-batch",
         n_batches=20,
         random_state=0,
+        cv=0.5,
     ).fit(X, y)
     n = model.calibration_.n_calibration
     assert model.calibration_.k == next_batch_k(n, 50, 1_000, error=0.05, n_batches=20)

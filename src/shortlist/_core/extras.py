@@ -19,6 +19,7 @@ EXTRAS = {
     "matplotlib": "plots",
     "msgspec": "service",
     "onnx": "onnx",
+    "openpyxl": "excel",
     "onnxruntime": "onnx",
     "pandas": "cli",
     "prometheus_client": "service",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -14,18 +15,23 @@ Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
 
 def find_rare(
-    y: ArrayLike, rare_label: Any = None, *, counted: Counted | None = None
+    y: ArrayLike,
+    rare_label: Any = None,
+    *,
+    counted: Counted | None = None,
+    on_tie: str = "error",
 ) -> tuple[NDArray[np.bool_], Any]:
     """Return a mask of the rare items and the rare label itself.
 
     `None` takes the rarest label. A label that does not occur is an error: it is most often
-    a slip of type, such as "1" for 1. The labels of `y` need not be `counted` again.
+    a slip of type, such as "1" for 1. The labels of `y` need not be `counted` again. If several
+    labels are equally rare, that is an error, or with `on_tie="warn"` a warning.
     """
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"Labels must be one-dimensional; got shape {y.shape}.")
     if rare_label is None:
-        rare_label = rarest_label(y, counted=counted)
+        rare_label = rarest_label(y, counted=counted, on_tie=on_tie)
     is_rare = np.asarray(y == rare_label)
     if is_rare.shape != y.shape or not is_rare.any():
         labels = np.unique(y).tolist()
@@ -54,8 +60,12 @@ def count_labels(y: NDArray[Any]) -> Counted:
     return np.unique(y, return_counts=True)
 
 
-def rarest_label(y: NDArray[Any], *, counted: Counted | None = None) -> Any:
-    """Return the label with the fewest items; equal counts go to the last in sorting order."""
+def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str = "error") -> Any:
+    """Return the label with the fewest items; a tie is an error, because either may be meant.
+
+    Estimators must fit balanced labels, too: scikit-learn asks for that. With `on_tie="warn"` they
+    take the last label in sorting order, and say so.
+    """
     labels, counts = count_labels(y) if counted is None else counted
     labels = labels.astype(object)
     if labels.size < 2:
@@ -64,4 +74,13 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None) -> Any:
             f"{'' if labels.size == 1 else 'es'} ({labels.tolist()}); at least two are needed. "
             "Pass rare_label=..., or check how the labels were made."
         )
-    return labels[labels.size - 1 - np.argmin(counts[::-1])]
+    rarest = np.flatnonzero(counts == counts.min())
+    if rarest.size > 1:
+        tie = (
+            f"The labels {labels[rarest[0]]!r} and {labels[rarest[-1]]!r} are equally rare, with "
+            f"{int(counts.min())} items each. Say which one to look for with rare_label=..."
+        )
+        if on_tie != "warn":
+            raise ValueError(tie)
+        warnings.warn(f"{tie} {labels[rarest[-1]]!r} is taken.", UserWarning, stacklevel=5)
+    return labels[rarest[-1]]

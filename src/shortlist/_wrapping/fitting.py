@@ -33,6 +33,7 @@ __all__ = [
     "Groups",
     "Unseen",
     "WrapperMixin",
+    "aligned_with_rows",
     "check_classes",
     "check_cv_option",
     "check_enough_rare",
@@ -46,10 +47,12 @@ __all__ = [
     "hold_out",
     "holds_out",
     "is_prefit",
+    "random_folds",
     "remember_features",
     "restored_on_error",
     "route",
     "router_of",
+    "stratified_folds",
     "unseen_once",
 ]
 
@@ -190,23 +193,76 @@ def hold_out(
 def _hold_out_groups(
     strata: NDArray[Any], share: float, rng: np.random.Generator, groups: Rows
 ) -> tuple[Rows, Rows]:
+    rarest = _rarest_strata(strata, groups)
+    learned_on, held_out = (
+        np.flatnonzero(np.isin(groups, part)) for part in hold_out(rarest, share, rng)
+    )
+    _check_learned(strata, learned_on, held_out, groups)
+    return learned_on, held_out
+
+
+def _rarest_strata(strata: NDArray[Any], groups: Rows) -> Rows:
+    """Return for each group the rarest of the strata of its items; the rarer, the higher."""
     codes = strata.astype(np.intp)
     commonest_first = np.argsort(-np.bincount(codes), kind="stable")
     rarity = np.empty_like(commonest_first)
     rarity[commonest_first] = np.arange(rarity.size)
     rarest = np.zeros(int(groups.max()) + 1, dtype=np.intp)
     np.maximum.at(rarest, groups, rarity[codes])
-    learned_on, held_out = (
-        np.flatnonzero(np.isin(groups, part)) for part in hold_out(rarest, share, rng)
-    )
-    missing = np.setdiff1d(codes, codes[learned_on])
-    if missing.size or not held_out.size:
+    return rarest
+
+
+def _check_learned(strata: Any, learned_on: Rows, held_out: Rows, groups: Rows) -> None:
+    """Raise an error if a stratum is not learned from because of its groups."""
+    if np.setdiff1d(strata, strata[learned_on]).size or not held_out.size:
         raise ValueError(
             f"Whole groups are held out, and the {int(groups.max()) + 1} groups cannot be divided "
             "so that each class is learned from: all items of a class are in one group, or in too "
             "few. Find more groups, use another random_state, or cv='prefit'."
         )
-    return learned_on, held_out
+
+
+def stratified_folds(
+    strata: NDArray[Any], n_folds: int, rng: np.random.Generator, groups: Rows | None = None
+) -> Rows:
+    """Return the fold of each item, at random, with each stratum spread evenly.
+
+    Groups, if there are any, stay whole, and are spread by the rarest stratum they have an item of.
+    """
+    if groups is not None:
+        return stratified_folds(_rarest_strata(strata, groups), n_folds, rng)[groups]
+    codes = range(int(strata.max()), -1, -1)
+    order = np.concatenate([rng.permutation(np.flatnonzero(strata == code)) for code in codes])
+    folds = np.empty(strata.size, dtype=np.intp)
+    folds[order] = np.arange(strata.size) % min(n_folds, strata.size)
+    return folds
+
+
+def random_folds(
+    y: NDArray[Any],
+    is_rare: NDArray[np.bool_],
+    n_folds: int,
+    rng: np.random.Generator,
+    groups: Rows | None = None,
+) -> list[tuple[Rows, Rows]]:
+    """Leave each item out once, in at most `n_folds` folds, each with some rare and some others.
+
+    Fewer rare (or other) items than that make fewer folds.
+    """
+    of = np.arange(is_rare.size) if groups is None else groups
+    # A group can have both kinds.
+    n_folds = min(n_folds, *(np.unique(of[kind]).size for kind in (is_rare, ~is_rare)))
+    strata = np.unique(y, return_inverse=True)[1]
+    (rng,) = rng.spawn(1)
+    folds = stratified_folds(strata, max(n_folds, 2), rng, groups)
+    parts = [
+        (np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+        for fold in range(int(folds.max()) + 1)
+    ]
+    if groups is not None:
+        for learned_on, unseen in parts:
+            _check_learned(is_rare, learned_on, unseen, groups)
+    return parts
 
 
 def unseen_once(
@@ -273,6 +329,17 @@ class Unseen(NamedTuple):
 
     rows: Rows
     scores: NDArray[np.floating]
+
+
+def aligned_with_rows(unseen: list[Unseen], n_items: int) -> tuple[NDArray[np.floating], Rows]:
+    """Return for each row its score by a model that has not seen it, and the model's number.
+
+    NaN and -1 where there is none; of several, the last.
+    """
+    scores, folds = np.full(n_items, np.nan), np.full(n_items, -1)
+    for fold, part in enumerate(unseen):
+        scores[part.rows], folds[part.rows] = part.scores, fold
+    return scores, folds
 
 
 class Groups(NamedTuple):

@@ -234,7 +234,7 @@ class CapacityAwareBase(
             raise ValueError(
                 f"y holds the label {self.classes_[0]!r} only; learning takes two classes."
             )
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
         check_enough_rare(is_rare, self.rare_label_)
         return is_rare
 

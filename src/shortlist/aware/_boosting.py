@@ -8,11 +8,10 @@ import numpy as np
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_count, check_number, check_option
-from .._wrapping.fitting import Unseen, holds_out
+from .._wrapping.fitting import Unseen, holds_out, stratified_folds
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
-from ._evidence import stratified_folds
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 

@@ -6,32 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Mask
 from .._core.ranking import cut_after
 
-__all__ = ["WIDER", "detected", "detected_within", "preferred", "stratified_folds", "wider_limits"]
+__all__ = ["WIDER", "detected", "detected_within", "preferred", "wider_limits"]
 
 #: Multiples of the capacity at which scores are compared: at one alone, few items would decide.
 WIDER = (1, 2, 4, 8)
 
 _CLEAR = 2.0  # standard errors
-
-
-def stratified_folds(
-    is_rare: Mask, n_folds: int, rng: np.random.Generator, groups: Rows | None = None
-) -> Rows:
-    """Return the fold of each item, with rare and common ones spread evenly.
-
-    Groups, if there are any, stay whole; those with a rare item are spread evenly.
-    """
-    if groups is not None:
-        has_rare = np.bincount(groups, weights=is_rare) > 0
-        return stratified_folds(has_rare, n_folds, rng)[groups]
-    n_folds = min(n_folds, is_rare.size)
-    folds = np.empty(is_rare.size, dtype=np.intp)
-    order = np.concatenate([rng.permutation(np.flatnonzero(is_rare == kind)) for kind in (1, 0)])
-    folds[order] = np.arange(is_rare.size) % n_folds
-    return folds
 
 
 def detected(scores: Doubles, is_rare: Mask, max_flags: int) -> Doubles:

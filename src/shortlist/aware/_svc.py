@@ -12,10 +12,10 @@ from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.validation import check_count, check_number, check_option
-from .._wrapping.fitting import Unseen, hold_out
+from .._wrapping.fitting import Unseen, hold_out, stratified_folds
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._evidence import WIDER, detected_within, preferred, stratified_folds, wider_limits
+from ._evidence import WIDER, detected_within, preferred, wider_limits
 from ._greedy import GreedyPath, greedy_path
 
 __all__ = ["CapacityAwareSVC"]

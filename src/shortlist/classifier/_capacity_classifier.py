@@ -6,6 +6,7 @@ Predictions are made in `_predicting`: the models score the items here, and the 
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +27,14 @@ from .._core.scoring import (
     response_method_of,
     score_classes,
 )
-from .._core.validation import check_option, check_seed
+from .._core.validation import check_count, check_option, check_seed
 from .._core.work import Work
 from .._wrapping.fitting import (
     Fitted,
     Groups,
     Unseen,
     WrapperMixin,
+    aligned_with_rows,
     check_classes,
     check_cv_option,
     check_enough_rare,
@@ -45,19 +47,20 @@ from .._wrapping.fitting import (
     hold_out,
     holds_out,
     is_prefit,
+    random_folds,
     remember_features,
     restored_on_error,
     route,
     unseen_once,
 )
 from ..capacity import Capacity
-from ..thresholds import (
-    ThresholdRule,
-)
+from ..thresholds import FOLD_GUARANTEES, ThresholdRule
 from ..worth import check_worth
 from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
+
+_FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
 
 
 def _model_has(method: str) -> Any:
@@ -98,18 +101,21 @@ class CapacityClassifier(
     default_segment_capacity : Capacity, default=None
         For the items of all segments that are not named, taken together. If `None`, such a segment
         is an error.
-    cv : float, int, splitter, "oob" or "prefit", default=0.5
-        Where the scores for the threshold come from:
+    cv : "auto", int, splitter, float, "oob" or "prefit", default="auto"
+        Where the scores for the thresholds come from:
 
-        - a float is the share of the data held out for calibration, stratified; the model is
+        - an int or splitter keeps the model of each fold, with a threshold from the items it has
+          not seen, and a hash of a row (or its id) picks the model that decides about it. Every
+          row works: with ten folds, each model learns from 90 % of them, and `select`,
+          `score_samples` and `predict_proba` use the mean of all models. The guarantees "expected"
+          and "confident" hold exactly. With few rare items there are fewer folds.
+        - a float is the share of the data held out for one threshold, stratified; one model is
           fitted on the rest, as in the paper. Every guarantee holds.
-        - an int or splitter cross-fits: the model is refitted on everything, and the threshold
-          comes from pooled out-of-fold scores. No data is wasted, but other models than the final
-          one gave these scores, and guarantees are *approximate*; boosted trees can exceed them
-          clearly. ``ensemble=True`` keeps the guarantee in expectation.
+        - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the
+          others: with a confidence, one threshold from half of the rows uses more of the capacity.
         - ``"oob"``, for forests and bagging: one fit on everything, and the threshold from
           out-of-bag scores. Each comes from about a third of the trees, so guarantees are
-          *approximate*, as for cross-fitting.
+          *approximate*.
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
@@ -137,11 +143,10 @@ class CapacityClassifier(
     max_effort : float, default=None
         For ``Capacity.effort(budget, per=n)`` and efforts that differ: the largest effort that
         any item can take, in future too.
-    ensemble : bool, default=False
-        With an int or splitter as `cv`: keep the model of each fold with a threshold from the items
-        it has not seen, and let a hash of the row (or its id) pick the model that decides
-        about it. The guarantee "expected" then holds exactly; the others hold for
-        each fold's threshold, not for their mixture.
+    ensemble : bool, default=True
+        With folds: whether the models of all folds decide. ``False`` refits one model on
+        everything, with a threshold from the pooled scores of the other models. Guarantees are then
+        *approximate*; boosted trees can exceed them clearly.
     random_state : int, RandomState instance or None, default=None
         Controls the split; also the key of the hash.
     n_jobs : int, default=None
@@ -150,7 +155,7 @@ class CapacityClassifier(
     Attributes
     ----------
     estimator_ : classifier
-        The fitted model. Absent with ``ensemble=True``.
+        The fitted model. Absent if there are several.
     estimators_ : list of classifiers
         The fitted models that decide: just `estimator_`, or one for each fold.
     classes_ : ndarray
@@ -165,7 +170,7 @@ class CapacityClassifier(
         The object that decides: a :class:`~shortlist.thresholds.ThresholdRule`, `FoldRule` or
         `SegmentRule`. It keeps the calibration scores.
     threshold_ : float
-        Items with a score strictly above are flagged. An array with ``ensemble=True``.
+        Items with a score strictly above are flagged. An array, if there are several models.
     calibration_scores_ : ndarray
         The scores that the rule was calibrated on, of all folds together.
     reference_prevalence_ : number or None
@@ -173,9 +178,18 @@ class CapacityClassifier(
     response_method_ : str
         Which output of the model is the score.
     calibration_ : CalibratedThreshold
-        The threshold with its interval and sample size. Absent with ``ensemble=True``.
+        The threshold with its interval and sample size. Absent if there are several.
     calibrations_ : list of CalibratedThreshold
-        One for each of `estimators_`.
+        One for each of `estimators_`, or one for all of them after `recalibrate`.
+    promise_ : str
+        What holds for the flags of single rows, and what for lists, in plain words.
+    flag_rate_interval_ : Interval
+        Confidence interval of the true flag rate of `predict` and `flag`.
+    out_of_fold_scores_ : ndarray of shape (n_items,)
+        For each row of `fit` its score by a model that has not seen it; NaN where there is none.
+        With :func:`~shortlist.metrics.out_of_fold_detection` they measure the model.
+    folds_ : ndarray of int, shape (n_items,)
+        The number of that model among `estimators_`; -1 where there is none.
     segment_calibrations_ : dict from segments to CalibratedThreshold
         One for each segment with a capacity.
     segment_thresholds_ : dict from segments to floats
@@ -239,13 +253,13 @@ class CapacityClassifier(
         prevalence: Any = None,
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
-        cv: Any = 0.5,
+        cv: Any = "auto",
         guarantee: str = "expected",
         confidence: float = 0.95,
         n_batches: int = 1,
         ties: str = "hash",
         response_method: str = "auto",
-        ensemble: bool = False,
+        ensemble: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         worth: Any = None,
@@ -339,22 +353,28 @@ class CapacityClassifier(
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
-        self.rule_ = calibrator.rule(unseen, out_of_bag=self._is_out_of_bag)
+        self.out_of_fold_scores_, self.folds_ = aligned_with_rows(unseen, n_rows(X))
+        self.rule_ = calibrator.rule(
+            unseen, out_of_bag=self._is_out_of_bag, refitted=self._has_folds and not self.ensemble
+        )
 
     def _check_params(self) -> None:
         self._check_promise()
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
-        check_cv_option(self.cv, words=("oob", "prefit"))
-        if self.ensemble and (holds_out(self.cv) or self._is_prefit or self._is_out_of_bag):
-            raise ValueError(
-                f"ensemble=True keeps one model for each fold, and needs folds; got "
-                f"cv={self.cv!r}. Pass an int or a splitter."
-            )
-        if self.ensemble and self.segment_capacities is not None:
-            raise ValueError(
-                "segment_capacities need one threshold for each segment, and ensemble=True has one "
-                "for each fold. Leave one of the two out."
-            )
+        check_cv_option(self.cv, words=("auto", "oob", "prefit"))
+        if isinstance(self.cv, Integral):
+            check_count("cv as a number of folds", self.cv, at_least=2)
+
+    @property
+    def _cv(self) -> Any:
+        """What `cv` stands for."""
+        if isinstance(self.cv, str) and self.cv == "auto":
+            return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
+        return self.cv
+
+    @property
+    def _has_folds(self) -> bool:
+        return not (holds_out(self._cv) or self._is_prefit or self._is_out_of_bag)
 
     def _check_probabilities(self, work: Work) -> None:
         """Raise an error if values are to be weighed with scores that are no probabilities."""
@@ -386,7 +406,7 @@ class CapacityClassifier(
         counted = count_labels(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
         check_classes(self, self.classes_)
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
         return y, is_rare
 
     def _learn_no_labels(self) -> tuple[None, None]:
@@ -427,10 +447,10 @@ class CapacityClassifier(
             self.estimator,
             X,
             y,
-            self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers),
+            self._checked(self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)),
             fit_params=routed.estimator.fit,
             score=score,
-            refit=not (holds_out(self.cv) or self.ensemble),
+            refit=not (holds_out(self._cv) or self.ensemble),
             n_jobs=self.n_jobs,
         )
 
@@ -443,12 +463,25 @@ class CapacityClassifier(
         seed: int,
         groups: Rows | None,
     ) -> list[tuple[Any, Any]]:
-        if holds_out(self.cv):
+        rng = np.random.default_rng(None if self.random_state is None else seed)
+        if holds_out(self._cv):
             check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
-            rng = np.random.default_rng(None if self.random_state is None else seed)
-            return [hold_out(is_rare, self.cv, rng, groups)]
+            return [hold_out(is_rare, self._cv, rng, groups)]
+        if self.ensemble and isinstance(self._cv, Integral):
+            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            return random_folds(y, is_rare, int(self._cv), rng, groups)
         once, remedy = not self.ensemble, "ensemble=True, or "
-        return unseen_once(self.cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
+        return unseen_once(self._cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
+
+    def _checked(self, folds: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Refuse a guarantee that thresholds of several folds cannot keep, before any fit."""
+        if len(folds) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
+                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
+                "cv='auto' does, or use another guarantee."
+            )
+        return folds
 
     # --- scores, and what a threshold on probabilities stands for -------------------------------
 
@@ -471,7 +504,7 @@ class CapacityClassifier(
         Returns
         -------
         ndarray of shape (n_items, n_classes)
-            In the order of `classes_`; the mean over the folds with ``ensemble=True``.
+            In the order of `classes_`; the mean over all models, if there are several.
         """
         check_is_fitted(self)
         several = [probabilities(model, X, self.classes_) for model in self.estimators_]

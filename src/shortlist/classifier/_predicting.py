@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
+from .._core.binomial import Interval
 from .._core.groups import number_groups
 from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
@@ -184,9 +185,15 @@ class CapacityDecisionMixin:
             score minus the threshold, or the opposite if the rare label is ``classes_[0]``. With
             more classes a column per class, of which the largest is predicted; the column of the
             rare label is the score minus the threshold. For scores that rise with suspicion,
-            whatever the labels are, use :meth:`score_samples`.
+            whatever the labels are, use :meth:`score_samples`. If several models decide, this is
+            the mean of their scores minus the median of their thresholds: it ranks as lists do,
+            and only `predict` knows which model decides about an item.
         """
-        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        self._check_fitted()
+        if len(self.calibrations_) > 1:
+            decisions = self._decide_by_mean(X)
+        else:
+            decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         if decisions.by_class is None and self._rare_index == 0:
             return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
         margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
@@ -197,6 +204,14 @@ class CapacityDecisionMixin:
         columns = others - others.max(axis=1, keepdims=True) + ~decisions.flagged[:, np.newaxis]
         columns[:, self._rare_index] = margin
         return columns
+
+    def _decide_by_mean(self, X: Any) -> Decisions:
+        """Compare the mean score of several models with the median of their thresholds."""
+        scores, values = self._score(X), np.array([each.value for each in self.calibrations_])
+        finite = values[np.isfinite(values)]
+        threshold = np.median(finite) if finite.size else self.calibration_scores_.max()
+        thresholds = np.broadcast_to(np.float64(threshold), scores.rare.shape)
+        return Decisions(scores.rare > threshold, scores.rare, thresholds, scores.by_class)
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.
@@ -365,9 +380,10 @@ class CapacityDecisionMixin:
         """Find a new threshold from other items, without refitting the model.
 
         The guarantee then rests on these items. They should be recent, like the items to come, and
-        the model must not have been trained on them. No labels are needed. A multiple as capacity
-        still refers to the prevalence in `fit`. With ``guarantee="confident"`` the promise covers
-        the uncertainty of that prevalence too, at less cost when labels are given.
+        no model must have been trained on them. If there are several models, the new threshold is
+        one for their mean score, and every guarantee is possible. No labels are needed. A multiple
+        as capacity still refers to the prevalence in `fit`. With ``guarantee="confident"`` the
+        promise covers the uncertainty of that prevalence too, at less cost when labels are given.
 
         Parameters
         ----------
@@ -393,7 +409,7 @@ class CapacityDecisionMixin:
             X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups, work=work
         )
         rows = np.arange(n_rows(X))
-        unseen = [Unseen(rows, self._score(X, k).rare) for k in range(len(self.rule_.samples))]
+        unseen = [Unseen(rows, self._score(X).rare)]
         self.rule_ = self.rule_.recalibrated(
             calibrator.samples(unseen),
             capacity=calibrator.capacity,
@@ -476,13 +492,26 @@ class CapacityDecisionMixin:
         return values[0] if len(values) == 1 else np.array(values)
 
     @property
-    def segment_calibrations_(self) -> dict[Any, CalibratedThreshold]:
-        """The calibrated threshold of each segment with a capacity."""
+    def promise_(self) -> str:
+        """What holds for the flags of single items, and what for lists, in plain words."""
+        return self.rule_.promise
+
+    @property
+    def flag_rate_interval_(self) -> Interval:
+        """Confidence interval of the true flag rate; NaN where it is not known."""
+        return self.rule_.flag_rate_interval
+
+    @property
+    def segment_calibrations_(self) -> dict[Any, Any]:
+        """The calibrated threshold of each segment with a capacity; a list of them with folds."""
         return self.rule_.segment_calibrations
 
     @property
-    def segment_thresholds_(self) -> dict[Any, float]:
-        """What a score must exceed in each segment; None stands for segments not named."""
+    def segment_thresholds_(self) -> dict[Any, Any]:
+        """What a score must exceed in each segment; None stands for segments not named.
+
+        With folds, a list of one number for each of them.
+        """
         return self.rule_.segment_thresholds
 
     @property

@@ -93,6 +93,7 @@ def run_demo(config: DemoConfig = DemoConfig()) -> DemoResult:  # noqa: B008 - f
             guarantee=guarantee,
             ties="hash",
             random_state=config.random_state,
+            cv=0.5,
         ).fit(X_train, y_train)
         rules[f"capacity, {guarantee}"] = model.flag(X_test)
     rules["capacity, exact batch"] = model.select(X_test)

@@ -250,7 +250,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "thresholds": [each.value for each in classifier.calibrations_],
-        "flag_rate_intervals": [each.interval for each in classifier.calibrations_],
+        "flag_rate_interval": classifier.rule_.flag_rate_interval,
         **{size: getattr(result, size) for size in sizes},
         "measured_on": _MEASURED_ON[result.measured_on],
         "seconds_per_row": result.seconds_per_row,
@@ -262,6 +262,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
 
 _MEASURED_ON = {
     "out-of-fold": "all rows, by models that had not seen them",
+    "calibration": "the rows that set the threshold, which it had not learned from",
     "held-out": "held-out rows",
     "latest": "the latest rows, after those learned from",
 }

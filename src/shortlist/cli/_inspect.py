@@ -49,7 +49,7 @@ def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("Learner", content["learner"]),
         ("Capacity", _capacity(content)),
         ("Guarantee", _guarantee(content)),
-        ("Calibration", f"{content['n_calibration']:,} cases"),
+        ("Calibration", f"{_n_calibration(content):,} cases"),
         ("Threshold", ", ".join(_threshold(value) for value in content["thresholds"])),
         ("Id", schema["id"] or "none: a case is named by its row"),
     ]
@@ -61,6 +61,11 @@ def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
     versions = (card or {}).get("versions") or {"scikit-learn": content["scikit_learn_version"]}
     lines.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
     return lines
+
+
+def _n_calibration(content: dict[str, Any]) -> int:
+    """Return the number of rows: after a recalibration, all thresholds come from the same ones."""
+    return (content["card"] or {}).get("n_recalibration") or content["n_calibration"]
 
 
 def _fitted(card: dict[str, Any]) -> list[tuple[str, str]]:
@@ -122,7 +127,7 @@ def _usual(value: Any, kind: str) -> str:
 def _rules(content: dict[str, Any], rules: list[dict[str, Any]]) -> Table:
     card = content["card"]
     table = Table(
-        title=f"On {card['n_test']:,} held-out rows, {card['n_test_rare']:,} of them rare"
+        title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare"
     )
     for heading in ("Rule", "Flagged", "Found", "Detection (M)"):
         table.add_column(heading)

@@ -11,10 +11,23 @@ from rich.table import Table
 from ._compiling import announce_compiling
 from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, percent, print_json, waiting
+from ._shared import (
+    AsJson,
+    Budget,
+    Data,
+    Effort,
+    Model,
+    Target,
+    Unit,
+    Value,
+    answering,
+    percent,
+    print_json,
+    waiting,
+)
 
 if TYPE_CHECKING:
-    from ..tables import ExpectedFlags, Plan, Reading
+    from ..tables import ExpectedFlags, MoneyPlan, Plan, Reading
 
 
 @answering
@@ -24,6 +37,10 @@ def plan(
     data: Data,
     target: Target = None,
     load: Annotated[int, typer.Option(help="How many cases one reviewer handles.", min=1)] = 1,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -31,14 +48,19 @@ def plan(
     """Show what other capacities and one more reviewer would find.
 
     Capacities range from a quarter to four times the model's own. Without labels, only the number
-    of flags can be predicted.
+    of flags can be predicted. With --value, --effort and --budget, it also shows the value that
+    other budgets would find, and what one more unit of effort is worth.
     """
     from ..persistence import load_model
-    from ..tables import plan_capacity
+    from ..tables import WorkColumns, plan_capacity
+
+    work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
     with waiting("Reading and scoring ..."):
-        result = plan_capacity(load_model(model), data, target=target, load=load, reading=reading)
+        result = plan_capacity(
+            load_model(model), data, target=target, load=load, reading=reading, work=work
+        )
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)
@@ -60,6 +82,9 @@ def _print(result: Plan) -> None:
             highlight=False,
         )
         console.print(_flags_table(result.expected_flags))
+    if result.money is not None:
+        console.print(_money_table(result.money))
+        console.print(_more_in_words(result.money), highlight=False)
     if result.next_reviewer is not None:
         reviewer = result.next_reviewer
         console.print(
@@ -68,6 +93,29 @@ def _print(result: Plan) -> None:
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _money_table(money: MoneyPlan) -> Table:
+    table = Table(title="What other budgets would find")
+    for heading in ("Budget", "Spent", "Cases", "Value found", "Of all value", "One more unit"):
+        table.add_column(heading, justify="right")
+    for point in money.points:
+        table.add_row(
+            f"{point.budget:,.6g} {money.unit}",
+            f"{point.effort:,.6g}",
+            f"{point.n_flagged:,}",
+            f"{point.value:,.0f}",
+            percent(point.value_share),
+            f"{point.price:,.3g}",
+        )
+    return table
+
+
+def _more_in_words(money: MoneyPlan) -> str:
+    now = next(point for point in money.points if point.factor == 1)
+    if money.unit == "minutes":
+        return f"One more hour would find about {60 * now.price:,.0f} more."
+    return f"One more of {money.unit} would find about {now.price:,.4g} more."
 
 
 def _flags_table(expected: list[ExpectedFlags]) -> Table:

@@ -14,12 +14,17 @@ from ._compiling import announce_compiling
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
+    Budget,
     Data,
+    Effort,
     Exclude,
     Id,
     Keep,
     Model,
     Out,
+    Unit,
+    Value,
+    WorthOption,
     answering,
     columns_of_data,
     percent,
@@ -39,13 +44,14 @@ def select(
     model: Model,
     data: Data,
     count: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="N",
+            show_default=False,
             help="The number of cases on the list, such as --count 50; with --segment one for "
             "each segment, such as --count north=20,south=30.",
         ),
-    ],
+    ] = None,
     segment: Annotated[
         str | None,
         typer.Option(
@@ -59,6 +65,11 @@ def select(
     keep: Keep = None,
     exclude: Exclude = None,
     id: Id = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
+    worth: WorthOption = None,
     probe: Annotated[
         float,
         typer.Option(
@@ -75,10 +86,18 @@ def select(
     """List exactly so many suspicious cases, with reasons.
 
     Example: shortlist select fraud.model today.csv --count 50 --keep all -o list.csv
+
+    With --value and --effort, the list has the largest expected value within --budget.
     """
-    counts = _counts(count)
+    if not count and budget is None:
+        raise typer.BadParameter(
+            "Missing option '--count', such as --count 50; or --budget 480 with --effort."
+        )
+    counts = _counts(count) if count else None
     from ..persistence import load_model
-    from ..tables import output_format, select_rows
+    from ..tables import WorkColumns, output_format, select_rows
+
+    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     if out is not None:  # before any work
@@ -95,6 +114,7 @@ def select(
             exclude=exclude,
             probe=probe,
             reading=reading,
+            work=work,
             on_progress=reporter(progress, "reading"),
         )
     notes = [*selected.notes]

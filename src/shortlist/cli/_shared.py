@@ -24,7 +24,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..exceptions import TooManyFlagsError
+from ..exceptions import TableNote, TooManyFlagsError
 from ._words import in_options
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ __all__ = [
     "USER_ERROR",
     "ZONE_HELP",
     "AsJson",
+    "Budget",
     "CapacityCount",
     "Confidence",
     "Data",
+    "Effort",
     "Exclude",
     "Fraction",
     "Guarantee",
@@ -53,6 +55,9 @@ __all__ = [
     "Out",
     "Per",
     "Target",
+    "Unit",
+    "Value",
+    "WorthOption",
     "answering",
     "as_json_text",
     "capacity_from",
@@ -85,7 +90,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .parquet, .feather; - reads CSV from standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
+        "standard input.",
     ),
 ]
 Target = Annotated[
@@ -93,7 +99,7 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write to this file: .csv, .parquet, .feather or .jsonl."),
+    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
 ]
 #: For --zone.
 ZONE_HELP = (
@@ -227,6 +233,45 @@ Exclude = Annotated[
 ]
 
 
+Value = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that says what a case is worth if it is rare, such as --value amount.",
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that says how much work a case takes, such as --effort minutes_needed ...",
+    ),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        metavar="AMOUNT",
+        show_default=False,
+        help="... and how much may be spent on all, such as --budget 480 ...",
+    ),
+]
+Unit = Annotated[
+    str, typer.Option(metavar="WORD", help="... in which unit, such as --unit minutes.")
+]
+WorthOption = Annotated[
+    float | None,
+    typer.Option(
+        "--worth",
+        metavar="X",
+        show_default=False,
+        help="Leave places empty for cases of less expected value per unit of effort (without "
+        "--value and --effort: of less probability), such as --worth 1.5.",
+    ),
+]
+
+
 def capacity_from(
     capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
 ) -> Capacity:
@@ -337,8 +382,9 @@ def _warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                typer.echo(f"Warning: {in_options(_one_line(message))}", err=True)
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                word = "Note" if issubclass(kind, TableNote) else "Warning"
+                typer.echo(f"{word}: {in_options(_one_line(message))}", err=True)
 
 
 # --- answers ---

@@ -29,6 +29,7 @@ _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"Pass prevalence=\.\.\., or use", "Use"),
     (r" Read it with dtype=\"Int64\", or as texts\.", " Fill the gaps, or write ids as texts."),
     (r"\(min_samples_leaf\), or hold items out: cv=[0-9.]+", "or another --learner"),
+    (r",? or Capacity\.effort\([^)]*\)", ""),
     # Capacities.
     (r"Capacity\.fraction\(([0-9.]+) / 100\)", _per_cent),
     (

@@ -244,7 +244,7 @@ class CapacityKNeighborsClassifier(
                 f"{type(self).__name__} needs items of two classes or more; got only one class, "
                 f"{self.classes_.tolist()}. In cross-validation, use stratified folds."
             )
-        is_rare, self.rare_label_ = find_rare(y, self.rare_label)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
         check_enough_rare(is_rare, self.rare_label_)
         return is_rare
 

@@ -2,14 +2,17 @@
 
 from ._adjusted import adjusted_detection_interval, adjusted_detection_score
 from ._curve import CapacityCurve, capacity_curve
+from ._out_of_fold import OutOfFoldDetection, out_of_fold_detection
 from ._scorer import CapacityScorer, capacity_scorer, detection_at_capacity
 
 __all__ = [
     "CapacityCurve",
     "CapacityScorer",
+    "OutOfFoldDetection",
     "adjusted_detection_interval",
     "adjusted_detection_score",
     "capacity_curve",
     "capacity_scorer",
     "detection_at_capacity",
+    "out_of_fold_detection",
 ]

@@ -68,11 +68,12 @@ def _add_by_skl2onnx(graph: GraphBuilder, learner: Any, items: str, n_features: 
 
 
 def _add_svc(graph: GraphBuilder, learner: SVC, items: str, n_features: int) -> str:
-    if isinstance(learner.gamma, str):  # scikit-learn does not publish the number it stands for
+    gamma = 1 / learner.n_features_in_ if learner.gamma == "auto" else learner.gamma
+    if isinstance(gamma, str):  # scikit-learn does not publish the number that "scale" stands for
         raise _unsupported(learner)
     # With two classes, the decision function is the score of the second, which is True.
     coefficients, vectors = learner.dual_coef_[0], learner.support_vectors_
-    kernel = _kernel(graph, learner.kernel, learner.gamma, items, vectors, learner)
+    kernel = _kernel(graph, learner.kernel, gamma, items, vectors, learner)
     summed = graph.add("MatMul", kernel, graph.constant(coefficients[:, np.newaxis]))
     return graph.add("Add", summed, graph.constant(learner.intercept_))
 

@@ -19,6 +19,7 @@ _MODULES = (
     "learners",
     "multiclass",
     "thresholds",
+    "worth",
 )
 # Types of other packages that learners hold and that skops does not trust by default.
 _FOREIGN = (

@@ -101,6 +101,7 @@ def _rules(prevalence: float, rng: np.random.Generator, plane: _Plane) -> Table:
         guarantee="plug-in",
         ties="exclude",
         random_state=int(rng.integers(2**31)),
+        cv=0.5,
     ).fit(X, y)
     scores = model.score_samples(X_test)
     for b in plane.multiples:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.extras import load_extra
+from .._core.plain_json import flattened
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import MISSING_TEXTS, Feature, Reading, RowValues, TableSchema
+from ..tables import Feature, Form, Reading, RowValues, TableSchema, read_number, read_truth
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -20,7 +21,6 @@ LONGEST_LINE = 1 << 20
 #: Stands for a line that was longer than that and was skipped.
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
-_TRUTHS = {"true": True, "false": False}
 
 
 def read_batches(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
@@ -76,7 +76,7 @@ class LineReader:
     ) -> None:
         # This class reads the ids.
         self._schema = replace(schema.adapted(reading or Reading()), id=None)
-        self._features = schema.features
+        self._features = self._schema.features
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
         self._id_field = own if id_field is None else id_field
@@ -125,7 +125,7 @@ def _object(line: bytes) -> dict[str, Any]:
         raise ValueError("The line is not JSON. Write one object per line.") from None
     if not isinstance(fields, dict):
         raise ValueError("The line must be a JSON object with the columns of the model.")
-    return fields
+    return flattened(fields)
 
 
 def _id(value: Any, field: str | None) -> str | None:
@@ -149,22 +149,17 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
     if value is None:
         return None
     try:
-        return _READERS[feature.kind](value)
+        return _READERS[feature.kind](value, feature.form)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
         ) from None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, form: Form) -> float | None:
     if isinstance(value, str):
-        text = value.strip()
-        if text in MISSING_TEXTS:
-            return None
-        if "_" in text:  # Python accepts 1_000, tables do not
-            raise ValueError
-        value = float(text)
-    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        return read_number(value, form)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError
     number = float(value)
     if math.isinf(number):
@@ -172,17 +167,17 @@ def _number(value: Any) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _truth(value: Any) -> bool:
-    return value if isinstance(value, bool) else _TRUTHS[_text(value).strip().lower()]
+def _truth(value: Any, form: Form) -> bool:
+    return value if isinstance(value, bool) else read_truth(_text(value, form))
 
 
-def _date(value: Any) -> str:
+def _date(value: Any, form: Form) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, form: Form) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

@@ -30,7 +30,8 @@ from ._evaluate import (
 from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._formats import MISSING_TEXTS, open_source, open_writer, output_format
+from ._formats import open_source
+from ._forms import Form, read_number, read_truth
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
@@ -43,7 +44,10 @@ from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
+from ._work import MoneyPlan, MoneyPoint, WorkColumns
+from ._writers import open_writer, output_format
 
 __all__ = [
     "LEARNERS",
@@ -58,8 +62,11 @@ __all__ = [
     "Finding",
     "FitResult",
     "FlagSummary",
+    "Form",
     "MissedResult",
     "ModelCard",
+    "MoneyPlan",
+    "MoneyPoint",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -76,6 +83,7 @@ __all__ = [
     "TableRows",
     "TableSchema",
     "Watch",
+    "WorkColumns",
     "calibrate_own",
     "chances_of_flags",
     "check_has_both_classes",
@@ -99,6 +107,8 @@ __all__ = [
     "output_format",
     "plan_capacity",
     "read_labelled",
+    "read_number",
+    "read_truth",
     "reasons_for",
     "recalibrate_table",
     "select_rows",

@@ -22,8 +22,9 @@ from ._fingerprints import RowFingerprints
 from ._fit import FitResult
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._notes import notes_on
 from ._own import own_name
-from ._profile import column_profiles, notes_on
+from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 

@@ -6,92 +6,115 @@ the whole table, from text files and from typed files.
 
 from __future__ import annotations
 
-import re
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Mask
 from .._core.extras import load_extra
-from ..exceptions import TableError
+from ..exceptions import TableError, TableNote
+from ._dates import as_days
+from ._forms import (
+    PLAIN,
+    TRUTHS,
+    Form,
+    as_numbers,
+    combined,
+    is_word_for_missing,
+    lowered,
+    read_number,
+    sentinels,
+)
+from ._inference import Guess, guess_form
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["MISSING_CATEGORY", "as_ids", "as_labels", "as_values", "kind_of"]
+__all__ = [
+    "MISSING_CATEGORY",
+    "SOMEWHERE",
+    "Place",
+    "as_ids",
+    "as_labels",
+    "as_values",
+    "guess_column",
+    "is_text",
+    "look_damaged",
+]
 
 #: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"
-_TRUTHS = {"true": 1.0, "false": 0.0}
-_DAY = np.timedelta64(1, "D")
-_TIME = r"([T ]\d{2}:\d{2}.*)?$"
-#: Formats of dates, and how each is turned into the first; none confuses day and month.
-_DATES = {
-    r"^(\d{4})-(\d{2})-(\d{2})" + _TIME: r"\1-\2-\3\4",
-    r"^(\d{4})/(\d{2})/(\d{2})" + _TIME: r"\1-\2-\3\4",
-    r"^(\d{2})\.(\d{2})\.(\d{4})" + _TIME: r"\3-\2-\1\4",
-}
+_WAS = {"numeric": "numeric", "boolean": "true or false", "date": "a date"}
+_SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
 
 
-def kind_of(column: Any) -> str:
-    """Return the kind of an Arrow column, from its type or from all of its texts."""
+@dataclass(frozen=True)
+class Place:
+    """Where values come from, for messages: a file, and how many of its rows came before."""
+
+    file: str = "the table"
+    n_before: int = 0
+
+    def row(self, number: int) -> str:
+        """Return a row in words; it counts from 1 below the heading."""
+        return f"row {self.n_before + number + 1:,} of {self.file}"
+
+
+SOMEWHERE = Place()
+
+
+def guess_column(column: Any, name: str, *, form: Form = PLAIN, numeric: bool = False) -> Guess:
+    """Tell the kind and the form of an Arrow column, from its type or from all of its texts."""
+    if is_text(column.type):
+        return guess_form(_as_text(column), name, form=form, numeric=numeric)
     kind = pa.types
+    if kind.is_null(column.type):
+        return Guess("numeric", form, [f"{name!r} is empty. Nothing can be learned from it."])
     if kind.is_boolean(column.type):
-        return "boolean"
-    if _is_number(column.type) or kind.is_null(column.type):
-        return "numeric"
-    if kind.is_timestamp(column.type) or kind.is_date(column.type):
-        return "date"
-    if not _is_text(column.type):
-        raise TableError(
-            f"A model cannot use values of type {column.type}. Leave the column out, or "
-            "convert it to numbers, texts, dates or true and false."
-        )
-    return _kind_of_text(_as_text(column))
+        return Guess("boolean", form)
+    if _is_number(column.type):
+        return Guess("numeric", form)
+    if _is_moment(column.type):
+        return Guess("date", form)
+    raise TableError(
+        f"A model cannot use values of type {column.type}. Leave the column out, or "
+        "convert it to numbers, texts, dates or true and false."
+    )
 
 
-def _kind_of_text(text: Any) -> str:
-    present = text.drop_null()
-    if len(present) == 0 or _numbers_in(present) is not None:
-        return "numeric"
-    if set(_lowered(present.unique())) <= set(_TRUTHS):
-        return "boolean"
-    if any(_all_match(present, pattern) for pattern in _DATES):
-        return "date"
-    return "categorical"
-
-
-def _all_match(texts: Any, pattern: str) -> bool:
-    trimmed = pa.compute.utf8_trim_whitespace(texts)
-    return pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py()
-
-
-def as_values(column: Any, kind: str, name: str) -> Any:
+def as_values(
+    column: Any, kind: str, name: str, form: Form = PLAIN, *, place: Place = SOMEWHERE
+) -> Any:
     """Return a column as 64-bit floats (days since 1970 for dates), or as texts for categories."""
-    values = _CONVERTERS[kind](column, name)
+    values = _CONVERTERS[kind](column, name, form, place)
     if kind == "numeric" and np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise TableError(
             f"The column {name!r} holds {int(np.isinf(values).sum())} infinite values, the first "
-            f"in row {row + 1} of its chunk. Leave unknown values empty, or replace infinity by a "
-            "number."
+            f"in {place.row(row)}. Leave unknown values empty, read them as missing with --na inf, "
+            "or replace infinity by a number."
         )
     return values
 
 
-def as_labels(column: Any, name: str) -> NDArray[Any]:
+def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
     """Return labels as texts, without surrounding spaces."""
-    return np.array([label.strip() for label in as_ids(column, name).tolist()], dtype=object)
+    labels = [label.strip() for label in as_ids(column, name, place=place).tolist()]
+    return np.array(labels, dtype=object)
 
 
-def as_ids(column: Any, name: str) -> NDArray[Any]:
+def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
     """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
-    if column.null_count or _n_nan(column):
-        missing = int(column.null_count) + _n_nan(column)
+    is_empty = _is_empty(column)
+    if is_empty.any():
+        first = int(np.flatnonzero(is_empty)[0])
         raise TableError(
-            f"The column {name!r} is empty in {missing} of {len(column)} rows. "
-            "Remove these rows from the table, or fill the column."
+            f"The column {name!r} is empty in {int(is_empty.sum())} of {len(column)} rows, first "
+            f"in {place.row(first)}. Remove these rows from the table, or fill the column."
         )
     if pa.types.is_floating(column.type):
         values = column.to_numpy()
@@ -101,66 +124,103 @@ def as_ids(column: Any, name: str) -> NDArray[Any]:
     return np.asarray(text.to_pylist(), dtype=object)
 
 
-def _n_nan(column: Any) -> int:
-    if not pa.types.is_floating(column.type):
-        return 0
-    return pa.compute.sum(pa.compute.is_nan(column)).as_py() or 0
+def look_damaged(ids: Any) -> bool:
+    """Return whether a spreadsheet has shortened long ids to numbers such as 1.23E+12."""
+    texts = pa.array([str(id) for id in ids[:10_000]])
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, _SCIENTIFIC)).as_py())
 
 
-def _numeric(column: Any, name: str) -> NDArray[np.float64]:
-    if _is_text(column.type):
-        numbers = _numbers_in(_as_text(column))
-        if numbers is None:
-            raise _changed(column, name, "numeric")
-        column = numbers
-    elif not (_is_number(column.type) or pa.types.is_null(column.type)):
+def _is_empty(column: Any) -> Mask:
+    column = combined(column)
+    if pa.types.is_floating(column.type):
+        return np.isnan(np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64))
+    empty = pa.compute.is_null(column)
+    if is_text(column.type):
+        spaces = pa.compute.equal(pa.compute.utf8_trim_whitespace(_as_text(column)), "")
+        empty = pa.compute.or_(empty, pa.compute.fill_null(spaces, False))
+    return np.array(empty, dtype=bool)
+
+
+# --- one kind at a time ---
+
+
+def _numeric(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+    if is_text(column.type):
+        texts = combined(_as_text(column))
+        values, is_odd = as_numbers(texts, form)
+        if is_odd.any():
+            raise _unreadable(texts, is_odd, name, "numeric", form, place)
+        _tell_of_words(texts, np.isnan(values), name, form)
+        return np.array(values, dtype=np.float64)
+    if not (_is_number(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "numeric")
-    return _floats(column)
+    values = _floats(column)
+    if form.missing:
+        values[np.isin(values, sentinels(form))] = np.nan
+    return values
 
 
-def _boolean(column: Any, name: str) -> NDArray[np.float64]:
-    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
+def _boolean(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return _floats(pa.compute.cast(column, pa.uint8()))
-    if _is_text(column.type):
-        words = _lowered(_as_text(column))
-        if all(word is None or word in _TRUTHS for word in set(words)):
-            return np.array([np.nan if word is None else _TRUTHS[word] for word in words])
+    if _is_number(kind):
+        values = _floats(column)
+        if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
+            return values
+    elif is_text(kind):
+        texts = combined(_as_text(column))
+        words = [word or "" for word in lowered(texts).to_pylist()]
+        is_odd = np.array([not (w in TRUTHS or is_word_for_missing(w, form)) for w in words])
+        if not is_odd.any():
+            return np.array([TRUTHS.get(word, np.nan) for word in words], dtype=np.float64)
+        raise _unreadable(texts, is_odd, name, "boolean", form, place)
     raise _changed(column, name, "true or false")
 
 
-def _date(column: Any, name: str) -> NDArray[np.float64]:
-    if not (_is_text(column.type) or _is_moment(column.type) or pa.types.is_null(column.type)):
+def _date(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+    if is_text(column.type):
+        texts = combined(_as_text(column))
+        days = as_days(texts, form)
+        lacks = np.flatnonzero(np.isnan(days))
+        is_odd = np.zeros(len(days), dtype=bool)
+        odd = [not is_word_for_missing(texts[int(row)].as_py() or "", form) for row in lacks]
+        is_odd[lacks] = odd
+        if is_odd.any():
+            raise _unreadable(texts, is_odd, name, "date", form, place)
+        return days
+    if _is_number(column.type) and form.date_format is not None:
+        return _date(pa.array(as_ids(column.fill_null(0), name)), name, form, place)
+    if not (_is_moment(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "a date")
-    try:
-        moments = pd.to_datetime(
-            _as_iso(column).to_pandas() if _is_text(column.type) else column.to_pandas(),
-            format="ISO8601" if _is_text(column.type) else None,
-            utc=True,
-        )
-    except ValueError as error:
-        raise _changed(column, name, "a date such as 2024-05-31", str(error)) from None
-    return ((moments - pd.Timestamp(0, tz="UTC")) / _DAY).to_numpy(dtype=np.float64)
+    moments = pd.to_datetime(column.to_pandas(), utc=True)
+    return ((moments - pd.Timestamp(0, tz="UTC")) / np.timedelta64(1, "D")).to_numpy(np.float64)
 
 
-def _as_iso(column: Any) -> Any:
-    texts = pa.compute.utf8_trim_whitespace(_as_text(column))
-    for sign in ("/", "."):  # most dates have neither and need no change
-        if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
-            for pattern, iso in _DATES.items():
-                texts = pa.compute.replace_substring_regex(texts, pattern, iso)
-    return texts
-
-
-def _categorical(column: Any, name: str) -> Any:
-    if not (_is_text(column.type) or pa.types.is_null(column.type)):
+def _categorical(column: Any, name: str, form: Form, place: Place) -> Any:
+    if form.codes and _is_number(column.type):
+        column = _codes(column)
+    if not (is_text(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "text")
     texts = pa.compute.utf8_trim_whitespace(_as_text(column)).fill_null("")
     # A text of spaces is missing, too.
-    filled = pa.compute.if_else(pa.compute.equal(texts, ""), MISSING_CATEGORY, texts)
-    return np.asarray(filled.to_numpy(), dtype=object)
+    is_missing = pa.compute.equal(texts, "")
+    if form.missing:
+        known = pa.compute.is_in(lowered(texts), value_set=pa.array(form.missing, pa.string()))
+        is_missing = pa.compute.or_(combined(is_missing), known)
+        texts = combined(texts)
+    filled = pa.compute.if_else(is_missing, MISSING_CATEGORY, texts)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object)
 
 
-_CONVERTERS = {
+def _codes(column: Any) -> Any:
+    """Return numbers as texts, as a text file has them; what is missing stays so."""
+    values = [None if v is None or v != v else v for v in combined(column).to_pylist()]
+    whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+    return pa.array([None if v is None else str(v) for v in whole], pa.string())
+
+
+_CONVERTERS: dict[str, Any] = {
     "numeric": _numeric,
     "boolean": _boolean,
     "date": _date,
@@ -168,14 +228,49 @@ _CONVERTERS = {
 }
 
 
-def _changed(column: Any, name: str, wanted: str, detail: str = "") -> TableError:
+# --- what goes wrong ---
+
+
+def _tell_of_words(texts: Any, is_missing: Mask, name: str, form: Form) -> None:
+    """Say which words are read as missing that did not occur when the model was fitted."""
+    present = texts.filter(pa.array(is_missing)).drop_null().unique().to_pylist()
+    words = [text for text in present if text.strip() and text.strip().lower() not in form.missing]
+    if words:
+        shown = ", ".join(repr(word) for word in words[:3])
+        warnings.warn(f"{name!r} holds {shown}, read as missing.", TableNote, stacklevel=2)
+
+
+def _unreadable(
+    texts: Any, is_odd: Mask, name: str, kind: str, form: Form, place: Place
+) -> TableError:
+    row = int(np.flatnonzero(is_odd)[0])
+    text = str(texts[row].as_py())
+    return TableError(
+        f"The column {name!r} was {_WAS[kind]} when the model was fitted; now {place.row(row)} "
+        f"holds {text!r}, for example. {_remedy(text, name, kind, form)}"
+    )
+
+
+def _remedy(text: str, name: str, kind: str, form: Form) -> str:
+    missing = f"If it means missing, use --na {text!r}; otherwise correct it, or fit a new model."
+    if kind == "date":
+        return f"Use --date-format {name}=... if dates are written differently here. {missing}"
+    other = "," if form.decimal == "." else "."
+    try:
+        read_number(text, Form(decimal=other, thousands=form.decimal))
+    except ValueError:
+        return missing
+    words = "commas" if other == "," else "points"
+    return f"Use --decimal {other} if this file has decimal {words}. {missing}"
+
+
+def _changed(column: Any, name: str, wanted: str) -> TableError:
     example = next(
         (value for value in column.slice(0, 1000).to_pylist() if value is not None), None
     )
     return TableError(
         f"The column {name!r} was {wanted} when the model was fitted; now it is of type "
         f"{column.type}, for example {example!r}. Convert it back, or fit a new model."
-        + (f" ({re.sub(r'[.,].*', '', detail)}.)" if detail else "")
     )
 
 
@@ -184,20 +279,8 @@ def _floats(column: Any) -> NDArray[np.float64]:
     return np.array(cast.to_numpy(), dtype=np.float64)
 
 
-def _numbers_in(text: Any) -> Any:
-    """Return texts as numbers, or None if one of them is not a number."""
-    try:
-        return pa.compute.cast(pa.compute.utf8_trim_whitespace(text), pa.float64())
-    except pa.ArrowInvalid:
-        return None
-
-
 def _as_text(column: Any) -> Any:
     return pa.compute.cast(column, pa.string())
-
-
-def _lowered(text: Any) -> list[str | None]:
-    return pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(text)).to_pylist()
 
 
 def _is_number(kind: Any) -> bool:
@@ -208,8 +291,9 @@ def _is_moment(kind: Any) -> bool:
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type holds texts."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_text(kind) for is_text in texts)
+    return any(is_one(kind) for is_one in texts)

@@ -20,13 +20,15 @@ from ..exceptions import TableError
 from ..learners import SIZES, watching_members
 from ..thresholds import check_guarantee
 from ._candidates import LEARNERS, make_estimator
+from ._columns import Place
 from ._evaluate import labels_of
 from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._notes import notes_on
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
-from ._profile import column_profiles, notes_on
+from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
@@ -54,9 +56,9 @@ class FitResult:
         What this model and other rules find.
     n_train, n_calibration, n_test, n_test_rare : int
         How many rows trained, set the threshold and were measured, and rare ones among these.
-    measured_on : {"out-of-fold", "held-out", "latest"}
-        Where the numbers come from: every row, by models that have not seen it; a share of the
-        rows that was kept aside; or the latest rows.
+    measured_on : {"out-of-fold", "calibration", "held-out", "latest"}
+        Where the numbers come from: every row, by models that have not seen it; the rows that set
+        the threshold of a single model; a share of the rows kept aside; or the latest rows.
     seconds_per_row : float
         Processor time for the score of one row among many.
     notes : list of str
@@ -123,9 +125,9 @@ def fit_table(
     learner : str, default="auto"
         One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
     guarantee : str, default="expected"
-        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. "plug-in" and
-        "expected" hold with the models of ten folds. For the others, one model learns from three
-        quarters of the rows, and the rest sets its threshold.
+        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. For
+        "next-batch" and "simultaneous", which need one threshold, one model learns from three
+        quarters of the rows, and the rest sets it.
     confidence : float, default=0.95
         How surely "confident", "next-batch" and "simultaneous" hold.
     n_batches : int, default=1
@@ -179,7 +181,8 @@ def fit_table(
     with open_source(path, reading=reading) as source:
         table = source.read()
         schema = infer_schema(source, table, target=target, id=id, rare=rare)
-        rows = schema.convert(table, target=target)
+        rows = schema.convert(table, target=target, place=Place(source.name))
+        notes = source.take_notes()
     aside = set_aside(rows, schema, time=time, group=group)
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
@@ -225,7 +228,12 @@ def fit_table(
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
         _set_threshold(model, unlabelled)
-    return _result(model, rows, parts, unseen, "held-out" if time is None else "latest")
+    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    if parts.test.size:
+        where = "held-out" if time is None else "latest"
+    n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
+    result = _result(model, rows, parts, unseen, where, n_train)
+    return replace(result, notes=[*notes, *result.notes])
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
@@ -273,11 +281,15 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
 
 
 def _result(
-    model: TableModel, rows: TableRows, parts: Parts, unseen: OutOfFold, tested_on: str
+    model: TableModel,
+    rows: TableRows,
+    parts: Parts,
+    unseen: OutOfFold,
+    measured_on: str,
+    n_train: int,
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
-    measured_on = tested_on if parts.test.size else "out-of-fold"
     measured = measure_test_rows(model, test) if parts.test.size else unseen.measure(model)
     measured_rows = labels_of(test) if parts.test.size else unseen.is_rare
     card = ModelCard(
@@ -285,7 +297,7 @@ def _result(
         versions=versions_in_use(),
         n_rows=labels_of(rows).size,
         n_rare=int(labels_of(rows).sum()),
-        n_train=parts.learn.size,
+        n_train=n_train,
         n_calibration=unseen.is_rare.size,
         n_calibration_rare=int(unseen.is_rare.sum()),
         n_test=measured_rows.size,

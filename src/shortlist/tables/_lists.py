@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, as_ids
-from ._formats import Source, open_source, open_writer
+from ._formats import open_source
 from ._schema import TableSchema
+from ._source import Source
+from ._writers import open_writer
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")

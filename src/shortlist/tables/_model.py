@@ -102,9 +102,9 @@ class ModelCard:
         What the model and other rules found on rows that they had not seen.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
-    measured_on : {"out-of-fold", "held-out", "latest"}
-        The rows that the rules were measured on: every row, by models that have not seen it; a
-        share of the rows kept aside; or the latest rows.
+    measured_on : {"out-of-fold", "calibration", "held-out", "latest"}
+        The rows that the rules were measured on: every row, by models that have not seen it; the
+        rows that set the threshold of a single model; a share kept aside; or the latest rows.
     recalibrated_at : str or None
         Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
     n_recalibration : int

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from .._core.arrays import Doubles, Mask, Rows
 from ..capacity import Capacity
@@ -48,6 +49,8 @@ class OutOfFold:
         Their ids.
     rows : ndarray of int
         Their positions among the rows that were learned from.
+    sizes : list of int
+        Number of rows in each fold.
     is_rare : ndarray of bool
         Their labels.
     scores : ndarray
@@ -63,6 +66,7 @@ class OutOfFold:
     X: Any
     ids: NDArray[Any] | None
     rows: Rows
+    sizes: list[int]
     is_rare: Mask
     scores: Doubles
     flagged: Mask
@@ -89,6 +93,7 @@ class OutOfFold:
             unseen.X,
             unseen.ids,
             rows,
+            [fold.size for fold in folds],
             labels_of(unseen),
             np.asarray(classifier.calibration_scores_, dtype=np.float64),
             np.concatenate(judged),
@@ -100,13 +105,21 @@ class OutOfFold:
     def measure(self, model: TableModel) -> list[RuleResult]:
         """Return what the model finds on these rows, row by row and as a list, and other rules."""
         capacity = model.classifier.capacity
-        order = model.rank(self.X, self.ids, self.scores)
+        order = self._order(model)
         return [
             measure_rule("this model, row by row", self.is_rare, self.flagged, capacity),
             measure_list("this model, as a list", self.is_rare, order, capacity),
             measure_rule(default_name(model), self.is_rare, self.by_default, capacity),
             measure_random(self.is_rare, capacity),
         ]
+
+    def _order(self, model: TableModel) -> Rows:
+        """Rank rows within their fold: scores of different models need not be comparable."""
+        overall = np.argsort(model.rank(self.X, self.ids, self.scores))
+        places = np.empty(self.rows.size)
+        for own in np.split(np.arange(self.rows.size), np.cumsum(self.sizes)[:-1]):
+            places[own] = (rankdata(overall[own]) - 0.5) / own.size
+        return np.lexsort((overall, places))
 
     def members(self, capacity: Capacity) -> list[Candidate]:
         """Return what each member of an ensemble detects alone."""

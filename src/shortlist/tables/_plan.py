@@ -6,15 +6,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
+from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
 from ._fingerprints import SeenRows
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._work import MoneyPlan, WorkColumns, plan_money
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
@@ -58,6 +61,7 @@ class Plan:
     expected_flags: list[ExpectedFlags] | None
     next_reviewer: NextReviewer | None
     seen: SeenRows | None = None
+    money: MoneyPlan | None = None
 
 
 def plan_capacity(
@@ -67,6 +71,7 @@ def plan_capacity(
     target: str | None = None,
     load: int = 1,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
 ) -> Plan:
     """Compare capacities from a quarter to four times the model's own.
 
@@ -84,6 +89,9 @@ def plan_capacity(
         How many rows one reviewer handles.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and a budget: what it and other budgets would find. This
+        needs labels.
 
     Returns
     -------
@@ -95,8 +103,14 @@ def plan_capacity(
         own = model.schema.target if model.schema.target in source.columns else None
         labels = own if target is None else target
         rows = model.schema.read(source, target=labels)
+    work = work or WorkColumns()
+    known = _work_of(model, path, work, reading)
     capacity = model.classifier.capacity
     if labels is None:
+        if work.is_given:
+            raise TableError(
+                "--value and --effort need labels: the value found is counted in them."
+            )
         return _without_labels(model, rows)
     check_has_both_classes(rows, model.schema, labels)
     scores = model.classifier.score_samples(rows.X)
@@ -110,7 +124,35 @@ def plan_capacity(
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
         seen=model.seen_in(rows),
+        money=_money(model, rows, known, work),
     )
+
+
+def _work_of(
+    model: TableModel, path: Path, work: WorkColumns, reading: Reading | None
+) -> dict[str, Any]:
+    """Read the columns of values and efforts, by their options."""
+    if not work.columns:
+        return {}
+    if str(path) == "-":
+        raise TableError("--value and --effort read the table twice: pass a file instead of -.")
+    with model.schema.open(path, reading=reading) as source:
+        for option, name in work.columns.items():
+            source.require([name], f"which {option} names")
+        chunks = list(source.chunks(list(work.columns.values()), ()))
+    return {
+        option: work.numbers(option, [chunk[name] for chunk in chunks])
+        for option, name in work.columns.items()
+    }
+
+
+def _money(
+    model: TableModel, rows: TableRows, known: dict[str, Any], work: WorkColumns
+) -> MoneyPlan | None:
+    if work.budget is None:
+        return None
+    p = model.classifier.predict_proba(rows.X)[:, 1]
+    return plan_money(labels_of(rows), p, known.get("--value"), known["--effort"], work)
 
 
 def _without_labels(model: TableModel, rows: TableRows) -> Plan:

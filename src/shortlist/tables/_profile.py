@@ -1,4 +1,4 @@
-"""Columns at a glance: their distributions in calibration, and notes on odd ones."""
+"""Columns at a glance: their distributions in calibration."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask
 from .._core.plain_json import to_plain
 from ._columns import MISSING_CATEGORY
-from ._schema import Feature, TableRows, TableSchema
+from ._schema import TableSchema
 
-__all__ = ["ColumnProfile", "column_profiles", "notes_on"]
+__all__ = ["ColumnProfile", "column_profiles"]
 
 _N_BINS = 10
 _MOST_CATEGORIES = 20
-_FEWEST_ROWS = 50
-_NEARLY_ALL = 0.9
-_MOST_VALUES = 20
-_AMBIGUOUS_DATE = r"\d{1,2}/\d{1,2}/(\d{2}|\d{4})"
 
 
 @dataclass(frozen=True)
@@ -128,60 +123,3 @@ def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int,
         places = np.searchsorted(np.array(bins, dtype=np.float64), present, side="left")
     counts = np.bincount(places, minlength=len(bins) + 1).tolist()
     return (*counts, int(missing.sum()))
-
-
-# --- notes ---
-
-
-def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
-    """Return a sentence for each column that the model should perhaps not learn from as it is."""
-    if len(rows.X) < _FEWEST_ROWS:
-        return []
-    notes = [_note(rows.X[feature.name], feature, rows.is_rare) for feature in schema.features]
-    return [note for note in notes if note is not None]
-
-
-def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
-    name = feature.name
-    if feature.kind == "categorical" and _looks_like_dates(column):
-        return (
-            f"{name!r} looks like dates, but day and month are ambiguous. It is treated as text. "
-            "Write dates as 2024-05-31."
-        )
-    if _identifies_rows(column, feature.kind):
-        return (
-            f"{name!r} has a different value in nearly every row and looks like an id. If it is "
-            f"one, use --id {name} to exclude it from learning."
-        )
-    if is_rare is not None and _gives_away(column, feature.kind, is_rare):
-        return (
-            f"{name!r} alone separates all rare rows from the others. Leave it out unless it is "
-            "known when the decision is made."
-        )
-    return None
-
-
-def _looks_like_dates(texts: Any) -> bool:
-    present = texts[texts != MISSING_CATEGORY]
-    return len(present) > 0 and bool(present.str.fullmatch(_AMBIGUOUS_DATE).all())
-
-
-def _identifies_rows(column: Any, kind: str) -> bool:
-    """Return whether a column holds names or running numbers."""
-    if kind == "categorical":
-        return bool(column.nunique() > _NEARLY_ALL * len(column))
-    values = column.to_numpy()
-    is_whole = bool(np.all(values == np.floor(values)))  # False if a value is missing
-    return kind == "numeric" and is_whole and bool((np.diff(values) > 0).all())
-
-
-def _gives_away(column: Any, kind: str, is_rare: Mask) -> bool:
-    if kind == "categorical":
-        labels = column.groupby(column).ngroup().to_numpy()
-        pairs = np.unique(np.column_stack([labels, is_rare]), axis=0)
-        return len(pairs) == column.nunique() <= _MOST_VALUES
-    values = column.to_numpy()
-    rare, common = values[is_rare], values[~is_rare]
-    if np.isnan(values).any():
-        return False
-    return bool(rare.min() > common.max() or rare.max() < common.min())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..exceptions import TableError
@@ -11,9 +12,12 @@ from ..exceptions import TableError
 __all__ = ["NOTHING_SAID", "Reading"]
 
 _SIGNS = (".", ",")
+#: Letters of dates as spreadsheets know them, and those of `strptime`.
+_LETTERS = (("YYYY", "%Y"), ("MM", "%m"), ("DD", "%d"), ("YY", "%y"))
 _NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
-#: The options that choose and type columns. A fitted model has answered them.
-_ABOUT_COLUMNS = ("drop", "columns", "categorical", "numeric")
+#: What later files of a model have in common with the first.
+_KEPT: tuple[Any, ...] = ("sep", "encoding", "sheet", "keep_total")
+_TUPLES = ("na", "drop", "columns", "categorical", "numeric", "date_format")
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,9 @@ class Reading:
             raise TableError("--sep and --decimal are both a comma. They must be different signs.")
         if self.encoding is not None:
             _check_encoding(self.encoding)
-        for name in ("na", *_ABOUT_COLUMNS, "date_format"):
+        for name in _TUPLES:
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        self.date_formats()  # raises an error for what is none
 
     def after(self, earlier: Reading) -> Reading:
         """Return what this object says, and what was said earlier where it says nothing.
@@ -87,10 +92,15 @@ class Reading:
         Returns
         -------
         Reading
-            Without the options that choose columns, which the model has chosen.
+            What was said about numbers and dates is not repeated: the schema of the model has it
+            for every column.
         """
-        said = {name: getattr(self, name) or getattr(earlier, name) for name in _ABOUT_FILES}
-        return replace(Reading(**said), na=tuple(dict.fromkeys((*earlier.na, *self.na))))
+        kept = {name: getattr(self, name) or getattr(earlier, name) for name in _KEPT}
+        return replace(self, **kept, na=tuple(dict.fromkeys((*earlier.na, *self.na))))
+
+    def date_formats(self) -> list[tuple[str | None, str]]:
+        """Return pairs of a column (None for all others) and a format of `strptime`."""
+        return [_date_format(given) for given in self.date_format]
 
     def names(self, option: str, known: Collection[str], name: str) -> list[str]:
         """Return the columns that an option names, one by one or separated by commas."""
@@ -119,11 +129,23 @@ class Reading:
 
 #: Everything is inferred from the file.
 NOTHING_SAID = Reading()
-_ABOUT_FILES = tuple(f.name for f in fields(Reading) if f.name not in _ABOUT_COLUMNS)
 
 
 def _or_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _date_format(given: str) -> tuple[str | None, str]:
+    column, sign, rest = given.rpartition("=")
+    text = rest
+    for letters, code in _LETTERS:
+        text = text if "%" in rest else text.replace(letters, code).replace(letters.lower(), code)
+    if not {"d", "Y", "y", "j", "H", "b", "B", "m", "s"} & set(re.findall("%(.)", text)):
+        raise TableError(
+            f"--date-format {given} is no format of dates. Use for example DD/MM/YYYY, "
+            "%d.%m.%Y, or COLUMN=MM/DD/YYYY for one column."
+        )
+    return (column if sign else None), text
 
 
 def _check_separator(sep: str | None) -> None:

@@ -106,7 +106,7 @@ def recalibrate_table(
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
     with model.schema.open(path, reading=reading) as source:
         rows = model.schema.read(source, target=target)
-    notes: list[str] = []
+    notes = _mixture(classifier)
     unknown = _unknown(model, rows, path, notes)
     labels = None if target is None else labels_of(unknown)
     before = model.classifier.flag(unknown.X, ids=unknown.ids)
@@ -120,6 +120,18 @@ def recalibrate_table(
         int(now.sum()),
         notes,
     )
+
+
+def _mixture(classifier: Any) -> list[str]:
+    """Say that a guarantee about single thresholds is not one about several of them."""
+    n_thresholds = len(classifier.calibrations_)
+    if n_thresholds == 1 or classifier.guarantee in ("plug-in", "expected"):
+        return []
+    return [
+        f"This model decides with {n_thresholds} thresholds, one for each fold. The guarantee "
+        f"{classifier.guarantee!r} holds for each of them, not exactly for all together. For one "
+        f"threshold, fit the model with --guarantee {classifier.guarantee}."
+    ]
 
 
 def _unknown(model: TableModel, rows: TableRows, path: Path, notes: list[str]) -> TableRows:

@@ -75,8 +75,8 @@ def _converter(schema: TableSchema, feature: Feature) -> Callable[[Any], Any]:
     column = _AsColumn(schema, feature)
     by_column = functools.lru_cache(_MOST_REMEMBERED)(lambda value: column([value])[0])
     quick, samples = _QUICK[feature.kind]
-    # Words that mean "missing" in this column, if the schema knows some; they may be numbers.
-    words = frozenset(getattr(getattr(feature, "form", None), "missing", ()))
+    # Words that mean "missing" in this column; they may be numbers.
+    words = frozenset(feature.form.missing)
     numbers = frozenset(number for word in words for number in _numbers_in(word))
 
     def convert(value: Any) -> Any:

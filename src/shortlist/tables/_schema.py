@@ -14,26 +14,36 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._columns import MISSING_CATEGORY, as_ids, as_labels, as_values, kind_of
-from ._formats import Source, open_source
+from ._columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
+from ._formats import open_source
+from ._forms import PLAIN, Form
+from ._inference import Guess, is_prose, settle_decimals
+from ._labels import find_labels, is_rare_label
 from ._reading import NOTHING_SAID, Reading
+from ._source import Source
+from ._text_files import is_utf8
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
 __all__ = ["Feature", "TableRows", "TableSchema", "infer_schema", "reference_values"]
 
-_MOST_LABELS = 50
-
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that a model uses: its name and its kind.
+    """A column that a model uses: its name, its kind, and how its values are written as texts.
 
     The kinds are "numeric", "categorical", "date" and "boolean".
     """
 
     name: str
     kind: str
+    form: Form = PLAIN
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Feature:
+        """Read what :meth:`TableSchema.to_json` wrote."""
+        form = {**content["form"], "missing": tuple(content["form"]["missing"])}
+        return cls(content["name"], content["kind"], Form(**form))
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,8 @@ class TableSchema:
         The column that identifies a row. Ties are broken by it.
     reading : Reading
         What the user said about the file when the model was fitted.
+    labels : tuple of str
+        The labels that the target had then.
     """
 
     features: tuple[Feature, ...]
@@ -84,20 +96,27 @@ class TableSchema:
     rare_label: str
     id: str | None = None
     reading: Reading = NOTHING_SAID
+    labels: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and texts."""
         return asdict(self) | {
             "features": [asdict(feature) for feature in self.features],
             "reading": self.reading.to_json(),
+            "labels": list(self.labels),
         }
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> TableSchema:
         """Read what :meth:`to_json` wrote."""
-        features = tuple(Feature(**feature) for feature in content["features"])
-        reading = Reading.from_json(content["reading"])
-        return cls(features, content["target"], content["rare_label"], content["id"], reading)
+        return cls(
+            tuple(Feature.from_json(feature) for feature in content["features"]),
+            content["target"],
+            content["rare_label"],
+            content["id"],
+            Reading.from_json(content["reading"]),
+            tuple(content["labels"]),
+        )
 
     def open(self, path: Path, *, reading: Reading | None = None) -> AbstractContextManager[Source]:
         """Open a later file, which is read as the table of the fit was.
@@ -114,7 +133,11 @@ class TableSchema:
         context manager
             It gives a source for :meth:`rows` and :meth:`read`.
         """
-        return open_source(path, reading=(reading or NOTHING_SAID).after(self.reading))
+        said = reading or NOTHING_SAID
+        merged = said.after(self.reading)
+        if said.encoding is None and merged.encoding is not None and is_utf8(path):
+            merged = replace(merged, encoding=None)  # this file has another one than the first
+        return open_source(path, reading=merged)
 
     def adapted(self, reading: Reading) -> TableSchema:
         """Return this schema for values about which the user says more than at the fit.
@@ -128,7 +151,8 @@ class TableSchema:
         -------
         TableSchema
         """
-        return replace(self, reading=reading.after(self.reading))
+        features = [replace(f, form=f.form.adapted(f.name, reading)) for f in self.features]
+        return replace(self, features=tuple(features))
 
     def rows(self, source: Source, *, target: str | None = None) -> Iterator[TableRows]:
         """Read the rows of an open table in chunks, with labels if `target` names their column.
@@ -154,8 +178,17 @@ class TableSchema:
         if target is not None:
             source.require([target], "which --target names")
             wanted += [] if target in wanted else [target]
-        numeric = {f.name for f in self.features if f.kind == "numeric"} - {target, self.id}
-        return (self.convert(chunk, target=target) for chunk in source.chunks(wanted, numeric))
+        schema = self.adapted(source.reading)
+        plain = {f.name for f in schema.features if f.kind == "numeric" and f.form.is_plain}
+        return schema._converted(source, wanted, plain - {target, self.id}, target)
+
+    def _converted(
+        self, source: Source, wanted: list[str], plain: set[str], target: str | None
+    ) -> Iterator[TableRows]:
+        n_before = 0
+        for chunk in source.chunks(wanted, plain):
+            yield self.convert(chunk, target=target, place=Place(source.name, n_before))
+            n_before += chunk.num_rows
 
     def read(self, source: Source, *, target: str | None = None) -> TableRows:
         """Read all rows of an open table at once; a table without rows raises an error.
@@ -178,19 +211,24 @@ class TableSchema:
             _joined([rows.is_rare for rows in chunks]),
         )
 
-    def convert(self, table: Any, *, target: str | None = None) -> TableRows:
-        """Convert an Arrow table to rows for the model."""
-        X = pd.DataFrame({f.name: _column(table[f.name], f) for f in self.features}, copy=False)
-        ids = None if self.id is None else as_ids(table[self.id], self.id)
+    def convert(
+        self, table: Any, *, target: str | None = None, place: Place = SOMEWHERE
+    ) -> TableRows:
+        """Convert an Arrow table to rows for the model; `place` says where it comes from."""
+        columns = {f.name: _column(table[f.name], f, place) for f in self.features}
+        X = pd.DataFrame(columns, copy=False)
+        ids = None if self.id is None else as_ids(table[self.id], self.id, place=place)
         if target is None:
             return TableRows(X, ids)
-        return TableRows(X, ids, as_labels(table[target], target) == self.rare_label)
+        labels = (target, self.rare_label, self.labels)
+        return TableRows(X, ids, is_rare_label(table[target], *labels, place=place))
 
 
-def _column(values: Any, feature: Feature) -> Any:
+def _column(values: Any, feature: Feature, place: Place) -> Any:
     """Return a column of a frame, of a type that encoders know in all versions of pandas."""
     dtype = object if feature.kind == "categorical" else np.float64
-    return pd.Series(as_values(values, feature.kind, feature.name), dtype=dtype)
+    name, kind, form = feature.name, feature.kind, feature.form
+    return pd.Series(as_values(values, kind, name, form, place=place), dtype=dtype)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -209,9 +247,10 @@ def infer_schema(
     names = _chosen(source, target, id)
     if not names:
         raise TableError(f"{source.name} has no column besides target and id to learn from.")
-    features = tuple(Feature(name, _kind(table[name], name)) for name in names)
-    rare_label = _rare_label(table[target], target, rare)
-    return TableSchema(features, target, rare_label, id, source.reading)
+    features = _features(source, table, names)
+    place = Place(source.name)
+    rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
+    return TableSchema(features, target, rare_label, id, source.reading, labels)
 
 
 def _chosen(source: Source, target: str, id: str | None) -> list[str]:
@@ -224,31 +263,50 @@ def _chosen(source: Source, target: str, id: str | None) -> list[str]:
     return [name for name in wanted if name not in (target, id, *dropped)]
 
 
-def _kind(column: Any, name: str) -> str:
-    try:
-        return kind_of(column)
-    except TableError as error:
-        raise TableError(f"Column {name!r}: {error}") from None
+def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ...]:
+    """Tell the kinds of columns; what was decided about them is noted."""
+    guesses = {}
+    for option in ("categorical", "numeric"):
+        source.reading.names(option, source.columns, source.name)  # raises an error for others
+    for name in names:
+        try:
+            guess = _guess(source, table[name], name)
+        except TableError as error:
+            source.notes.append(f"{name!r} is left out. {error}")
+            continue
+        if guess.kind == "categorical" and not guess.form.codes and is_prose(table[name]):
+            source.notes.append(
+                f"{name!r} holds free text and is left out. To learn from it as categories, use "
+                f"--categorical {name}"
+            )
+            continue
+        guesses[name] = guess
+    if not guesses:
+        raise TableError(f"{source.name} has no column that a model can learn from.")
+    settled = settle_decimals(guesses, decimal=source.reading.decimal, sep=source.sep)
+    for guess in settled.values():
+        source.notes.extend(guess.notes)
+    return tuple(Feature(name, guess.kind, guess.form) for name, guess in settled.items())
 
 
-def _rare_label(column: Any, target: str, rare: str | None) -> str:
-    labels, counts = np.unique(as_labels(column, target), return_counts=True)
-    shown = ", ".join(repr(label) for label in labels[:8]) + (", ..." if labels.size > 8 else "")
-    if labels.size < 2:
-        raise TableError(
-            f"The target {target!r} has only one class, {shown}. A model needs examples of rare "
-            "and of other cases. Check the file, or name another column."
+def _guess(source: Source, column: Any, name: str) -> Guess:
+    reading = source.reading
+    form = PLAIN.adapted(name, reading)
+    if name in reading.names("categorical", source.columns, source.name):
+        return Guess("categorical", replace(form, codes=True, date_format=None))
+    numeric = name in reading.names("numeric", source.columns, source.name)
+    guess = guess_column(column, name, form=form, numeric=numeric)
+    asked = dict(reading.date_formats()).get(name)
+    if asked is not None and guess.form.date_format != asked:
+        raise _NoDates(
+            f"--date-format {name}=... does not fit the column {name!r}, which holds "
+            f"{column.drop_null()[0].as_py()!r}, for example. Use the format of its values."
         )
-    if labels.size > _MOST_LABELS and rare is None:
-        raise TableError(
-            f"The target {target!r} has {labels.size} different values ({shown}). It looks like "
-            "a measurement, not a label. Name the column with the labels, or use --rare."
-        )
-    if rare is None:
-        return str(labels[np.argmin(counts)])
-    if rare not in labels:
-        raise TableError(f"--rare {rare} does not occur in {target!r}; its labels are {shown}.")
-    return rare
+    return guess
+
+
+class _NoDates(ValueError):
+    """What the user said about a column is wrong; the column must not be left out for that."""
 
 
 def reference_values(X: Any, schema: TableSchema) -> dict[str, Any]:

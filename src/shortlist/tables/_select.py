@@ -17,13 +17,15 @@ from .._core.hashing import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.validation import check_seed
 from ..exceptions import TableError
+from ..worth import expected_worth
 from ._columns import MISSING_CATEGORY
-from ._formats import Source
 from ._lists import CarriedColumns, as_texts, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._source import Source
 from ._watch import Finding, Watch, date_text
+from ._work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -146,13 +148,14 @@ def select_rows(
     model: TableModel,
     path: Path,
     *,
-    count: int | Mapping[str, int],
+    count: int | Mapping[str, int] | None = None,
     segment: str | None = None,
     keep: Collection[str] = (),
     id: str | None = None,
     exclude: Path | None = None,
     probe: float = 0,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> Selection:
     """Return the `count` most suspicious rows of a file, the most suspicious first.
@@ -168,7 +171,8 @@ def select_rows(
     path : Path
         A table with the columns that the model needs; it is held in memory.
     count : int or dict
-        How many rows to select; with `segment`, how many of each segment.
+        How many rows to select; with `segment`, how many of each segment. `None` if `work` has a
+        budget.
     segment : str, default=None
         A column of the table with the segment of each row, such as a team.
     keep : collection of str, default=()
@@ -182,6 +186,9 @@ def select_rows(
         See :func:`missed_in_table`.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, a budget, and what a slot must be worth. The list then has
+        the largest expected value, and is ordered by value * probability / effort.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -191,16 +198,25 @@ def select_rows(
         A sequence of rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
-    _check_count(count, segment)
+    work = work or WorkColumns()
+    _check_count(count, segment, work)
     on_progress = on_progress or (lambda step, done, total: None)
     with model.schema.open(path, reading=reading) as source:
-        table = _read(model, source, segment=segment, keep=keep, id=id, on_progress=on_progress)
+        table = _read(
+            model, source, segment=segment, keep=keep, id=id, work=work, on_progress=on_progress
+        )
     notes: list[str] = []
     allowed = _not_excluded(table, exclude, path, notes)
     order = model.rank(table.rows.X, table.rows.ids, table.scores)
     order = _once_each(order[allowed[order]], table, notes)
-    chosen = _cut(order, count, table, segment, path, notes)
-    drawn = _with_probes(model, table, order, chosen, check_probe(probe))
+    if work.is_given:
+        _refuse_probes(probe)
+        chosen = _most_value(model, table, order, count, work, notes)
+        drawn = _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
+    else:
+        assert count is not None
+        chosen = _cut(order, count, table, segment, path, notes)
+        drawn = _with_probes(model, table, order, chosen, check_probe(probe))
     _note_copies(table, drawn.rows, notes)
     return Selection(
         _described(model, table, drawn, on_progress),
@@ -213,7 +229,20 @@ def select_rows(
     )
 
 
-def _check_count(count: int | Mapping[str, int], segment: str | None) -> None:
+def _check_count(
+    count: int | Mapping[str, int] | None, segment: str | None, work: WorkColumns
+) -> None:
+    if (count is None) != (work.budget is not None):
+        raise TableError(
+            "Say how long the list may be: --count 50, or --budget 480 with --effort, but not both."
+        )
+    if work.is_given and segment is not None:
+        raise TableError(
+            "--segment with --value, --effort or --worth is not offered here. Use "
+            "CapacityClassifier.select(..., segments=, values=, efforts=), or one table for each."
+        )
+    if count is None:
+        return
     if isinstance(count, Mapping) == (segment is None):
         raise TableError(
             "--segment and a count for each segment belong together, as in: "
@@ -222,6 +251,11 @@ def _check_count(count: int | Mapping[str, int], segment: str | None) -> None:
     counts = list(count.values()) if isinstance(count, Mapping) else [count]
     if min(counts, default=0) < 0:
         raise TableError(f"--count must not be negative; got {min(counts)}.")
+
+
+def _refuse_probes(probe: float) -> None:
+    if probe:
+        raise TableError("--probe with --value, --effort or --worth is not offered.")
 
 
 # --- reading ---
@@ -239,6 +273,8 @@ class _Table:
     kept: dict[str, list[Any]]
     kept_types: dict[str, str]
     findings: list[Finding]
+    values: NDArray[np.float64] | None = None
+    efforts: NDArray[np.float64] | None = None
 
 
 def _read(
@@ -248,11 +284,16 @@ def _read(
     segment: str | None,
     keep: Collection[str],
     id: str | None,
+    work: WorkColumns,
     on_progress: Progress,
 ) -> _Table:
     watch, parts = Watch(model), []
     others = () if segment is None else (segment,)
     source.require(others, "which --segment names")
+    for option, column in work.columns.items():
+        source.require([column], f"which {option} names")
+    others = (*others, *work.columns.values())
+    weighed: list[list[Any]] = [[], []]
     carried = CarriedColumns(
         source,
         model.schema,
@@ -268,6 +309,8 @@ def _read(
             scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
             segments = None if segment is None else as_texts(carried.column(segment), segment)
             parts.append((rows, scores, carried.ids(), segments, carried.columns()))
+            for known, named in zip(weighed, (work.value, work.effort), strict=True):
+                known.append(None if named is None else carried.column(named))
     if not parts:
         raise TableError(f"{source.name} has a heading, but no rows.")
     every, scores, names, segments, kept = zip(*parts, strict=True)
@@ -281,6 +324,8 @@ def _read(
         {name: [v for part in kept for v in part[name]] for name in carried.names.values()},
         carried.types(),
         watch.findings(),
+        work.numbers("--value", weighed[0]),
+        work.numbers("--effort", weighed[1]),
     )
 
 
@@ -319,6 +364,30 @@ def _once_each(order: Rows, table: _Table, notes: list[str]) -> Rows:
             "further rows. Each takes one place of the list, with its highest score."
         )
     return order[~repeated]
+
+
+def _most_value(
+    model: TableModel,
+    table: _Table,
+    order: Rows,
+    count: Any,
+    work: WorkColumns,
+    notes: list[str],
+) -> Rows:
+    """Return the rows of most expected value, the highest value per unit of effort first."""
+    p = _probabilities(model, table.rows.X.iloc[order])
+    if p is None:
+        raise TableError(
+            "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
+            "whose learner has them."
+        )
+    values = None if table.values is None else table.values[order]
+    efforts = None if table.efforts is None else table.efforts[order]
+    found = work.choose(np.asarray(p, dtype=np.float64), values, efforts, count)
+    notes.append(work.in_words(found))
+    worth = expected_worth(p, values=values, efforts=efforts)
+    chosen = np.flatnonzero(found.flagged)
+    return order[chosen[np.argsort(-worth[chosen], kind="stable")]]
 
 
 def _cut(

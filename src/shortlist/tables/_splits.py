@@ -11,15 +11,14 @@ from sklearn.model_selection import train_test_split as split_rows
 
 from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
+from ..thresholds import FOLD_GUARANTEES
 from ._schema import TableRows, TableSchema
 
 __all__ = ["Parts", "Sidelined", "divide_rows", "make_folds", "set_aside"]
 
 #: Each score of a row comes from a model of the other nine tenths.
 N_FOLDS = 10
-#: Guarantees that hold with a model and a threshold for each fold.
-_BY_FOLD = ("plug-in", "expected")
-#: Other guarantees need one model, and rows that it has not seen.
+#: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
 _SHARE_FOR_THRESHOLD = 0.25
 #: The latest rows that test, if a time column is named and no share.
 LATEST_SHARE = 0.2
@@ -104,7 +103,7 @@ def make_folds(
     Ten folds score every row by a model of nine tenths. One fold is a quarter of the rows, which
     sets the threshold of one model; so it is for guarantees that do not hold with several.
     """
-    single = folds == 1 or guarantee not in _BY_FOLD
+    single = folds == 1 or guarantee not in FOLD_GUARANTEES
     n_folds = round(1 / _SHARE_FOR_THRESHOLD) if single else folds
     options: dict[str, Any] = {"shuffle": True, "random_state": random_state}
     n_folds = min(n_folds, int(is_rare.sum()), int((~is_rare).sum()))

@@ -4,6 +4,7 @@ from ._bands import simultaneous_k, simultaneous_sample_size
 from ._calibrate import TIES, calibrate_scores, calibrate_threshold
 from ._calibrator import Calibrator, make_rule
 from ._decisions import CalibratedThreshold, Decisions, Items
+from ._folds import FOLD_GUARANTEES
 from ._guarantees import (
     confident_k,
     confident_sample_size,
@@ -20,6 +21,7 @@ from ._select import Selection, describe_list, expected_gains, select, with_prob
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [
+    "FOLD_GUARANTEES",
     "GUARANTEES",
     "TIES",
     "CalibratedThreshold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -45,7 +46,7 @@ from ._promise import (
 )
 from ._select import check_capacity_for
 
-__all__ = ["TIES", "calibrate_scores", "calibrate_threshold"]
+__all__ = ["TIES", "calibrate_scores", "calibrate_threshold", "threshold_at"]
 
 TIES = ("exclude", "hash")
 
@@ -294,22 +295,20 @@ def calibrate_scores(
             worth, k, None if are_weighed else probabilities, scores, is_rare, promise, tie_keys
         )
         cut = limit.applied(cut, scores, k, tie_keys)
-    n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
-    interval = _UNKNOWN
-    if weights is None and groups is None and budget is None and worth is None:
-        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
-    return CalibratedThreshold(
-        value=cut.value,
-        k=limit.k,
-        n_calibration=scores.size,
-        flagged_fraction=flagged_fraction,
-        interval=interval,
-        capacity_fraction=float(promise.ratio),
-        guarantee=guarantee,
+    found = threshold_at(
+        cut,
+        k,
+        scores,
+        promise,
+        tie_keys,
         confidence=confidence,
-        ties="exclude" if tie_keys is None else "hash",
-        tie_key=cut.key,
         seed=seed,
+        weights=weights,
+        knows_rate=weights is None and groups is None and budget is None and worth is None,
+    )
+    return replace(
+        found,
+        k=limit.k,
         effort_spent=_effort_spent(scores, cut, tie_keys, budget),
         effort_allowed=None if budget is None else float(budget.per_item),
         max_effort=None if budget is None else budget.max_effort,
@@ -317,6 +316,38 @@ def calibrate_scores(
         has_efforts=efforts is not None,
         least_probability=limit.least_probability,
         limited_by=limited_by(limit, k, cut),
+    )
+
+
+def threshold_at(
+    cut: Cut,
+    k: int,
+    scores: Floats,
+    promise: Promise,
+    tie_keys: TieKeys | None,
+    *,
+    confidence: float,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
+    knows_rate: bool = True,
+) -> CalibratedThreshold:
+    """Describe a cut that leaves at most `k` scores above it; `knows_rate` adds its interval."""
+    n_flagged, flagged_fraction = _count_flagged(scores, cut, tie_keys, weights)
+    interval = _UNKNOWN
+    if knows_rate:
+        interval = _interval(k, n_flagged, scores.size, promise, tie_keys)
+    return CalibratedThreshold(
+        value=cut.value,
+        k=k,
+        n_calibration=scores.size,
+        flagged_fraction=flagged_fraction,
+        interval=interval,
+        capacity_fraction=float(promise.ratio),
+        guarantee=promise.guarantee,
+        confidence=confidence,
+        ties="exclude" if tie_keys is None else "hash",
+        tie_key=cut.key,
+        seed=seed,
     )
 
 
@@ -396,10 +427,14 @@ def _count_flagged(
     """Return how many calibration items are flagged, and their share (of the weight)."""
     if weights is None and tie_keys is None:
         n_flagged = count_above(scores, cut.value)
-        return n_flagged, n_flagged / scores.size
+        return n_flagged, n_flagged / max(scores.size, 1)
     flagged = flag_above(scores, cut, tie_keys)
     n_flagged = int(np.count_nonzero(flagged))
-    share = n_flagged / scores.size if weights is None else weights[flagged].sum() / weights.sum()
+    share = (
+        n_flagged / max(scores.size, 1)
+        if weights is None
+        else weights[flagged].sum() / weights.sum()
+    )
     return n_flagged, float(share)
 
 

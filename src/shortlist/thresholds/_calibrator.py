@@ -67,13 +67,15 @@ class Calibrator:
         if not any(limit is not None and limit.kind == "effort" for limit in limits):
             check_capacity_for(limits[0] or Capacity.fraction(1), self.work.efforts)
 
-    def rule(self, unseen: Sequence[Unseen], *, out_of_bag: bool = False) -> Rule:
+    def rule(
+        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False, refitted: bool = False
+    ) -> Rule:
         """Calibrate on scores of rows that the models have not seen, one part for each model."""
-        samples = self.samples(unseen, out_of_bag=out_of_bag)
+        samples = self.samples(unseen, out_of_bag=out_of_bag, refitted=refitted)
         return make_rule(samples, self.capacity, self.terms, segments=self.segments)
 
     def samples(
-        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False
+        self, unseen: Sequence[Unseen], *, out_of_bag: bool = False, refitted: bool = False
     ) -> list[CalibrationSample]:
         """Keep such scores with what is known about their rows."""
         return [
@@ -86,6 +88,7 @@ class Calibrator:
                 segments=self.segment_of,
                 out_of_bag=out_of_bag,
                 groups=self.group_of,
+                refitted=refitted,
                 work=self.work,
             )
             for rows, scores in unseen

@@ -14,7 +14,7 @@ from sklearn.utils import indexable
 from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import keys_by_id, tie_keys_of
-from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above, lift
+from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above, flag_above_lifted
 from .._core.scoring import Scores, n_rows, take_rows
 from .._core.validation import check_ids, check_scores
 from .._core.work import Work, check_efforts, check_max_effort, check_values, reaches, weigh
@@ -168,7 +168,7 @@ class Items:
     X : array-like, data frame or sparse matrix
         The items, in any form the model takes.
     score : function of (X, model)
-        Scores items by the model of that number.
+        Scores items by the model of that number, or by all of them together if it is None.
     ids : array-like of shape (n_items,), default=None
         Identifiers for tie keys; the row's own values are hashed when absent.
     segments : ndarray of int, default=None
@@ -180,7 +180,7 @@ class Items:
     def __init__(
         self,
         X: Any,
-        score: Callable[[Any, int], Scores],
+        score: Callable[[Any, int | None], Scores],
         *,
         ids: ArrayLike | None = None,
         segments: Rows | None = None,
@@ -192,8 +192,8 @@ class Items:
     def __len__(self) -> int:
         return n_rows(self.X)
 
-    def scores(self, model: int = 0, rows: Rows | None = None) -> Scores:
-        """Return the scores of some rows, or of all, by the model of that number."""
+    def scores(self, model: int | None = None, rows: Rows | None = None) -> Scores:
+        """Return the scores of some rows, or of all, by one model or by all of them together."""
         X = self.X if rows is None else take_rows(indexable(self.X)[0], rows)
         scores = self._score(X, model)
         if not self.work.is_given:
@@ -248,8 +248,7 @@ def judge(
     `rows` are the user's numbers of the items, for errors.
     """
     rare = as_calibrated(check_scores(scores.rare, rows=rows), precision)
-    # A strict threshold is a point of the grid, and comparing with it needs no lifting.
-    compared = rare if tie_keys is None else lift(rare)
-    flagged = calibration.flag_with_keys(compared, tie_keys)
+    keys = None if calibration.ties == "exclude" else tie_keys
+    flagged = flag_above_lifted(rare, Cut(calibration.value, calibration.tie_key), keys)
     thresholds = np.broadcast_to(np.float64(calibration.value), rare.shape)
     return Decisions(flagged, rare, thresholds, scores.by_class, tie_keys)

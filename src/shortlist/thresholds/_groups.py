@@ -27,6 +27,7 @@ of its rows.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -36,7 +37,7 @@ from .._core.ranking import BEFORE_ALL, Cut, TieKeys, cut_after, keys_within, ra
 from ._guarantees import expected_sample_size, plug_in_k
 from ._promise import Promise, promised_k, walked_k, warn_too_few
 
-__all__ = ["cut_for_groups", "draw_one_of_each", "expected_k_in_groups"]
+__all__ = ["cut_for_groups", "draw_one_of_each", "expected_k_in_groups", "group_costs", "stricter"]
 
 _UNIT = "calibration groups"
 
@@ -66,13 +67,13 @@ def cut_for_groups(
     if promise.guarantee == "plug-in":
         return at_most if promised_k(drawn.size, promise, unit=_UNIT) >= 0 else BEFORE_ALL
     if promise.guarantee == "expected":
-        return _stricter(_expected_cut(scores, groups, promise, tie_keys), at_most)
+        return _expected_cut(scores, groups, promise, tie_keys)
     own, keys = scores[drawn], None if tie_keys is None else keys_within(tie_keys, drawn)
     if walked is None:
         k = promised_k(drawn.size, promise, unit=_UNIT)
     else:
         k = walked_k(own, walked[drawn], promise, keys, seed)
-    return _stricter(cut_after(own, k, keys), at_most)
+    return stricter(cut_after(own, k, keys), at_most)
 
 
 def _expected_cut(scores: Floats, groups: Rows, promise: Promise, tie_keys: TieKeys | None) -> Cut:
@@ -91,19 +92,31 @@ def expected_k_in_groups(groups: Rows, steps: Rows, c: Fraction) -> int:
 
     `groups` are those of the items in ranking order, numbered from 0.
     """
-    sizes = np.bincount(groups)
-    limit = c * (int(np.count_nonzero(sizes)) + 1) - 1
-    if limit < 0:
-        return -1
-    size_of_item = sizes[groups]
-    low, high = 0, steps.size - 1  # the first step, 0, keeps the limit; shares grow with the step
+    low, high, cost = -1, steps.size - 1, group_costs(groups, steps)
     while low < high:
         middle = (low + high + 1) // 2
-        if _sum_of_shares(size_of_item[: steps[middle]]) <= limit:
+        if cost(middle) <= c:
             low = middle
         else:
             high = middle - 1
-    return int(steps[low])
+    return int(steps[low]) if low >= 0 else -1
+
+
+def group_costs(groups: Rows, steps: Rows) -> Callable[[int], Fraction]:
+    """Return a function of a step's number: the share of a new group that it takes, on average.
+
+    That is (sum of shares + 1) / (G + 1), or the share of all items before the step, if that is
+    larger. `groups` are those of the items in ranking order.
+    """
+    sizes = np.bincount(groups)
+    n_groups, size_of_item = int(np.count_nonzero(sizes)), sizes[groups]
+
+    def cost(number: int) -> Fraction:
+        k = int(steps[number])
+        shares = _sum_of_shares(size_of_item[:k])
+        return max((shares + 1) / (n_groups + 1), Fraction(k, groups.size))
+
+    return cost
 
 
 def _sum_of_shares(sizes: Rows) -> Fraction:
@@ -114,7 +127,7 @@ def _sum_of_shares(sizes: Rows) -> Fraction:
     )
 
 
-def _stricter(first: Cut, second: Cut) -> Cut:
+def stricter(first: Cut, second: Cut) -> Cut:
     """Return the cut that comes earlier in the ranking."""
     return min(first, second, key=lambda cut: (-cut.value, cut.key))
 

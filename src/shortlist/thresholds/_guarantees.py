@@ -28,6 +28,7 @@ __all__ = [
     "next_batch_k",
     "next_batch_sample_size",
     "plug_in_k",
+    "tail_mean",
 ]
 
 
@@ -66,6 +67,20 @@ def confident_k(n: int, c: Fraction, *, error: float) -> int:
 def confident_sample_size(c: Fraction, *, error: float) -> int:
     """Return the smallest n for which :func:`confident_k` flags anything."""
     return math.ceil(math.log(error) / math.log1p(-float(c)))
+
+
+def tail_mean(k: int, n: int, *, error: float) -> float:
+    """Return the mean of R over the worst share `error` of all calibrations.
+
+    Above its (1 - error)-quantile q, R ~ Beta(a, b) has the mean
+    P(Beta(a + 1, b) > q) / error * a / (a + b). Unlike quantiles, such means may be averaged over
+    several thresholds, however they depend on each other.
+    """
+    if k < 0 or k >= n:
+        return float(k >= n)
+    a, b = k + 1, n - k
+    worst = stats.beta.isf(error, a, b)
+    return float(stats.beta.sf(worst, a + 1, b) / error * a / (a + b))
 
 
 def next_batch_k(n: int, max_flags: int, batch: int, *, error: float, n_batches: int = 1) -> int:

@@ -9,7 +9,8 @@ list loses at most the gain of the break item.
 The bound also says which items the best list can differ in. To change the decision about item i
 costs at least :math:`|g_i - \lambda e_i|` of the bound; if that is more than the gap, the decision
 is right. What is left, the *core*, is small in practice and is solved exactly: by dynamic
-programming if the budget left for it has few units, and else by branch and bound (HiGHS).
+programming if the budget left for it has few units, and else by branch and bound with the same
+relaxation. HiGHS, which does this too, allows itself a tolerance and prints to the screen.
 
 Efforts and budget are whole numbers of a unit, and no list exceeds the budget.
 """
@@ -17,10 +18,10 @@ Efforts and budget are whole numbers of a unit, and no list exceeds the budget.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize
 
 from .._core.arrays import Doubles, Floats, Ints, Mask, Rows
 from .._core.ranking import TieKeys, cell_of, lift
@@ -29,10 +30,11 @@ __all__ = ["Filled", "fill"]
 
 _SORT_BELOW = 1 << 17
 _SAMPLE = 1 << 16
-_MOST_CORE = 5_000  # items
-_MOST_CELLS = 20_000_000  # of the table of dynamic programming
-_MOST_BRANCHED = 300  # items of a core that goes to branch and bound
-_MOST_NODES = 20_000  # of the tree, not seconds: the answer must not depend on the machine
+_MOST_CORE, _SMALL_CORE = 5_000, 300  # items, the latter for large batches
+# Nodes of the tree, not seconds, because the answer must not depend on the machine; fewer where the
+# batch is large and the gap small anyway. A node costs about as much as this many cells of a table.
+_MOST_NODES, _FEWER_NODES, _MANY_ITEMS = 100_000, 1_000, 100_000
+_CELLS_PER_NODE = 200
 _ROUNDING = 1e-12
 
 
@@ -81,7 +83,7 @@ def fill(
     if filled.optimal or not solve:
         return filled
     core = np.flatnonzero(np.abs(surplus) <= bound - gain + _ROUNDING * bound)
-    if core.size > _MOST_CORE:
+    if core.size > (_MOST_CORE if gains.size < _MANY_ITEMS else _SMALL_CORE):
         return filled
     core = _ranked(core, ratios, tie_keys)
     return _with_core_solved(filled, core, gains, efforts, budget)
@@ -182,8 +184,10 @@ def _bracket(ratios: Floats, efforts: Ints, budget: int) -> tuple[float, float]:
     order = np.argsort(-ratios[positions])
     used = np.cumsum(efforts[positions][order].astype(np.float64)) * (n / _SAMPLE)
     place = float(np.searchsorted(used, budget))
-    largest = float(efforts.max()) * n / _SAMPLE
-    margin = 6 * (math.sqrt(place + 1) * largest / max(used[-1] / _SAMPLE, 1.0)) + 6
+    # Standard error of the place: items in the sample before it, each with its own effort.
+    own = efforts[positions].astype(np.float64)
+    spread = math.sqrt(float(np.mean(own**2))) / max(float(own.mean()), 1e-300)
+    margin = 6 * math.sqrt(place + 1) * spread + 6
     first, last = int(place - margin), int(place + margin)
     high = np.inf if first < 0 else _edge(ratios[positions[order[first]]])
     low = -np.inf if last >= _SAMPLE else _edge(ratios[positions[order[last]]])
@@ -204,7 +208,9 @@ def _with_core_solved(
     """Decide again about the items in which a better list can differ."""
     rest = filled.chosen.copy()
     rest[core] = False
-    best, optimal = _solve(gains[core], efforts[core], budget - int(efforts[rest].sum()))
+    pains = _MOST_NODES if efforts.size < _MANY_ITEMS else _FEWER_NODES
+    room = budget - int(efforts[rest].sum())
+    best, optimal = _solve(gains[core], efforts[core], room, pains)
     if best is None or gains[core[best]].sum() <= gains[core[filled.chosen[core]]].sum():
         return replace(filled, optimal=optimal)
     rest[core[best]] = True
@@ -212,15 +218,13 @@ def _with_core_solved(
     return replace(filled, chosen=rest, gain=gain, bound=max(filled.bound, gain), optimal=optimal)
 
 
-def _solve(gains: Doubles, efforts: Ints, room: int) -> tuple[Mask | None, bool]:
-    """Return the best list of a core, and whether it is surely that; None if it is too large."""
+def _solve(gains: Doubles, efforts: Ints, room: int, pains: int) -> tuple[Mask | None, bool]:
+    """Return the best list of a core that was found, and whether it is surely the best one."""
     divisor = int(np.gcd.reduce(efforts)) if efforts.size else 1
     width = room // divisor + 1
-    if width * efforts.size <= _MOST_CELLS:
+    if width * efforts.size <= _CELLS_PER_NODE * pains:
         return _by_dynamic_programming(gains, efforts // divisor, width), True
-    if efforts.size <= _MOST_BRANCHED:
-        return _by_branch_and_bound(gains, efforts, room)
-    return None, False
+    return _by_branch_and_bound(gains, efforts, room, pains)
 
 
 def _by_dynamic_programming(gains: Doubles, efforts: Ints, width: int) -> Mask:
@@ -242,19 +246,41 @@ def _by_dynamic_programming(gains: Doubles, efforts: Ints, width: int) -> Mask:
     return chosen
 
 
-def _by_branch_and_bound(gains: Doubles, efforts: Ints, room: int) -> tuple[Mask | None, bool]:
-    """Let HiGHS solve the core; its answer counts only if it fits exactly."""
-    found = optimize.milp(
-        -gains / gains.max(initial=1e-300),
-        integrality=np.ones(gains.size),
-        bounds=optimize.Bounds(0, 1),
-        constraints=optimize.LinearConstraint(
-            efforts[np.newaxis].astype(np.float64) / room, ub=1.0
-        ),
-        options={"mip_rel_gap": 0.0, "node_limit": _MOST_NODES},
-    )
-    if found.x is None:
-        return None, False
-    chosen = found.x > 0.5
-    fits = int(efforts[chosen].sum()) <= room
-    return (chosen, bool(found.status == 0)) if fits else (None, False)
+def _by_branch_and_bound(
+    gains: Doubles, efforts: Ints, room: int, most_nodes: int
+) -> tuple[Mask | None, bool]:
+    """Search lists in depth, and leave out what the relaxation shows to be no better.
+
+    Items come in the order of gain per effort, and each is taken before it is left out. Returns the
+    best list found, None if there is none, and whether the search came to its end.
+    """
+    used, gained = [0, *np.cumsum(efforts).tolist()], [0.0, *np.cumsum(gains).tolist()]
+    worth, work, n = gains.tolist(), efforts.tolist(), efforts.size
+    best, best_list = -1.0, None
+    stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, room, 0.0, ())]
+    while stack:
+        if most_nodes == 0:
+            return _mask(best_list, n), False
+        most_nodes -= 1
+        first, left, value, taken = stack.pop()
+        stop = bisect_right(used, used[first] + left) - 1  # all from the first to here fit
+        whole = value + gained[stop] - gained[first]
+        if whole > best * (1 + _ROUNDING):
+            best, best_list = whole, (*taken, *range(first, stop))
+        if stop == n:
+            continue
+        part = (left - used[stop] + used[first]) * worth[stop] / work[stop]
+        if whole + part <= best * (1 + _ROUNDING):
+            continue
+        stack.append((first + 1, left, value, taken))
+        if work[first] <= left:
+            stack.append((first + 1, left - work[first], value + worth[first], (*taken, first)))
+    return _mask(best_list, n), True
+
+
+def _mask(chosen: tuple[int, ...] | None, n: int) -> Mask | None:
+    if chosen is None:
+        return None
+    mask = np.zeros(n, dtype=bool)
+    mask[list(chosen)] = True
+    return mask

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Mask, Rows
+from .._core.binomial import Interval
 from .._core.hashing import check_keyed_alike
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
-from .._core.scoring import n_rows
+from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged
 from .._core.work import Work, check_max_effort
 from .._wrapping.segment_capacities import SegmentCapacities, segment_codes
@@ -23,8 +24,10 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..worth import Worth
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
+from ._folds import mixed_interval
 from ._select import Selection, check_capacity_for, choose
 from ._terms import CalibrationSample, Terms
+from ._words import describe_promise
 
 __all__ = [
     "EVERYTHING",
@@ -47,13 +50,13 @@ class Rule:
     terms : Terms
         Guarantee, confidence and reference prevalence.
     samples : list of CalibrationSample
-        One for each model that decides.
+        One for each model that decides; one alone is for the mean score of all models.
     calibrations : list of CalibratedThreshold
         One for each sample.
     segments : SegmentCapacities or None
         Capacities of segments.
     segment_calibrations : dict from segments to CalibratedThreshold
-        One for each segment with a capacity.
+        One for each segment with a capacity; with folds, a list of one for each fold.
     """
 
     def __init__(
@@ -62,11 +65,43 @@ class Rule:
         self.samples, self.capacity, self.terms = list(samples), capacity, terms
         self.segments: SegmentCapacities | None = None
         self.calibrations: list[CalibratedThreshold] = []
-        self.segment_calibrations: dict[Any, CalibratedThreshold] = {}
+        self.segment_calibrations: dict[Any, Any] = {}
 
     def decide(self, items: Items) -> Decisions:
-        """Decide about each item on its own."""
-        raise NotImplementedError
+        """Decide about each item on its own.
+
+        With several models, each item is judged by one of them, which a hash of the item picks.
+        """
+        keys, n_folds = self._keys_as_calibrated(items), len(self.samples)
+        if n_folds == 1:
+            return self._judge(0, items.scores(), keys, items.segments)
+        picks = items.keys(self.terms.seed + 1)(np.arange(len(items)))
+        fold_of = (picks * n_folds).astype(np.intp)
+        # Without items, one fold is asked for scores, to get arrays of the right types.
+        folds = np.unique(fold_of).tolist() or [0]
+        rows = [np.flatnonzero(fold_of == fold) for fold in folds]
+        parts = [
+            self._judge(
+                fold,
+                items.scores(fold, own),
+                None if keys is None else keys_within(keys, own),
+                None if items.segments is None else items.segments[own],
+                own,
+            )
+            for fold, own in zip(folds, rows, strict=True)
+        ]
+        return _joined(parts, rows, keys)
+
+    def _judge(
+        self,
+        fold: int,
+        scores: Scores,
+        keys: TieKeys | None,
+        segments: Rows | None,
+        rows: Rows | None = None,
+    ) -> Decisions:
+        """Compare scores by the model of a fold with its threshold; `rows` are for errors."""
+        return judge(self.calibrations[fold], self.precision, scores, keys, rows)
 
     def select(
         self,
@@ -142,11 +177,15 @@ class Rule:
         segments: Any = UNCHANGED,
         terms: Terms | None = None,
     ) -> Rule:
-        """Return the same kind of rule from other calibration samples."""
+        """Return the same kind of rule from other calibration samples, one for each model.
+
+        With a single sample, one threshold is for the mean score of all models.
+        """
         if not (is_unchanged(segments) or segments is None):
             raise CapacityError("This rule has no segments. To introduce them, fit again.")
         capacity = self.capacity if is_unchanged(capacity) else check_capacity(capacity)
-        return type(self)(samples, capacity, terms or self.terms)
+        kind = ThresholdRule if len(samples) == 1 else FoldRule
+        return kind(samples, capacity, terms or self.terms)
 
     def describe(self) -> dict[str, Any]:
         """Return the capacity, the promise and the thresholds as plain values."""
@@ -165,6 +204,22 @@ class Rule:
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.describe().items() if value)
         return f"{type(self).__name__}({given})"
+
+    @property
+    def promise(self) -> str:
+        """What holds for the flags of single items, and what for lists, in plain words."""
+        return describe_promise(self.capacity, self.terms, self.samples, self.segments is not None)
+
+    @property
+    def flag_rate_interval(self) -> Interval:
+        """Confidence interval of the true flag rate; of the mean over all folds, if there are any.
+
+        Below, all bounds of the folds hold at once; above, the means of their worst cases are
+        averaged. Both hold however the folds depend on each other.
+        """
+        if len(self.calibrations) == 1:
+            return self.calibrations[0].interval
+        return mixed_interval(self.calibrations, error=1 - self.terms.confidence)
 
     @property
     def max_fraction(self) -> float:
@@ -187,7 +242,7 @@ class Rule:
         return np.concatenate([sample.scores for sample in self.samples])
 
     @property
-    def segment_thresholds(self) -> dict[Any, float]:
+    def segment_thresholds(self) -> dict[Any, Any]:
         """What a score must exceed in each segment; None stands for segments not named."""
         return {}
 
@@ -213,13 +268,7 @@ class ThresholdRule(Rule):
         self, samples: Sequence[CalibrationSample], capacity: Capacity, terms: Terms
     ) -> None:
         super().__init__(samples, capacity, terms)
-        (sample,) = self.samples
-        self.calibrations = [terms.threshold(sample, capacity, terms.confidence)]
-
-    def decide(self, items: Items) -> Decisions:
-        """Compare all scores with the threshold."""
-        keys = self._keys_as_calibrated(items)
-        return judge(self.calibrations[0], self.precision, items.scores(), keys)
+        self.calibrations = terms.thresholds(self.samples, capacity, terms.confidence)
 
 
 class FoldRule(Rule):
@@ -229,29 +278,7 @@ class FoldRule(Rule):
         self, samples: Sequence[CalibrationSample], capacity: Capacity, terms: Terms
     ) -> None:
         super().__init__(samples, capacity, terms)
-        self.calibrations = [
-            terms.threshold(sample, capacity, terms.confidence) for sample in self.samples
-        ]
-
-    def decide(self, items: Items) -> Decisions:
-        """Let each item be judged by its fold, which depends on nothing but the item."""
-        keys, n_folds = self._keys_as_calibrated(items), len(self.samples)
-        picks = items.keys(self.terms.seed + 1)(np.arange(len(items)))
-        fold_of = (picks * n_folds).astype(np.intp)
-        # Without items, one fold is asked for scores, to get arrays of the right types.
-        folds = np.unique(fold_of).tolist() or [0]
-        rows = [np.flatnonzero(fold_of == fold) for fold in folds]
-        parts = [
-            judge(
-                self.calibrations[fold],
-                self.precision,
-                items.scores(fold, own),
-                None if keys is None else keys_within(keys, own),
-                own,
-            )
-            for fold, own in zip(folds, rows, strict=True)
-        ]
-        return _joined(parts, rows, keys)
+        self.calibrations = terms.thresholds(self.samples, capacity, terms.confidence)
 
 
 def _joined(parts: list[Decisions], rows: list[Rows], keys: TieKeys | None) -> Decisions:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
+from .._core.scoring import Scores
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
 from .._core.work import Work
 from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
@@ -18,7 +19,7 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
 from ._calibrate import calibrate_scores
-from ._decisions import CalibratedThreshold, Decisions, Items, judge
+from ._decisions import CalibratedThreshold, Decisions
 from ._rules import EVERYTHING, Rule
 from ._select import Selection, choose
 from ._terms import CalibrationSample, Terms
@@ -39,23 +40,31 @@ class SegmentRule(Rule):
         segments: SegmentCapacities,
     ) -> None:
         super().__init__(samples, capacity, terms)
-        (sample,) = self.samples
         self.segments = segments
         confidence = self._shared_confidence()
-        self.segment_calibrations = {
-            name: self._segment_threshold(sample, name, code, limit, confidence)
+        self._by_name = {
+            name: self._segment_thresholds(name, code, limit, confidence)
             for code, (name, limit) in enumerate(zip(segments.names, segments.limits, strict=True))
             if limit is not None
         }
-        self.calibrations = [self._overall_threshold(sample, confidence)]
+        self.segment_calibrations = {
+            name: found if len(found) > 1 else found[0] for name, found in self._by_name.items()
+        }
+        self.calibrations = self._overall_thresholds(confidence)
 
-    def decide(self, items: Items) -> Decisions:
+    def _judge(
+        self,
+        fold: int,
+        scores: Scores,
+        keys: TieKeys | None,
+        segments: Rows | None,
+        rows: Rows | None = None,
+    ) -> Decisions:
         """Compare scores with the threshold for all items, and then within each segment."""
-        keys = self._keys_as_calibrated(items)
-        overall = judge(self.calibrations[0], self.precision, items.scores(), keys)
+        overall = super()._judge(fold, scores, keys, segments, rows)
         flagged, thresholds = overall.flagged, overall.thresholds.copy()
         compared = overall.scores if keys is None else lift(overall.scores)
-        for own, calibration in self._by_segment(items.segments):
+        for own, calibration in self._by_segment(segments, fold):
             within = None if keys is None else keys_within(keys, own)
             flagged[own] &= calibration.flag_with_keys(compared[own], within)
             thresholds[own] = np.maximum(thresholds[own], calibration.value)
@@ -162,18 +171,27 @@ class SegmentRule(Rule):
         return SegmentRule(samples, capacity, terms or self.terms, segments)
 
     @property
-    def segment_thresholds(self) -> dict[Any, float]:
-        """What a score must exceed in each segment; None stands for segments not named."""
-        own = {name: found.value for name, found in self.segment_calibrations.items()}
-        overall = self.calibrations[0].value
-        return {name: max(overall, own.get(name, overall)) for name in self.segments.names}
+    def segment_thresholds(self) -> dict[Any, Any]:
+        """What a score must exceed in each segment; None stands for segments not named.
 
-    def _by_segment(self, segments: Rows | None) -> list[tuple[Rows, CalibratedThreshold]]:
+        With folds, a list of one number for each of them.
+        """
+        found = {name: self._thresholds_of(name) for name in self.segments.names}
+        return {name: each if len(each) > 1 else each[0] for name, each in found.items()}
+
+    def _thresholds_of(self, name: Any) -> list[float]:
+        own = self._by_name.get(name, self.calibrations)
+        pairs = zip(self.calibrations, own, strict=True)
+        return [max(overall.value, each.value) for overall, each in pairs]
+
+    def _by_segment(
+        self, segments: Rows | None, fold: int
+    ) -> list[tuple[Rows, CalibratedThreshold]]:
         """Return the items of each segment that has a threshold, with that threshold."""
         return [
-            (np.flatnonzero(segments == code), self.segment_calibrations[name])
+            (np.flatnonzero(segments == code), self._by_name[name][fold])
             for code, name in enumerate(self.segments.names)
-            if name in self.segment_calibrations
+            if name in self._by_name
         ]
 
     def _shared_confidence(self) -> float:
@@ -189,37 +207,40 @@ class SegmentRule(Rule):
         n_limits = sum(0 < ratio < 1 for ratio in ratios)
         return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
 
-    def _overall_threshold(
-        self, sample: CalibrationSample, confidence: float
-    ) -> CalibratedThreshold:
+    def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
+        samples = self.samples
         if self.capacity is None:
-            return calibrate_scores(sample.scores, EVERYTHING)
-        if self.terms.guarantee == "plug-in":
+            return [calibrate_scores(sample.scores, EVERYTHING) for sample in samples]
+        if self.terms.guarantee == "plug-in" and len(samples) == 1:
             # The other guarantees rest on a sample in which nothing has been chosen yet.
-            sample = replace(sample, scores=self._let_through(sample))
-        return self.terms.threshold(sample, self.capacity, confidence)
+            samples = [replace(samples[0], scores=self._let_through(samples[0]))]
+        return self.terms.thresholds(samples, self.capacity, confidence)
 
     def _let_through(self, sample: CalibrationSample) -> Floats:
         """Return the scores, with those that their segment does not flag below all others."""
         scores = sample.scores.copy()
-        for own, calibration in self._by_segment(sample.segments):
+        for own, calibration in self._by_segment(sample.segments, 0):
             keys = None if sample.tie_keys is None else keys_within(sample.keys_of, own)
             scores[own[~calibration.flag_with_keys(scores[own], keys)]] = -np.inf
         return scores
 
-    def _segment_threshold(
-        self, sample: CalibrationSample, name: Any, code: int, limit: Capacity, confidence: float
-    ) -> CalibratedThreshold:
-        within, terms = sample.within(code), self.terms
-        if within.scores.size:
-            return terms.threshold(within, limit, confidence)
+    def _segment_thresholds(
+        self, name: Any, code: int, limit: Capacity, confidence: float
+    ) -> list[CalibratedThreshold]:
+        within, terms = [sample.within(code) for sample in self.samples], self.terms
+        if any(sample.scores.size for sample in within):
+            return terms.thresholds(within, limit, confidence)
         if terms.guarantee == "plug-in":  # promises nothing, so all items can stand in
-            return terms.threshold(replace(sample, is_rare=None), limit, confidence)
+            everyone = [replace(sample, is_rare=None) for sample in self.samples]
+            return terms.thresholds(everyone, limit, confidence)
         warn_user(
             f"No calibration item belongs to {'other segments' if name is None else repr(name)}, "
             f"and guarantee={terms.guarantee!r} cannot hold without any. Nothing is flagged there; "
             "fit or recalibrate with items of it.",
             InsufficientCalibrationWarning,
         )
-        nothing = calibrate_scores(sample.scores, Capacity.fraction(0))
-        return replace(nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence)
+        nothing = calibrate_scores(self.samples[0].scores, Capacity.fraction(0))
+        nothing = replace(
+            nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence
+        )
+        return [nothing] * len(within)

@@ -23,8 +23,10 @@ from .._core.probing import (
 from .._core.ranking import TieKeys, flag_exactly, keys_within
 from .._core.validation import check_count, check_ids, check_scores, check_seed
 from .._core.work import (
+    Units,
     are_equal,
     check_efforts,
+    check_probabilities,
     check_values,
     count_in_units,
     expected_worth,
@@ -368,31 +370,54 @@ def _choose_all(
     prevalence: Any,
 ) -> Selection:
     """Choose among items that are all worth it; the capacity refers to `n_items`."""
-    ratios, lifted = in_order_of_worth(scores, values, efforts)
-    gains = expected_gains(scores, values)
     if capacity.kind != "effort":
         k = capacity.max_flags(n_items, prevalence)
-        return describe_list(flag_exactly(ratios, k, tie_keys, lifted=lifted), gains, float(k))
+        return _choose_count(scores, k, tie_keys, values, float(k))
     assert efforts is not None
     units, allowed = count_in_units(efforts), capacity.max_effort(n_items)
-    budget = units.count(allowed)
-    if are_equal(efforts):  # as many as fit, the highest scores
-        each = int(units.efforts[0]) if scores.size else 1
-        k = budget // each
-        flagged = flag_exactly(ratios, k, tie_keys, lifted=lifted)
-        found = describe_list(flagged, gains, float(min(k, scores.size)))
-        effort = float(efforts[0]) if scores.size else 1.0
-        used = float(units.unit * each * int(found.used))
-        reason = "full" if used == float(allowed) else "the rest does not fit"
-        reason = "no more items" if found.used >= scores.size and reason != "full" else reason
-        return _changed(
-            found,
-            used=used,
-            allowed=float(allowed),
-            price=found.price / effort,
-            reason=reason,
-        )
-    filled = fill(ratios, gains, units.efforts, budget, tie_keys, solve=True)
+    if are_equal(efforts):
+        return _choose_equal(scores, tie_keys, values, units, allowed)
+    return _choose_filled(scores, tie_keys, values, efforts, units, allowed)
+
+
+def _choose_count(
+    scores: Floats, k: int, tie_keys: TieKeys, values: Doubles | None, allowed: float
+) -> Selection:
+    ratios, lifted = in_order_of_worth(scores, values, None)
+    flagged = flag_exactly(ratios, k, tie_keys, lifted=lifted)
+    return describe_list(flagged, expected_gains(scores, values), allowed)
+
+
+def _choose_equal(
+    scores: Floats, tie_keys: TieKeys, values: Doubles | None, units: Units, allowed: Fraction
+) -> Selection:
+    """Choose as many items as fit, where all take the same effort."""
+    each = int(units.efforts[0]) if scores.size else 1
+    k = units.count(allowed) // each
+    found = _choose_count(scores, k, tie_keys, values, float(min(k, scores.size)))
+    used = units.unit * each * int(found.used)
+    reason = "no more items" if found.used >= scores.size else "the rest does not fit"
+    return _changed(
+        found,
+        used=float(used),
+        allowed=float(allowed),
+        price=found.price / float(units.unit * each),
+        reason="full" if used == allowed else reason,
+    )
+
+
+def _choose_filled(
+    scores: Floats,
+    tie_keys: TieKeys,
+    values: Doubles | None,
+    efforts: Doubles,
+    units: Units,
+    allowed: Fraction,
+) -> Selection:
+    """Choose the list of most expected value, a knapsack."""
+    check_probabilities(scores)
+    gains, budget = expected_worth(scores, values, None), units.count(allowed)
+    filled = fill(gains / efforts, gains, units.efforts, budget, tie_keys, solve=True)
     used = int(units.efforts[filled.chosen].sum())
     reason = "full" if used == budget else "the rest does not fit"
     return Selection(

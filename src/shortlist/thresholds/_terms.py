@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from ..capacity import Capacity
 from ..worth import Worth
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold
-from ._promise import COVER_PREVALENCE, prevalence_lower_bound
+from ._folds import FOLD_GUARANTEES, fold_thresholds
+from ._promise import COVER_PREVALENCE, Promise, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
@@ -44,6 +46,8 @@ class CalibrationSample:
         Numbers of the items' segments.
     out_of_bag : bool
         Whether each item was scored by only some of the trees.
+    refitted : bool
+        Whether each item was scored by another model than the one in use, which has seen it.
     groups : ndarray of shape (n_items,) or None
         Numbers of the items' groups, if some belong together.
     efforts : ndarray of shape (n_items,) or None
@@ -61,6 +65,7 @@ class CalibrationSample:
     groups: Rows | None = None
     efforts: Doubles | None = None
     has_values: bool = False
+    refitted: bool = False
 
     @classmethod
     def of(
@@ -75,6 +80,7 @@ class CalibrationSample:
         out_of_bag: bool = False,
         groups: Rows | None = None,
         work: Work = _NO_WORK,
+        refitted: bool = False,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
@@ -101,6 +107,7 @@ class CalibrationSample:
             None if groups is None else groups[rows],
             own.efforts,
             own.values is not None,
+            refitted,
         )
 
     def keys_of(self, rows: Rows) -> NDArray[np.float64]:
@@ -197,6 +204,39 @@ class Terms:
     max_effort: float | None = None
     worth: Worth | None = None
 
+    def thresholds(
+        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+    ) -> list[CalibratedThreshold]:
+        """Calibrate one threshold for each sample; several of them keep the capacity together."""
+        if len(samples) == 1:
+            return [self.threshold(samples[0], capacity, confidence)]
+        if capacity.kind == "effort" or self.worth is not None:
+            return self._one_by_one(samples, capacity, confidence)
+        error, prevalence = 1 - confidence, self.reference.value
+        if self._covers_prevalence(capacity):
+            error /= 2  # the other half is spent on a lower bound of the prevalence
+            prevalence = self.reference.lower_bound(error=error)
+        promise = Promise(capacity, capacity.as_ratio(prevalence), self.guarantee, error)
+        return fold_thresholds(samples, promise, confidence=confidence, seed=self.seed)
+
+    def _one_by_one(
+        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+    ) -> list[CalibratedThreshold]:
+        """Let each fold keep the capacity by itself; they share the error (Bonferroni)."""
+        if self.guarantee not in FOLD_GUARANTEES:
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs one model with one threshold, but each fold "
+                "has its own. Hold items out with cv=0.5, or recalibrate."
+            )
+        share = 1 - (1 - confidence) / len(samples)
+        found = [self.threshold(sample, capacity, share) for sample in samples]
+        return [replace(each, confidence=confidence) for each in found]
+
+    def _covers_prevalence(self, capacity: Capacity) -> bool:
+        is_estimated = self.reference.stated is None and self.reference.share is not None
+        is_covered = self.guarantee in COVER_PREVALENCE
+        return capacity.kind == "multiple" and is_estimated and is_covered
+
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
@@ -235,9 +275,7 @@ class Terms:
             "groups": sample.groups,
             **self._work_options(sample, capacity),
         }
-        is_estimated = self.reference.stated is None and self.reference.share is not None
-        is_covered = self.guarantee in COVER_PREVALENCE
-        if not (capacity.kind == "multiple" and is_estimated and is_covered):
+        if not self._covers_prevalence(capacity):
             return calibrate_scores(sample.scores, capacity, **options)
         if sample.is_rare is not None and self.guarantee == "confident":
             options |= {"prevalence": None, "is_rare": sample.is_rare}

@@ -1,0 +1,141 @@
+"""What a capacity finds, measured on scores out of fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+
+from .._core.arrays import Floats, Mask, Rows
+from .._core.labels import rare_share
+from .._core.validation import check_same_length
+from ..capacity import Capacity, check_capacity
+from ._curve import capacity_curve
+from ._scorer import detection_at_capacity
+
+__all__ = ["OutOfFoldDetection", "out_of_fold_detection"]
+
+
+@dataclass(frozen=True)
+class OutOfFoldDetection:
+    """What a capacity finds, by scores out of fold; made by :func:`out_of_fold_detection`.
+
+    Attributes
+    ----------
+    detection : float
+        Share of the rare items that are found, of all folds together.
+    low, high : float
+        Confidence interval of the detection by one of these models on new items.
+    n_rare, n_items, n_folds : int
+        Numbers of rare items, of items and of folds.
+    """
+
+    detection: float
+    low: float
+    high: float
+    n_rare: int
+    n_items: int
+    n_folds: int
+
+
+def out_of_fold_detection(
+    is_rare: ArrayLike,
+    scores: ArrayLike,
+    folds: ArrayLike,
+    capacity: Capacity,
+    *,
+    confidence: float = 0.95,
+    prevalence: Any = None,
+) -> OutOfFoldDetection:
+    """Measure what a capacity finds from scores out of fold, without any rows held out.
+
+    Each fold has a model of its own, whose scores need not be comparable with those of the others.
+    Items are therefore ranked within their fold; the same share of each fold is followed up, and
+    what is found is counted together. That estimates what one of these models finds, which has
+    learned from the other folds; a model of all folds together, or of all rows, finds rather more.
+
+    Parameters
+    ----------
+    is_rare : array-like of bool, shape (n_items,)
+        Which items are rare.
+    scores : array-like of shape (n_items,)
+        Scores by a model that has not seen the item; NaN leaves an item out.
+    folds : array-like of int, shape (n_items,)
+        The fold of each item; items of a negative number are left out.
+    capacity : Capacity
+        How many items can be followed up. A multiple refers to `prevalence`, or to the share of
+        rare items here.
+    confidence : float, default=0.95
+        Of the interval.
+    prevalence : number, default=None
+        Share of rare items that a multiple refers to.
+
+    Returns
+    -------
+    OutOfFoldDetection
+        With `detection`, `low`, `high` and `n_rare`.
+
+    Notes
+    -----
+    The interval is that of :meth:`~shortlist.metrics.CapacityCurve.interval_at` for the places of
+    items within their folds, as if one model had scored all of them. It covers three unknowns at
+    once and is conservative. Models of different folds have seen each other's items, so they
+    depend on each other; what an interval could lose by that, it has in reserve
+    (`studies/promises/folds.py`).
+
+    Examples
+    --------
+    Two folds of four items, with room for one in four: both lists find a rare item.
+
+    >>> from shortlist import Capacity
+    >>> from shortlist.metrics import out_of_fold_detection
+    >>> found = out_of_fold_detection(
+    ...     is_rare=[1, 0, 0, 0, 0, 1, 1, 0],
+    ...     scores=[9, 3, 2, 1, 0.2, 0.9, 0.4, 0.1],
+    ...     folds=[0, 0, 0, 0, 1, 1, 1, 1],
+    ...     capacity=Capacity.fraction(0.25),
+    ... )
+    >>> round(found.detection, 3), found.n_rare
+    (0.667, 3)
+    """
+    is_rare, scores, folds = _checked(is_rare, scores, folds)
+    share = rare_share(is_rare) if prevalence is None else prevalence
+    limit = Capacity.fraction(check_capacity(capacity).as_ratio(share))
+    places = _places(scores, folds)
+    curve = capacity_curve(is_rare, -places, rare_label=True, confidence=confidence)
+    # With the share of these items, the interval covers that it is an estimate.
+    low, high = curve.interval_at(capacity if prevalence is None else limit)
+    return OutOfFoldDetection(
+        detection=detection_at_capacity(is_rare, -places, limit),
+        low=low,
+        high=high,
+        n_rare=int(np.count_nonzero(is_rare)),
+        n_items=is_rare.size,
+        n_folds=np.unique(folds).size,
+    )
+
+
+def _checked(is_rare: ArrayLike, scores: ArrayLike, folds: ArrayLike) -> tuple[Mask, Floats, Rows]:
+    """Return labels, scores and folds of the items that have a score."""
+    is_rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
+    values = np.asarray(scores, dtype=np.float64)
+    check_same_length(is_rare=is_rare, scores=values, folds=numbers)
+    known = np.flatnonzero(~np.isnan(values) & (numbers >= 0))
+    if not is_rare[known].any():
+        raise ValueError(
+            f"Detection needs rare items with a score; got none among {known.size} items. Pass "
+            "is_rare as truth values, and the scores and folds of the same items."
+        )
+    return is_rare[known], values[known], numbers[known]
+
+
+def _places(scores: Floats, folds: Rows) -> Floats:
+    """Return the share of its fold that lies before each item; tied items share theirs."""
+    places = np.empty(scores.size)
+    for number in np.unique(folds):
+        own = np.flatnonzero(folds == number)
+        places[own] = (rankdata(-scores[own]) - 0.5) / own.size
+    return places

@@ -1,0 +1,261 @@
+"""How the values of a column are written as texts: decimal sign, date format, words for missing.
+
+The same patterns read whole columns (in Arrow) and single values (in Python).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._core.extras import load_extra
+from ._reading import Reading
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
+
+__all__ = [
+    "PLAIN",
+    "TRUTHS",
+    "Form",
+    "as_numbers",
+    "combined",
+    "is_word_for_missing",
+    "lowered",
+    "matches_numbers",
+    "read_number",
+    "read_truth",
+    "sentinels",
+    "tidy",
+    "words_for_missing",
+]
+
+#: Texts, in small letters, that mean "missing" in a column of numbers, dates or truths.
+_WORDS = frozenset(
+    "? - -- --- – — . .. n/a na n.a. n.a #n/a #na nan null none nil <null> (null) (missing) "  # noqa: SIM905
+    "unknown unbekannt missing fehlt fehlend k.a. k.a undefined tbd #value! #ref! #div/0! "
+    "#name? #num! #null! #wert! #nv 0000-00-00 00.00.0000 00/00/0000".split()
+) | {"", "k. a.", "keine angabe", "not available", "not known", "0000-00-00 00:00:00", "\\n"}
+#: Words for true and false, in small letters.
+TRUTHS = {
+    **dict.fromkeys(("true", "yes", "ja", "wahr", "y", "j", "t", "oui", "sí", "on", "1"), 1.0),
+    **dict.fromkeys(("false", "no", "nein", "falsch", "n", "f", "non", "off", "0"), 0.0),
+}
+_CURRENCY = (
+    r"(?:(?:US|R|A|C|CA|AU|NZ|HK|S|MX)?\$|[€£¥₹₽₺₩₪₫₴฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK"
+    r"|PLN|CZK|HUF|BRL|MXN|AUD|CAD|NZD|Rs\.?|kr\.?|zł|Kč|Ft|Fr\.)"
+)
+_ODD = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2007": " ", "−": "-", "’": "'"}
+_TRANSLATION = str.maketrans(_ODD)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the values of a column are written, where they are texts.
+
+    Attributes
+    ----------
+    decimal : str
+        The decimal sign.
+    thousands : str
+        The sign between thousands, if there is one; spaces and apostrophes need no mention.
+    percent : bool
+        Whether numbers end in %; 12 % is 0.12.
+    date_format : str or None
+        A format of `strptime` without the time of day; None for years first (2024-05-31) and for
+        days first with dots (31.05.2024).
+    missing : tuple of str
+        Words that mean "missing" in this column, in small letters.
+    unit : str
+        What stands behind every number, such as kg.
+    codes : bool
+        Whether numbers are codes, such as those of shops: categories.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    percent: bool = False
+    date_format: str | None = None
+    missing: tuple[str, ...] = ()
+    unit: str = ""
+    codes: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers are written as a computer writes them."""
+        return self.decimal == "." and not (self.thousands or self.percent or self.unit)
+
+    def adapted(self, name: str, reading: Reading) -> Form:
+        """Return the form of a column in a file about which the user says more."""
+        given = dict(reading.date_formats())
+        sign = reading.decimal
+        return replace(
+            self,
+            decimal=sign or self.decimal,
+            thousands=_other(sign) if sign else self.thousands,
+            missing=tuple(dict.fromkeys((*self.missing, *words_for_missing(reading.na)))),
+            date_format=given.get(name, given.get(None, self.date_format)),
+        )
+
+
+PLAIN = Form()
+
+
+def _other(decimal: str) -> str:
+    return "," if decimal == "." else "."
+
+
+def words_for_missing(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return words as they are compared: in small letters, without spaces around them."""
+    return tuple(dict.fromkeys(text.strip().lower() for text in texts))
+
+
+def is_word_for_missing(text: str, form: Form = PLAIN) -> bool:
+    """Return whether a text means "missing" among numbers, dates or truths."""
+    word = text.strip().lower()
+    return word in _WORDS or word in form.missing
+
+
+# --- numbers ---
+
+
+@functools.cache
+def _pattern(decimal: str, thousands: str, unit: str = "") -> str:
+    """Return a pattern with named groups that Arrow and Python understand alike."""
+    sign, group = re.escape(decimal), re.escape(thousands) + " '"
+    whole = rf"[0-9]{{1,3}}(?:[{group}][0-9]{{3}})+|[0-9]+"
+    number = rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    behind = rf"(?:{_CURRENCY}|{re.escape(unit)})" if unit else _CURRENCY
+    return (
+        rf"^ *'?(?P<open>\(?) *(?P<before>[+-]?) *{_CURRENCY}? *(?P<inside>[+-]?)"
+        rf"(?P<number>{number})"
+        rf" *(?P<percent>%?) *{behind}? *(?P<after>-?) *(?P<close>\)?) *$"
+    )
+
+
+def _pattern_of(form: Form) -> str:
+    return _pattern(form.decimal, form.thousands, form.unit)
+
+
+def read_number(text: str, form: Form = PLAIN) -> float | None:
+    """Read one number as a column of this form is read; None if the text means "missing".
+
+    Anything else raises a ValueError.
+
+    >>> read_number("1.234,50 €", Form(decimal=",", thousands="."))
+    1234.5
+    """
+    if is_word_for_missing(text, form):
+        return None
+    number = _number(text, form)
+    if number is None:
+        raise ValueError(f"{text!r} is not a number of this column.")
+    return None if number in sentinels(form) else number
+
+
+def _number(text: str, form: Form) -> float | None:
+    """Return the number that a text is, or None."""
+    found = re.match(_pattern_of(form), text.translate(_TRANSLATION).strip())
+    if found is None or bool(found["open"]) != bool(found["close"]):
+        return None
+    if bool(found["percent"]) != form.percent:
+        return None
+    plain = found["number"].replace(form.thousands, "") if form.thousands else found["number"]
+    number = float(re.sub("[ ']", "", plain.replace(form.decimal, ".")))
+    signs = found["open"] + found["before"] + found["inside"] + found["after"]
+    number = -number if set(signs) & set("(-") else number
+    return number / 100 if form.percent else number
+
+
+@functools.cache
+def sentinels(form: Form) -> tuple[float, ...]:
+    """Return the numbers among the words for missing, such as -999."""
+    found = [_number(word, form) for word in form.missing]
+    return tuple(number for number in found if number is not None)
+
+
+def matches_numbers(texts: Any, decimal: str, unit: str = "") -> Any:
+    """Return which texts are numbers with this decimal sign, and which of them end in %."""
+    parts = pa.compute.extract_regex(tidy(texts), _pattern(decimal, _other(decimal), unit))
+    is_number = pa.compute.fill_null(pa.compute.is_valid(parts), False)
+    percent = pa.compute.equal(pa.compute.struct_field(parts, "percent"), "%")
+    return is_number, pa.compute.fill_null(percent, False)
+
+
+def as_numbers(texts: Any, form: Form) -> tuple[Any, Any]:
+    """Return texts as 64-bit floats, and which of them are neither numbers nor missing."""
+    texts = combined(texts)
+    if form.is_plain and not form.missing:
+        try:
+            fast = pa.compute.cast(pa.compute.utf8_trim_whitespace(texts), pa.float64())
+            return fast.to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
+        except pa.ArrowInvalid:
+            pass
+    compute = pa.compute
+    parts = compute.extract_regex(tidy(texts), _pattern_of(form))
+    field = functools.partial(compute.struct_field, parts)
+    number = field("number")
+    for sign in (form.thousands, " ", "'"):
+        number = compute.replace_substring(number, sign, "") if sign else number
+    number = compute.replace_substring(number, form.decimal, ".")
+    values = np.array(compute.cast(number, pa.float64()).to_numpy(zero_copy_only=False))
+    is_minus = _any(field("open"), field("after")) | _equals(field("before"), "-")
+    is_minus |= _equals(field("inside"), "-")
+    values[is_minus] *= -1
+    is_odd = _any(field("percent")) != form.percent
+    is_odd |= _any(field("open")) != _any(field("close"))
+    values[is_odd] = np.nan
+    if form.percent:
+        values /= 100
+    values[np.isin(values, sentinels(form))] = np.nan
+    is_number = ~is_odd & np.array(compute.is_valid(parts), dtype=bool)
+    return values, ~is_number & ~_means_missing(texts, form)
+
+
+def _any(*parts: Any) -> Any:
+    """Return where one of these groups holds a sign."""
+    found = [pa.compute.fill_null(pa.compute.not_equal(part, ""), False) for part in parts]
+    return np.logical_or.reduce([np.array(each, dtype=bool) for each in found])
+
+
+def _equals(part: Any, sign: str) -> Any:
+    found = pa.compute.fill_null(pa.compute.equal(part, sign), False)
+    return np.array(found, dtype=bool)
+
+
+def _means_missing(texts: Any, form: Form) -> Any:
+    known = pa.array(sorted(_WORDS | set(form.missing)))
+    is_missing = pa.compute.is_in(lowered(texts), value_set=known)
+    return np.array(pa.compute.or_(is_missing, pa.compute.is_null(texts)), dtype=bool)
+
+
+# --- texts ---
+
+
+def tidy(texts: Any) -> Any:
+    """Return texts without spaces around them, with ordinary spaces and minus signs."""
+    texts = pa.compute.utf8_trim_whitespace(combined(texts))
+    if not pa.compute.all(pa.compute.string_is_ascii(texts)).as_py():
+        for odd, usual in _ODD.items():
+            texts = pa.compute.replace_substring(texts, odd, usual)
+    return texts
+
+
+def lowered(texts: Any) -> Any:
+    """Return texts in small letters, without spaces around them."""
+    return pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(combined(texts)))
+
+
+def combined(texts: Any) -> Any:
+    """Return a column in one piece."""
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
+def read_truth(text: str) -> bool:
+    """Read one word for true or false; another word raises a KeyError."""
+    return bool(TRUTHS[text.strip().lower()])

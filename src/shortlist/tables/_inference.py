@@ -1,0 +1,402 @@
+"""What a column of texts holds: numbers, dates, truths or categories, and how they are written.
+
+Everything that is decided here and that a reader could see otherwise gets a note, which names the
+column and the option that decides otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .._core.extras import load_extra
+from ._dates import as_days, day_formats
+from ._forms import (
+    PLAIN,
+    TRUTHS,
+    Form,
+    as_numbers,
+    combined,
+    is_word_for_missing,
+    lowered,
+    matches_numbers,
+    words_for_missing,
+)
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+
+__all__ = ["Guess", "guess_form", "is_prose", "settle_decimals"]
+
+#: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
+_MOST_OTHER_WORDS = 0.05
+_MOST_SHOWN = 3
+_FEWEST_TEXTS = 50
+_MOST_DIFFERENT = 0.5
+_FEWEST_WORDS = 3
+_CODE = r"^0[0-9]+$"
+_DIGITS = r"^[0-9]+$"
+#: With a point as decimal sign these are thousandths, with a comma whole thousands.
+_EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
+_WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
+_MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8} [0-9]"
+_READS_LIKE_A_DAY = (19000101.0, 21001231.0)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The kind and the form of a column, with notes.
+
+    `signs` are the decimal signs that its numbers allow: one if they tell, two if either is
+    possible, none if there is no sign in them. If either is possible, only `seen` occurs.
+    """
+
+    kind: str
+    form: Form = PLAIN
+    notes: list[str] = field(default_factory=list)
+    signs: tuple[str, ...] = ()
+    seen: str = ""
+
+
+def guess_form(texts: Any, name: str, *, form: Form = PLAIN, numeric: bool = False) -> Guess:
+    """Tell what a column of texts holds.
+
+    `form` is what the user said about it; `numeric` says that it holds numbers.
+    """
+    present = _present(combined(texts), form)
+    if len(present) == 0:
+        return Guess("numeric", form, [f"{name!r} is empty. Nothing can be learned from it."])
+    if form.date_format is not None:
+        return _dates_as_told(present, name, form)
+    if numeric:
+        return _numbers(present, name, form, forced=True) or _no_numbers(present, name, form)
+    return (
+        _plain_numbers(present, name, form)
+        or _truths(present, name, form)
+        or _dates(present, name, form)
+        or _numbers(present, name, form)
+        or Guess("categorical", form)
+    )
+
+
+def _present(texts: Any, form: Form) -> Any:
+    """Return the texts that are not empty, and that the user does not call missing."""
+    present = texts.drop_null()
+    words = pa.array(["", *form.missing])
+    return present.filter(pa.compute.invert(pa.compute.is_in(lowered(present), value_set=words)))
+
+
+def is_prose(texts: Any) -> bool:
+    """Return whether a column holds free text: several words, mostly different in every row."""
+    present = combined(texts).drop_null()
+    if len(present) < _FEWEST_TEXTS or len(present.unique()) < _MOST_DIFFERENT * len(present):
+        return False
+    words = pa.compute.count_substring_regex(present, r"\S+")
+    return bool(np.median(np.array(words)) > _FEWEST_WORDS)
+
+
+def settle_decimals(
+    guesses: dict[str, Guess], *, decimal: str | None, sep: str | None
+) -> dict[str, Guess]:
+    """Decide about columns that could be read either way, by what the others say."""
+    told = Counter(guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1)
+    if decimal is None:
+        decimal = told.most_common(1)[0][0] if told else ("," if sep == ";" else ".")
+    return {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
+
+
+def _settled(guess: Guess, name: str, decimal: str) -> Guess:
+    if len(guess.signs) < 2:
+        return guess
+    other = "," if decimal == "." else "."
+    is_decimal = guess.seen == decimal
+    thousands = other if not is_decimal or decimal == "," else ""
+    note = (
+        f"{name!r} could be read in two ways. Its {'comma' if guess.seen == ',' else 'point'} is "
+        f"taken for the {'decimal sign' if is_decimal else 'sign between thousands'}. If that is "
+        f"wrong, use --decimal {other}"
+    )
+    form = replace(guess.form, decimal=decimal, thousands=thousands)
+    return replace(guess, form=form, notes=[*guess.notes, note], signs=(decimal,))
+
+
+# --- numbers ---
+
+
+def _plain_numbers(present: Any, name: str, form: Form) -> Guess | None:
+    """Return numbers as a computer writes them, which are by far the most frequent."""
+    trimmed = pa.compute.utf8_trim_whitespace(present)
+    try:
+        values = pa.compute.cast(trimmed, pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    if pa.compute.any(pa.compute.starts_with(trimmed, "0")).as_py() and _are_codes(trimmed):
+        return Guess("categorical", form, [_about_codes(trimmed, name)])
+    if not pa.compute.any(pa.compute.match_substring(trimmed, ".")).as_py():
+        return Guess("numeric", form, _about_days(values, name))
+    if form.decimal == ",":
+        return None
+    if not form.thousands and _matches_all(trimmed, _EITHER_WAY):
+        return Guess("numeric", form, [], (".", ","), ".")
+    return Guess("numeric", form, [], (".",))
+
+
+def _are_codes(texts: Any) -> bool:
+    return _matches_all(texts, _DIGITS) and _matches_any(texts, _CODE)
+
+
+def _about_days(values: Any, name: str) -> list[str]:
+    days = values[~np.isnan(values)]
+    low, high = _READS_LIKE_A_DAY
+    months, numbers = days // 100 % 100, days % 100
+    is_day = (days >= low) & (days <= high) & (months >= 1) & (months <= 12)
+    if not (days.size and (is_day & (numbers >= 1) & (numbers <= 31)).all()):
+        return []
+    return [
+        f"{name!r} looks like dates written as YYYYMMDD and is read as a number. If it holds "
+        f"dates, use --date-format {name}=YYYYMMDD"
+    ]
+
+
+def _numbers(present: Any, name: str, form: Form, *, forced: bool = False) -> Guess | None:
+    """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
+    form = replace(form, unit=_unit(present))
+    told = [form.decimal] if form.thousands else [".", ","]
+    by_sign = {sign: _as_bools(matches_numbers(present, sign, form.unit)) for sign in told}
+    n_read = {sign: int(is_number.sum()) for sign, (is_number, _) in by_sign.items()}
+    best = max(told, key=lambda sign: n_read[sign])
+    is_number, is_percent = by_sign[best]
+    others = present.filter(pa.array(~is_number))
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    numbers = present.filter(pa.array(is_number))
+    if not forced:
+        doubt = _doubt(by_sign, words, numbers, others, name)
+        if doubt is not None:
+            return Guess("categorical", replace(form, unit=""), doubt)
+    if n_read[best] == 0 or (is_percent.any() and int(is_percent.sum()) != n_read[best]):
+        return None
+    missing = tuple(dict.fromkeys((*form.missing, *words_for_missing(others.to_pylist()))))
+    found = replace(form, percent=bool(is_percent.any()), missing=missing)
+    signs = _signs(numbers, n_read)
+    seen = "," if _matches_any(numbers, ",") else "."
+    if len(signs) == 1 and (best == "," or seen == ","):
+        found = replace(found, decimal=best, thousands="," if best == "." else ".")
+    notes = _about_look(found, numbers, name) if len(signs) < 2 else []
+    notes += _about_words(others, words, name, len(present))
+    return Guess("numeric", found, notes, signs, seen)
+
+
+def _doubt(
+    by_sign: Any, words: list[str], numbers: Any, others: Any, name: str
+) -> list[str] | None:
+    """Return why a column is not plainly numeric, as notes; None if it is."""
+    n_present = len(numbers) + len(others)
+    is_any = np.logical_or.reduce([is_number for is_number, _ in by_sign.values()])
+    best = max(int(is_number.sum()) for is_number, _ in by_sign.values())
+    if int(is_any.sum()) > best and int(is_any.sum()) >= (1 - _MOST_OTHER_WORDS) * n_present:
+        return [_about_conflict(numbers, others, name)]
+    if len(numbers.unique()) < 2:
+        return []
+    if len(words) > _MOST_OTHER_WORDS * n_present:
+        return [_about_many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
+    percent = max(int(is_percent.sum()) for _, is_percent in by_sign.values())
+    return [_about_percent(name)] if 0 < percent < len(numbers) else None
+
+
+def _unit(present: Any) -> str:
+    """Return what stands behind nearly every number, such as kg."""
+    sample = pa.compute.utf8_trim_whitespace(present.slice(0, 1_000))
+    units = pa.compute.struct_field(pa.compute.extract_regex(sample, _WITH_UNIT), "unit")
+    if len(units.unique().drop_null()) != 1 or 2 * units.null_count > len(units):
+        return ""
+    return str(units.drop_null()[0].as_py())
+
+
+def _as_bools(pair: Any) -> tuple[Any, Any]:
+    return tuple(np.array(each, dtype=bool) for each in pair)  # type: ignore[return-value]
+
+
+def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
+    """Return the decimal signs that the numbers allow."""
+    if len(n_read) == 1:
+        return tuple(n_read)
+    if not _matches_any(numbers, r"[.,]"):
+        return ()
+    if n_read["."] == n_read[","]:
+        return (".", ",")
+    return (max(n_read, key=lambda sign: n_read[sign]),)
+
+
+def _no_numbers(present: Any, name: str, form: Form) -> Guess:
+    note = f"{name!r} holds no numbers, although --numeric names it. It is treated as text."
+    return Guess("categorical", form, [note])
+
+
+# --- truths and dates ---
+
+
+def _truths(present: Any, name: str, form: Form) -> Guess | None:
+    words = set(lowered(present.unique()).to_pylist())
+    if not words <= set(TRUTHS) or words <= {"0", "1"}:
+        return None
+    if words <= {"true", "false"}:
+        return Guess("boolean", form)
+    shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
+    return Guess("boolean", form, [f"{name!r} holds {shown}, read as true and false."])
+
+
+def _dates(present: Any, name: str, form: Form) -> Guess | None:
+    if not _matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
+        return None
+    is_word = np.array([is_word_for_missing(text, form) for text in present.to_pylist()])
+    texts = present.filter(pa.array(~is_word))
+    formats = day_formats(texts) if len(texts) else []
+    if not formats:
+        return _no_dates(texts, name, form)
+    date_format, n_read = formats[0]
+    if len(texts) - n_read > _MOST_OTHER_WORDS * len(texts):
+        return Guess("categorical", form, [_about_mixed_dates(texts, date_format, name)])
+    if len(formats) > 1:
+        return Guess("categorical", form, [_about_either_order(texts, name)])
+    found = _dates_as_told(present, name, replace(form, date_format=date_format))
+    if date_format in (None, "%d.%m.%Y"):
+        return found
+    return replace(found, notes=[_about_order(texts, date_format, name), *found.notes])
+
+
+def _no_dates(texts: Any, name: str, form: Form) -> Guess | None:
+    if not _matches_all(texts, r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"):
+        return None
+    note = (
+        f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but not all exist. It is "
+        f"treated as text. Say how they are written with --date-format {name}=..."
+    )
+    return Guess("categorical", form, [note])
+
+
+def _dates_as_told(present: Any, name: str, form: Form) -> Guess:
+    """Read dates as the user says, if most texts are such dates."""
+    is_read = ~np.isnan(as_days(present, form))
+    others = present.filter(pa.array(~is_read))
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    if len(words) > _MOST_OTHER_WORDS * len(present):
+        return guess_form(present, name, form=replace(form, date_format=None))
+    missing = (*form.missing, *words_for_missing(others.to_pylist()))
+    found = replace(form, missing=tuple(dict.fromkeys(missing)))
+    notes = _about_words(others, words, name, len(present), what="dates") if len(others) else []
+    return Guess("date", found, notes)
+
+
+# --- words ---
+
+
+def _about_codes(present: Any, name: str) -> str:
+    code = present.filter(pa.compute.match_substring_regex(present, _CODE))[0].as_py()
+    return (
+        f"{name!r} holds codes with leading zeros, such as {code!r}, and is treated as text. If "
+        f"they are numbers, use --numeric {name}"
+    )
+
+
+def _about_look(form: Form, numbers: Any, name: str) -> list[str]:
+    """Say how numbers are read that are not written as a computer writes them."""
+    signs = Counter("".join(set("".join(map(str, numbers.slice(0, 1_000).to_pylist())))))
+    seen = []
+    if form.decimal == ",":
+        seen.append("decimal commas")
+    if form.thousands and _matches_any(numbers, rf"[0-9][{form.thousands}][0-9]{{3}}"):
+        seen.append("a sign between thousands")
+    elif _matches_any(numbers, "[0-9][ '’\u00a0\u202f][0-9]{3}"):
+        seen.append("gaps between thousands")
+    if form.percent:
+        seen.append("%")
+    if form.unit:
+        seen.append(f"the unit {form.unit}")
+    elif set(signs) & set("$€£¥₹₽₺₩₪₫₴฿") or _matches_any(numbers, "[A-Za-z]{2}"):
+        seen.append("currencies")
+    if not seen:
+        return []
+    example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
+    value = as_numbers(pa.array([example]), form)[0][0]
+    return [
+        f"{name!r} is read as numbers with {_listed(seen)}: {example.strip()!r} is "
+        f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}"
+    ]
+
+
+def _listed(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _about_words(
+    others: Any, unknown: list[str], name: str, n_present: int, *, what: str = "numbers"
+) -> list[str]:
+    if len(others) == 0:
+        return []
+    counts = Counter(text.strip() for text in others.to_pylist())
+    shown = ", ".join(repr(word) for word, _ in counts.most_common(_MOST_SHOWN))
+    more = f" and {len(counts) - _MOST_SHOWN} more" if len(counts) > _MOST_SHOWN else ""
+    remedy = f" If they mean something, use --categorical {name}" if unknown else ""
+    return [
+        f"{name!r} holds {what}; in {len(others):,} of {n_present:,} rows it holds {shown}{more}, "
+        f"read as missing.{remedy}"
+    ]
+
+
+def _about_conflict(numbers: Any, others: Any, name: str) -> str:
+    return (
+        f"{name!r} mixes decimal points and decimal commas, such as {numbers[0].as_py()!r} and "
+        f"{others[0].as_py()!r}, and is treated as text. Write them all in the same way, or say "
+        f"which sign is right with --decimal and --numeric {name}"
+    )
+
+
+def _about_many_words(words: list[str], name: str, n_present: int) -> str:
+    return (
+        f"{name!r} holds numbers, but in {len(words):,} of {n_present:,} rows it does not, such as "
+        f"{words[0]!r}. It is treated as text. To read these as missing, use --numeric {name}"
+    )
+
+
+def _about_percent(name: str) -> str:
+    return (
+        f"{name!r} holds % in some rows only, and is treated as text. Write all values in the same "
+        f"way, or leave it out: --drop {name}"
+    )
+
+
+def _about_either_order(texts: Any, name: str) -> str:
+    return (
+        f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but day and month are "
+        f"ambiguous. It is treated as text. Use --date-format {name}=DD/MM/YYYY or "
+        f"--date-format {name}=MM/DD/YYYY"
+    )
+
+
+def _about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
+    other = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))[0]
+    return (
+        f"{name!r} holds dates in several formats, such as {texts[0].as_py()!r} and "
+        f"{other.as_py()!r}, and is treated as text. Write them all in the same way, or say how "
+        f"most are written: --date-format {name}=DD/MM/YYYY"
+    )
+
+
+def _about_order(texts: Any, date_format: str, name: str) -> str:
+    day = np.datetime64(int(as_days(texts.slice(0, 1), Form(date_format=date_format))[0]), "D")
+    return (
+        f"{name!r} is read as dates: {texts[0].as_py()!r} is {day}. If that is wrong, use "
+        f"--date-format {name}=..."
+    )
+
+
+def _matches_all(texts: Any, pattern: str) -> bool:
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    return bool(pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py())
+
+
+def _matches_any(texts: Any, pattern: str) -> bool:
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, pattern)).as_py())

@@ -1,0 +1,119 @@
+"""The labels of a table: which spellings are one label, and which label is rare."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.arrays import Mask
+from ..exceptions import TableError, TableNote
+from ._columns import SOMEWHERE, Place, as_labels
+from ._forms import is_word_for_missing
+
+__all__ = ["find_labels", "is_rare_label"]
+
+_MOST_LABELS = 50
+
+
+def find_labels(
+    column: Any, target: str, rare: str | None, *, notes: list[str], place: Place = SOMEWHERE
+) -> tuple[str, tuple[str, ...]]:
+    """Return the rare label and all labels; spellings that differ in case only are one label.
+
+    The spelling that occurs most often names a label. What is decided is added to `notes`.
+    """
+    counts = Counter(as_labels(column, target, place=place).tolist())
+    by_label: dict[str, Counter[str]] = {}
+    for spelling, n in counts.items():
+        by_label.setdefault(_folded(spelling), Counter())[spelling] = n
+    labels = {key: spellings.most_common(1)[0][0] for key, spellings in by_label.items()}
+    sizes = {key: spellings.total() for key, spellings in by_label.items()}
+    _check_number(labels, counts, target, rare)
+    notes += [_about_spellings(each, target) for each in by_label.values() if len(each) > 1]
+    key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
+    if key not in labels:
+        raise TableError(
+            f"--rare {rare} does not occur in {target!r}; its labels are {_shown(labels)}."
+        )
+    return labels[key], tuple(labels.values())[:_MOST_LABELS]
+
+
+def is_rare_label(
+    column: Any, target: str, rare_label: str, known: tuple[str, ...], *, place: Place = SOMEWHERE
+) -> Mask:
+    """Return which rows have the rare label, in whatever case; unknown labels are noted."""
+    labels = as_labels(column, target, place=place)
+    spellings, where = np.unique(labels.astype(str), return_inverse=True)
+    folded = [_folded(spelling) for spelling in spellings.tolist()]
+    seen = {_folded(label) for label in known}
+    new = [s for s, key in zip(spellings.tolist(), folded, strict=True) if key not in seen]
+    if known and new and len(known) < _MOST_LABELS:
+        warnings.warn(
+            f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was no label when "
+            f"the model was fitted. It counts as another label than {rare_label!r}.",
+            TableNote,
+            stacklevel=2,
+        )
+    is_rare: NDArray[Any] = np.array([key == _folded(rare_label) for key in folded], dtype=bool)
+    return is_rare[where]
+
+
+def _folded(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _check_number(
+    labels: dict[str, str], counts: Counter[str], target: str, rare: str | None
+) -> None:
+    if len(counts) > 1 and len(labels) < 2:
+        raise TableError(
+            f"The labels of {target!r} differ in upper and lower case only: "
+            f"{_shown(dict(zip(counts, counts, strict=True)))}. They count as one. Write the rare "
+            "label in another way."
+        )
+    if len(labels) < 2:
+        raise TableError(
+            f"The target {target!r} has only one class, {_shown(labels)}. A model needs examples "
+            "of rare and of other cases. Check the file, or name another column."
+        )
+    if len(labels) > _MOST_LABELS and rare is None:
+        raise TableError(
+            f"The target {target!r} has {len(labels)} different values ({_shown(labels)}). It "
+            "looks like a measurement, not a label. Name the column with the labels, or use --rare."
+        )
+
+
+def _rarest(sizes: dict[str, int], labels: dict[str, str], target: str, notes: list[str]) -> str:
+    fewest = min(sizes.values())
+    rarest = [key for key, size in sizes.items() if size == fewest]
+    if len(rarest) > 1:
+        raise TableError(
+            f"The labels {' and '.join(repr(labels[key]) for key in rarest[:4])} of {target!r} are "
+            f"equally rare, with {fewest:,} rows each. Say which one to look for with --rare."
+        )
+    if is_word_for_missing(labels[rarest[0]]):
+        raise TableError(
+            f"The rarest label of {target!r} is {labels[rarest[0]]!r}, which looks like a missing "
+            "value. Say which label to look for with --rare, or leave these rows out."
+        )
+    if len(labels) > 2:
+        notes.append(
+            f"{target!r} has {len(labels)} labels, {_shown(labels)}. The rarest, "
+            f"{labels[rarest[0]]!r}, is looked for. For another one, use --rare"
+        )
+    return rarest[0]
+
+
+def _about_spellings(spellings: Counter[str], target: str) -> str:
+    first, *others = (spelling for spelling, _ in spellings.most_common())
+    shown = ", ".join(repr(spelling) for spelling in others[:3])
+    return f"The labels {first!r} and {shown} of {target!r} count as one label, {first!r}."
+
+
+def _shown(labels: dict[str, str]) -> str:
+    names = sorted(labels.values())
+    return ", ".join(repr(label) for label in names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,182 @@
+"""What looks odd in a table to fit: leaks, ids, free text, and rows that occur twice.
+
+A leak is a column that is known only afterwards, such as the day of a cancellation. It makes a
+model look perfect, and useless on new cases.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from .._core.arrays import Floats, Mask
+from ._columns import MISSING_CATEGORY, look_damaged
+from ._schema import Feature, TableRows, TableSchema
+
+__all__ = ["notes_on"]
+
+_FEWEST_ROWS = 50
+_NEARLY_ALL = 0.9
+_MOST_VALUES = 20
+#: A single column that puts so large a share of pairs of a rare and another row in order is odd.
+_TOO_GOOD = 0.99
+#: Of the filled rows of a column, so large a share may not be rare by chance.
+_TOO_PURE = 0.9
+_FEWEST_FILLED = 5
+_MOST_LEARNED = 32
+_WORDS_OF_A_SENTENCE = 3
+
+
+def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
+    """Return a sentence for each thing that the model should perhaps not learn from as it is."""
+    notes = _about_repeats(rows, schema)
+    if len(rows.X) < _FEWEST_ROWS:
+        return notes
+    found = [_note(rows.X[feature.name], feature, rows.is_rare) for feature in schema.features]
+    return notes + [note for note in found if note is not None]
+
+
+def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
+    name, kind = feature.name, feature.kind
+    leak = None if is_rare is None else _leak(column, kind, is_rare)
+    if leak is not None:
+        return (
+            f"LEAK? {name!r} {leak}. If it is known only afterwards, the model is useless on new "
+            f"cases: leave it out with --drop {name}"
+        )
+    if _identifies_rows(column, kind):
+        return (
+            f"{name!r} has a different value in nearly every row and looks like an id. If it is "
+            f"one, use --id {name} to exclude it from learning; otherwise --drop {name}"
+        )
+    if kind == "categorical" and column.nunique() > 3 * _MOST_LEARNED:
+        return _about_many_texts(column, name)
+    return None
+
+
+# --- leaks ---
+
+
+def _leak(column: Any, kind: str, is_rare: Mask) -> str | None:
+    """Return what gives the rare rows away, in words; None if nothing does."""
+    is_filled = _is_filled(column, kind)
+    for mask, word in ((is_filled, "filled"), (~is_filled, "empty")):
+        if _is_pure(mask, is_rare):
+            n_rare, n = int((mask & is_rare).sum()), int(mask.sum())
+            only = "only" if n_rare == n else "nearly only"
+            return f"is {word} {only} for rare rows ({n_rare:,} of {n:,})"
+    if _gives_away(column, kind, is_rare):
+        return "alone separates all rare rows from the others"
+    if _order(column, kind, is_rare) > _TOO_GOOD:
+        return "alone separates nearly all rare rows from the others"
+    return None
+
+
+def _is_filled(column: Any, kind: str) -> Mask:
+    if kind == "categorical":
+        return np.asarray(column != MISSING_CATEGORY)
+    return ~np.isnan(column.to_numpy())
+
+
+def _is_pure(mask: Mask, is_rare: Mask) -> bool:
+    """Return whether rows of a kind are nearly all rare, and the others are not."""
+    n, n_rare = int(mask.sum()), int((mask & is_rare).sum())
+    share = float(is_rare.mean())
+    if n_rare < _FEWEST_FILLED or n == mask.size or share > 0.5:
+        return False
+    return n_rare >= _TOO_PURE * n and n_rare / n > 2 * share
+
+
+def _gives_away(column: Any, kind: str, is_rare: Mask) -> bool:
+    if kind == "categorical":
+        labels = column.groupby(column).ngroup().to_numpy()
+        pairs = np.unique(np.column_stack([labels, is_rare]), axis=0)
+        return len(pairs) == column.nunique() <= _MOST_VALUES
+    values = column.to_numpy()
+    rare, common = values[is_rare], values[~is_rare]
+    if np.isnan(values).any():
+        return False
+    return bool(rare.min() > common.max() or rare.max() < common.min())
+
+
+def _order(column: Any, kind: str, is_rare: Mask) -> float:
+    """Return the share of pairs of a rare and another row that the column puts in order."""
+    if kind == "categorical":
+        if column.nunique() > _MOST_VALUES:
+            return 0.5
+        values: Floats = _rare_share_of_category(column, is_rare)
+    else:
+        values = column.to_numpy()
+    known = ~np.isnan(values)
+    values, is_rare = values[known], is_rare[known]
+    n_rare, n_common = int(is_rare.sum()), int((~is_rare).sum())
+    if min(n_rare, n_common) < _FEWEST_FILLED:
+        return 0.5
+    ranks = float(rankdata(values)[is_rare].sum())
+    share = (ranks - n_rare * (n_rare + 1) / 2) / (n_rare * n_common)
+    return max(share, 1 - share)
+
+
+def _rare_share_of_category(column: Any, is_rare: Mask) -> Floats:
+    codes = column.groupby(column).ngroup().to_numpy()
+    return (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
+
+
+# --- ids and texts ---
+
+
+def _identifies_rows(column: Any, kind: str) -> bool:
+    """Return whether a column holds names or running numbers."""
+    if kind == "categorical":
+        return bool(column.nunique() > _NEARLY_ALL * len(column)) and not _is_prose(column)
+    values = column.to_numpy()
+    is_whole = bool(np.all(values == np.floor(values)))  # False if a value is missing
+    return kind == "numeric" and is_whole and bool((np.diff(values) > 0).all())
+
+
+def _is_prose(column: Any) -> bool:
+    return bool(column.str.count(" ").median() >= _WORDS_OF_A_SENTENCE)
+
+
+def _about_many_texts(column: Any, name: str) -> str:
+    what = "free text" if _is_prose(column) else f"{column.nunique():,} different texts"
+    return (
+        f"{name!r} holds {what}. At most the {_MOST_LEARNED} most frequent values are learned "
+        f"from. If it holds numbers, use --numeric {name}; to leave it out, --drop {name}"
+    )
+
+
+# --- rows that occur twice ---
+
+
+def _about_repeats(rows: TableRows, schema: TableSchema) -> list[str]:
+    if rows.ids is None:
+        n_repeated = int(rows.X.assign(**{"\0rare": rows.is_rare}).duplicated().sum())
+        if n_repeated < max(2, 0.01 * len(rows.X)) or not _tells_rows_apart(rows, schema):
+            return []
+        return [
+            f"{n_repeated:,} of {len(rows.X):,} rows are copies of others. If they are the same "
+            "cases, remove them: a case that trains and tests the model makes it look too good."
+        ]
+    notes = []
+    n_repeated = len(rows.ids) - len(set(rows.ids.tolist()))
+    if n_repeated:
+        notes.append(
+            f"The id {schema.id!r} is not unique: {n_repeated:,} of {len(rows.ids):,} rows repeat "
+            "one. If they are the same case, keep one row of each: a case that trains and tests "
+            "the model makes it look too good. In a list, an id takes one place."
+        )
+    if look_damaged(rows.ids):
+        notes.append(
+            f"The id {schema.id!r} holds numbers such as 1.23E+12. A spreadsheet has shortened "
+            "them, and different cases may share one. Export the table again, with ids as text."
+        )
+    return notes
+
+
+def _tells_rows_apart(rows: TableRows, schema: TableSchema) -> bool:
+    """Return whether copies are unlikely to be different cases: a number has many values."""
+    numbers = [f.name for f in schema.features if f.kind == "numeric"]
+    return any(rows.X[name].nunique() > 0.5 * len(rows.X) for name in numbers)

@@ -1,0 +1,231 @@
+"""Files whose values have types of their own: Excel workbooks and JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from .._core.extras import load_extra
+from .._core.plain_json import flattened
+from ..exceptions import TableError
+from ._reading import Reading
+from ._source import MISSING_TEXTS, Source, is_total, listed, not_utf8, translated
+from ._text_files import open_binary
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+
+__all__ = ["open_json_lines", "open_workbook"]
+
+_CHUNK_LINES = 1 << 14
+_LARGEST_EXACT = 1 << 53
+
+
+def as_arrow(values: list[Any]) -> Any:
+    """Return Python values as an Arrow column: of their type, or as texts if types are mixed."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds & {list, dict}:
+        return pa.array([None if v is None else [json.dumps(v)] for v in values])
+    if not kinds or kinds == {bool}:
+        return pa.array(values, pa.bool_() if kinds else pa.null())
+    if kinds <= {int, float} and not _is_long(values):
+        return pa.array(values, pa.int64() if kinds == {int} else pa.float64())
+    if kinds <= {datetime.datetime, datetime.date}:
+        return pa.array(values, pa.timestamp("us"))
+    return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+
+
+def _is_long(values: list[Any]) -> bool:
+    """Return whether a whole number would lose digits, such as a long id."""
+    return any(type(v) is int and abs(v) > _LARGEST_EXACT for v in values)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        value = value.date()
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        return value.isoformat()
+    return str(value)
+
+
+# --- Excel ---
+
+
+def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+    """Open a sheet of an Excel workbook; all of it is held in memory."""
+    openpyxl = load_extra("openpyxl", needed_for="Reading Excel files")
+    with translated(name), open(path, "rb") as file:
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            notes: list[str] = []
+            sheet = _sheet(book, name, reading, notes)
+            rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            if isinstance(error, TableError):
+                raise
+            raise TableError(
+                f"{name} is damaged or not what its extension says: it is no Excel workbook."
+            ) from None
+    width = max(map(len, rows), default=0)
+    rows = [row + [None] * (width - len(row)) for row in rows]
+    heading, rows = _heading(rows, f"The sheet {sheet.title!r} of {name}", notes)
+    rows = _without_end(rows, name, reading, notes)
+    data = {column: [row[place] for row in rows] for place, column in heading.items()}
+    empty = [c for c, values in data.items() if not any(map(_is_filled, values))]
+    if empty and rows:
+        _check_formulas(openpyxl.load_workbook(path, read_only=True)[sheet.title], empty, name)
+    missing = {*MISSING_TEXTS, *reading.na}
+
+    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+        cells = {c: [None if _is_missing(v, missing) else v for v in data[c]] for c in wanted}
+        yield pa.table({c: as_arrow(values) for c, values in cells.items()})
+
+    return Source(name, list(heading.values()), chunks, reading, notes)
+
+
+def _is_missing(value: Any, missing: set[str]) -> bool:
+    return isinstance(value, str) and value.strip() in missing
+
+
+def _sheet(book: Any, name: str, reading: Reading, notes: list[str]) -> Any:
+    names = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    if reading.sheet in book.sheetnames:
+        return book[reading.sheet]
+    if reading.sheet is not None and len(names) != 1:
+        raise TableError(
+            f"{name} has no sheet {reading.sheet!r}. Its sheets are {listed(book.sheetnames)}; "
+            "name one with --sheet."
+        )
+    if not names:
+        raise TableError(f"{name} has no sheet with cells. Name one with --sheet.")
+    if len(names) > 1 or reading.sheet is not None:
+        notes.append(
+            f"{name} has the sheets {listed(book.sheetnames)}; {names[0]!r} is read. For another "
+            "one, use --sheet"
+        )
+    return book[names[0]]
+
+
+def _heading(
+    rows: list[list[Any]], where: str, notes: list[str]
+) -> tuple[dict[int, str], list[list[Any]]]:
+    """Return the place and the name of every column, and the rows below the heading."""
+    first = 0
+    width = max((sum(map(_is_filled, row)) for row in rows), default=0)
+    while first < len(rows) and sum(map(_is_filled, rows[first])) <= (1 if width > 2 else 0):
+        first += 1
+    if first == len(rows):
+        raise TableError(f"{where} is empty. Its first row must hold the column names.")
+    if any(any(map(_is_filled, row)) for row in rows[:first]):
+        notes.append(f"{where} has a title above its heading, which is left out.")
+    names = {p: str(v).strip() for p, v in enumerate(rows[first]) if _is_filled(v)}
+    filled = {p for row in rows[first + 1 :] for p, v in enumerate(row) if _is_filled(v)}
+    if filled - set(names):
+        notes.append(
+            f"{where} has no name for column {min(filled - set(names)) + 1}, which is left out."
+        )
+    return names, rows[first + 1 :]
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not None and str(value).strip() != ""
+
+
+def _without_end(
+    rows: list[list[Any]], name: str, reading: Reading, notes: list[str]
+) -> list[list[Any]]:
+    rows = _without_empty_rows(rows)
+    cells = ["" if value is None else _as_text(value) for value in rows[-1]] if rows else []
+    if len(cells) > 1 and is_total(cells) and not reading.keep_total:
+        shown = ", ".join(cell for cell in cells if cell)[:80]
+        notes.append(
+            f"The last row of {name} looks like a total ({shown}) and is left out. If it is a "
+            "case, use --keep-total"
+        )
+        rows = _without_empty_rows(rows[:-1])
+    return rows
+
+
+def _without_empty_rows(rows: list[list[Any]]) -> list[list[Any]]:
+    while rows and not any(map(_is_filled, rows[-1])):
+        rows = rows[:-1]
+    return rows
+
+
+def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:
+    """Refuse formulas whose results were never saved: they look like empty cells."""
+    for row in sheet.iter_rows(values_only=True):
+        formula = next((v for v in row if isinstance(v, str) and v.startswith("=")), None)
+        if formula is not None:
+            raise TableError(
+                f"{name} holds formulas without results, such as {formula!r:.60}; the columns "
+                f"{listed(columns)} are empty. Open the file in a spreadsheet program and save it."
+            )
+
+
+# --- JSON lines ---
+
+
+def open_json_lines(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+    """Open a file with one JSON object per line; objects within objects become `a.b`."""
+    records = _records(path, name, stack, reading)
+    first = list(itertools.islice(records, _CHUNK_LINES))
+    if not first:
+        raise TableError(f"{name} is empty. It must hold one JSON object per line.")
+    columns = list(dict.fromkeys(itertools.chain.from_iterable(first)))
+
+    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+        if list(wanted) == columns:  # everything: later lines may have more fields
+            everything = [*first, *records]
+            columns[:] = dict.fromkeys(itertools.chain.from_iterable(everything))
+            yield _as_table(everything, columns)
+            return
+        batch = first
+        while batch:
+            yield _as_table(batch, wanted)
+            batch = list(itertools.islice(records, _CHUNK_LINES))
+
+    return Source(name, columns, chunks, reading)
+
+
+def _as_table(records: list[dict[str, Any]], columns: Collection[str]) -> Any:
+    return pa.table({c: as_arrow([record.get(c) for record in records]) for c in columns})
+
+
+def _records(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: Reading
+) -> Iterator[dict[str, Any]]:
+    with translated(name):
+        file = open_binary(path, stack, reading)
+        for number, line in enumerate(_lines(file), 1):
+            if line.strip():
+                yield flattened(_record(line, number, name))
+
+
+def _lines(file: Any) -> Iterator[bytes]:
+    rest = b""
+    while piece := file.read(1 << 20):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise TableError(not_utf8(name)) from None
+    except (ValueError, RecursionError):
+        raise TableError(
+            f"Line {number:,} of {name} is not JSON. Write one object per line."
+        ) from None
+    if not isinstance(record, dict):
+        raise TableError(f"Line {number:,} of {name} must be a JSON object with named values.")
+    return record

@@ -1,0 +1,135 @@
+"""An open table, and what goes wrong while it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.extras import load_extra
+from ..exceptions import TableError
+from ._reading import NOTHING_SAID, Reading
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+
+__all__ = ["MISSING_TEXTS", "Source", "is_total", "listed", "not_utf8", "translated"]
+
+#: Texts that stand for a missing value in text and Excel files.
+MISSING_TEXTS = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
+_VALUE = r"[-+]?[0-9][0-9.,:/ -]*|true|false|yes|no|nan"
+_TOTAL = re.compile(
+    r"(grand |sub)?(totals?|sums?|summe|gesamt|gesamtsumme|endsumme|insgesamt|zwischensumme|somme"
+    r"|totale|suma|totaal|average|mean|mittelwert|durchschnitt)[ :=0-9.,]*",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
+
+
+@dataclass(frozen=True)
+class Source:
+    """An open table: its column names and its chunks.
+
+    `chunks(columns, numeric)` may be called once. It yields Arrow tables with the named columns.
+    In text formats, the columns in `numeric` are read as numbers where they are plain ones, and
+    the others as text. `notes` are sentences about the file; chunks may add some.
+    """
+
+    name: str
+    columns: list[str]
+    chunks: Callable[[Collection[str], Collection[str]], Iterator[Any]]
+    reading: Reading = NOTHING_SAID
+    notes: list[str] = field(default_factory=list)
+    sep: str | None = None
+
+    def read(self) -> Any:
+        """Return the whole table, with text as text."""
+        chunks = list(self.chunks(self.columns, ()))
+        if not chunks or sum(chunk.num_rows for chunk in chunks) == 0:
+            raise TableError(f"{self.name} has no rows. Check how the file was made.")
+        return pa.concat_tables(chunks)
+
+    def take_notes(self) -> list[str]:
+        """Return the notes, and forget them."""
+        notes = list(self.notes)
+        self.notes.clear()
+        return notes
+
+    def require(self, columns: Collection[str], why: str) -> None:
+        """Raise an error if a column is missing; `why` says what needs it."""
+        missing = [column for column in columns if column not in self.columns]
+        if missing:
+            raise TableError(
+                f"{self.name} has no column {listed(missing)}, {why}. "
+                f"Its columns are {listed(self.columns)}.{self._hint()}"
+            )
+
+    def _hint(self) -> str:
+        """Say what may be wrong with a heading in which columns are missing."""
+        values = [name for name in self.columns if re.fullmatch(_VALUE, name, re.IGNORECASE)]
+        if 2 * len(values) >= len(self.columns):
+            return " They look like values. Is the line with the column names missing?"
+        if len(self.columns) == 1 and self.sep is not None:
+            return " Is another sign between the columns? Then use --sep."
+        return ""
+
+
+def is_total(cells: Collection[str]) -> bool:
+    """Return whether a last row looks like a total: it says so, and holds nothing but numbers."""
+    words = [cell.strip() for cell in cells]
+    others = [word for word in words if not _TOTAL.fullmatch(word)]
+    if len(others) == len(words) or not others:
+        return False
+    return "" in others or all(_NUMBER.fullmatch(word) for word in others)
+
+
+@contextlib.contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Turn the errors of the readers into a TableError that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise TableError(f"There is no file {name}. Check the path.") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise TableError(f"{name} cannot be read: {error.strerror or error}.") from None
+    except UnicodeError:
+        raise TableError(not_utf8(name)) from None
+    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise TableError(_in_words(name, str(error))) from None
+    except OSError as error:
+        # Parquet reports damaged pages this way. An error with an errno is the system's own.
+        if error.errno is not None:
+            raise
+        raise TableError(_in_words(name, str(error))) from None
+
+
+def _in_words(name: str, reason: str) -> str:
+    if "invalid UTF8" in reason:
+        return not_utf8(name)
+    if "Expected" in reason and "columns, got" in reason:
+        return (
+            f"{name} has a line with more or fewer values than its heading: {_one_line(reason)}. "
+            "If another sign is between the columns, use --sep."
+        )
+    return f"{name} is damaged or not what its extension says: {_one_line(reason)}"
+
+
+def _one_line(reason: str) -> str:
+    return " ".join(reason.split())[:200].rstrip(".")
+
+
+def not_utf8(name: str) -> str:
+    """Say that a text file has another encoding, and what to do."""
+    return (
+        f"{name} is not UTF-8 text. Name its encoding, for example --encoding cp1252 for files "
+        "from Windows programs, or save it as UTF-8."
+    )
+
+
+def listed(names: Collection[str], most: int = 12) -> str:
+    """Return names in quotes, for a message."""
+    shown = ", ".join(repr(name) for name in list(names)[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,1 @@
+"""What values, efforts and worth bring, and what they promise."""

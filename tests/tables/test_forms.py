@@ -1,0 +1,81 @@
+"""Numbers, dates and truths as people write them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.exceptions import TableError
+from shortlist.tables import Form, Reading, TableSchema, read_number
+from shortlist.tables._columns import guess_column
+from shortlist.tables._forms import as_numbers
+
+FORMS = st.builds(
+    Form,
+    decimal=st.sampled_from([".", ","]),
+    percent=st.booleans(),
+    unit=st.sampled_from(["", "kg"]),
+    missing=st.sampled_from([(), ("-999",), ("refused", "-1,5")]),
+).flatmap(
+    lambda form: st.sampled_from(
+        [form, Form(form.decimal, "," if form.decimal == "." else ".", form.percent)]
+    )
+)
+TEXTS = st.text(alphabet="0123456789.,'+-−() %€$EURkgeinf\u00a0", max_size=9)
+
+
+@given(st.lists(TEXTS | st.sampled_from(["1.234,5", "(1,5)", "-999", "n/a", "12 %"])), FORMS)
+def test_one_value_is_read_as_a_column_is(texts, form):
+    """Lines of a stream get the numbers that a table gets, and the same texts are refused."""
+    values, is_odd = as_numbers(pa.array(texts, pa.string()), form)
+    for text, value, odd in zip(texts, values.tolist(), is_odd.tolist(), strict=True):
+        if odd:
+            with pytest.raises(ValueError, match="is not a number"):
+                read_number(text, form)
+        elif not np.isinf(value):
+            one = read_number(text, form)
+            assert value == pytest.approx(one) if one is not None else np.isnan(value)
+
+
+@given(st.lists(st.floats(-1e9, 1e9).map(lambda v: round(v, 2)), min_size=3, unique=True))
+def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
+    """With thousands and decimal commas, whatever the numbers are."""
+    written = [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in numbers]
+    guess = guess_column(pa.chunked_array([written]), "x")
+    assert guess.kind == "numeric"
+    assert as_numbers(pa.array(written), guess.form)[0].tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"decimal": ";"}, "--decimal must be"),
+        ({"sep": "ab"}, "--sep must be one sign"),
+        ({"encoding": "rot13"}, "--encoding rot13 is unknown"),
+        ({"date_format": ("soon",)}, "is no format of dates"),
+    ],
+)
+def test_impossible_options_are_refused(options, complaint):
+    """When they are said, not when a file is read."""
+    with pytest.raises(TableError, match=complaint):
+        Reading(**options)
+
+
+def test_what_was_said_and_decided_survives_a_file():
+    """A schema comes back from JSON as it was."""
+    from shortlist.tables import Feature
+
+    form = Form(",", ".", True, "%d/%m/%Y", ("unknown",), "kg")
+    features = (Feature("x", "numeric", form),)
+    reading = Reading(sep="|", na=("-999",), drop=("y",))
+    schema = TableSchema(features, "y", "yes", "id", reading, ("yes", "no"))
+    assert TableSchema.from_json(schema.to_json()) == schema
+
+
+def test_what_is_said_later_goes_first():
+    """And what was said earlier is kept where nothing else is said."""
+    earlier = Reading(sep="|", encoding="cp1252", na=("x",), decimal=",")
+    later = Reading(encoding="utf-8", na=("y",)).after(earlier)
+    assert (later.sep, later.encoding, later.na) == ("|", "utf-8", ("x", "y"))
+    assert later.decimal is None  # the schema has it, column by column
