@@ -71,7 +71,7 @@ SHARED = {"_core", "_wrapping"}
 # its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {
     *("_jdf", "_meta", "_meta_nonempty"),
-    *("_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"),
+    *("_fields", "_replace", "_asdict", "_exit", "_getframe", "_callback_fit_ctx"),
     *("_baseline_prediction", "_bin_mapper", "_predictors", "_preprocessor"),
 }
 TREES = {path: ast.parse(path.read_text()) for path in FILES}
@@ -96,7 +96,7 @@ def private_imports(path):
 def defined_names(tree):
     """Return all names that a file defines or assigns, also as attributes."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
