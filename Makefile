@@ -6,11 +6,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # `make test CONSTRAINTS=constraints/oldest.txt VENV=.venv-oldest` runs the oldest supported stack.
 CONSTRAINTS ?= constraints/tested.txt
 
-.PHONY: demo test lint format bench docs paper faults mutants clean help
+.PHONY: demo serve test lint format bench docs paper faults faults-service mutants clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -45,6 +45,13 @@ $(VENV)/.installed-paper: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 demo: $(VENV)/.installed-cli  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
 
+$(VENV)/.installed-service: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[service]"
+	@touch $@ $(VENV)/.installed-cli
+
+serve: $(VENV)/.installed-service  ## the decision service on demo data, at http://127.0.0.1:8000
+	$(BIN)/python tools/serve_demo.py $(ARGS)
+
 # Reports are tested in a browser. Debian's is installed where it is missing and can be; otherwise
 # these tests are skipped, and say why.
 CHROMIUM_IS_THERE = command -v chromium > /dev/null || command -v chromium-browser > /dev/null
@@ -55,13 +62,22 @@ $(VENV)/.chromium: | $(BIN)/python
 	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
 	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
 
+# The service is tested on a real PostgreSQL, which the tests start in a folder of their own.
+POSTGRES_IS_THERE = command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1
+INSTALL_POSTGRES  = timeout 600 sh -c 'apt-get update -qq; \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql'
+$(VENV)/.postgres: | $(BIN)/python
+	@$(POSTGRES_IS_THERE) || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	  { echo "Installing postgresql, to test the service on"; $(INSTALL_POSTGRES) > $@.log 2>&1; } || true
+	@if $(POSTGRES_IS_THERE); then touch $@; else echo "There is no postgresql: tests on it are skipped"; fi
+
 # Compiled functions are cached by their own file, and do not notice when one that they call changes.
 $(VENV)/.compiled-anew: $(shell grep -rl --include='*.py' njit src) | $(BIN)/python
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
 # One thread for each worker: two workers with two threads each would wait for one another.
-test: lint $(VENV)/.chromium $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
+test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
@@ -86,6 +102,9 @@ paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, i
 # Both take minutes; `make test` has a short version of the first.
 faults: $(VENV)/.installed-dev $(VENV)/.compiled-anew  ## kill 1,000 streams, also with the power cut
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/faults.py $(ARGS)
+
+faults-service: $(VENV)/.installed-dev $(VENV)/.postgres $(VENV)/.compiled-anew  ## break a running service 500 times; ARGS=--mutants
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/service_faults.py $(ARGS)
 
 mutants: $(VENV)/.installed-dev $(VENV)/.compiled-anew  ## break each promise in the code: do tests notice?
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/mutants.py $(ARGS)

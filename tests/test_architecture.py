@@ -70,7 +70,7 @@ SHARED = {"_core", "_wrapping"}
 # Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, and
 # of its histogram-based boosting.
 FOREIGN = {
-    *("_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"),
+    *("_fields", "_replace", "_asdict", "_exit", "_getframe", "_callback_fit_ctx"),
     *("_baseline_prediction", "_bin_mapper", "_predictors", "_preprocessor"),
 }
 TREES = {path: ast.parse(path.read_text()) for path in FILES}
@@ -95,7 +95,7 @@ def private_imports(path):
 def defined_names(tree):
     """Return all names that a file defines or assigns, also as attributes."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

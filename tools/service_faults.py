@@ -125,13 +125,14 @@ def mutate(name):
 # --- clients, which write down what they were told ------------------------------------------------
 
 
-def client(number, ports, seed, until, path):
+def client(number, ports, seed, ready, until, path):
     """Send cases, and append each answer to a file: what was sent, when, and what came back."""
     rng, links = random.Random(seed), {}
     mine = []
+    ready.wait(120)
     with open(path, "a", buffering=1) as file:
         count = 0
-        while time.time() < until:
+        while time.time() < until.value:
             draw = rng.random()
             if mine and draw < 0.10:
                 case = rng.choice(mine[-200:])
@@ -223,20 +224,22 @@ class Bench:
             "--port", str(port), "--kernel", self.services[port] or "",
             "--mutant", self.mutant or "",
         ]  # fmt: skip
-        log = open(self.folder / f"service-{port}.log", "a")  # noqa: SIM115
-        self.parents[port] = subprocess.Popen(
-            command, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        )  # fmt: skip
+        with open(self.folder / f"service-{port}.log", "a") as log:
+            self.parents[port] = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+            )  # fmt: skip
         deadline = time.time() + 60
         while time.time() < deadline:
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+            link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+            with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(link):
                 link.request("GET", "/v2/health/ready")
-                if link.getresponse().status == 200:
+                response = link.getresponse()
+                response.read()
+                if response.status == 200:
                     return
             time.sleep(0.1)
-        raise RuntimeError(f"the service on port {port} does not start: see {log.name}")
+        raise RuntimeError(f"the service on port {port} does not start")
 
     def workers(self):
         """Return the process ids of all workers."""
@@ -321,20 +324,24 @@ class Bench:
         """Let clients ask while faults happen; return the file names of what they were told."""
         context = multiprocessing.get_context("spawn")
         paths = [self.folder / f"client-{number}.jsonl" for number in range(CLIENTS)]
-        end = time.time() + n_faults * (pause + 0.15) + 2 * calm
+        ready, until = context.Barrier(CLIENTS + 1), context.Value("d", 1e12)
+        ports = list(self.services)
         clients = [
             context.Process(
                 target=client,
-                args=(number, list(self.services), self.rng.randrange(1 << 30), end, path),
+                args=(number, ports, self.rng.randrange(1 << 30), ready, until, path),
             )
             for number, path in enumerate(paths)
         ]
         for each in clients:
             each.start()
+        ready.wait(120)
+        end = until.value = time.time() + 60 + 5 * n_faults * (pause + 0.2)
         time.sleep(calm)
         while sum(self.faults.values()) < n_faults and time.time() < end - calm:
             self.hurt()
             time.sleep(self.rng.uniform(0.5, 1.5) * pause)
+        until.value = time.time() + calm
         for each in clients:
             each.join()
         return paths

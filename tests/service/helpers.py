@@ -29,7 +29,7 @@ def find_postgres():
     """Return the folder with PostgreSQL's programs, or None."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = shutil.which("initdb")
-    return Path(found).parent if found else folders[0] if folders else None
+    return folders[0] if folders else Path(found).resolve().parent if found else None
 
 
 def free_port():

@@ -13,10 +13,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from typer.testing import CliRunner
 
+from shortlist.cli import app
 from shortlist.client import Client, ServiceError
 from shortlist.service import audit_store, opened
 from tests.service.helpers import case, free_port, serving
+
+
+def command(*arguments):
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 @pytest.fixture
@@ -74,10 +81,8 @@ def test_an_audit_replays_every_decision(tmp_path, model_file, service):
         client.set_capacity(2)
         client.decide_many([case(f"b{n}", 10.0 * n) for n in range(50)])
     database, out = tmp_path / "shortlist.db", tmp_path / "log.parquet"
-    run = subprocess.run(
-        [sys.executable, "-m", "shortlist", "audit", database, "-o", out, "--json"],
-        capture_output=True, check=True, text=True,
-    )  # fmt: skip
+    run = command("audit", database, "-o", out, "--json")
+    assert run.exit_code == 0
     [found] = json.loads(run.stdout)["queues"]
     assert (found["n_decisions"], found["n_replayed"], found["problems"]) == (250, 250, [])
     assert pyarrow.parquet.read_table(out).num_rows == found["n_entries"]
@@ -173,12 +178,8 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
 )
 def test_a_start_that_cannot_work_says_why(tmp_path, model_file, options, words):
     """In one line, and nothing is served."""
-    run = subprocess.run(
-        [sys.executable, "-m", "shortlist", "serve", model_file, "--data", tmp_path, "--port", "0",
-         *options],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert run.returncode == 2
+    run = command("serve", model_file, "--data", tmp_path, "--port", 0, *options)
+    assert run.exit_code == 2
     assert words in run.stderr
     assert "Traceback" not in run.stderr
 
@@ -201,10 +202,8 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
         pass
 
     def keys(*options):
-        run = subprocess.run(
-            [sys.executable, "-m", "shortlist", "keys", "--data", tmp_path, *options],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        run = command("keys", "--data", tmp_path, *options)
+        assert run.exit_code == 0
         return run.stdout
 
     key = keys("--make", "decide", "--queue", "default", "--note", "shop").strip()

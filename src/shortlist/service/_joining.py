@@ -32,13 +32,14 @@ def make_queue(
     Its log begins with its capacity, its model and the state of its controller.
     """
     number = store.find_kernel(kernel or kernel_name())
+    # Before the lock is taken: the first controller of a process may have to be compiled.
+    controller = first_controller(settings, capacity, calibration_of(store, model))
+    follower = _follower(store, number, controller, 3, model)
     with store.write():
         there = store.query("SELECT id FROM queue WHERE name = ?", name)
         if there:
             return int(there[0][0])
         [(last,)] = store.query("SELECT coalesce(max(id), 0) FROM queue")
-        controller = first_controller(settings, capacity, calibration_of(store, model))
-        follower = _follower(store, number, controller, 3, model)
         bodies = (
             (CAPACITY, json.dumps({"count": capacity, "from": at})),
             (MODEL, json.dumps({"model": model})),
