@@ -126,9 +126,7 @@ def _usual(value: Any, kind: str) -> str:
 
 def _rules(content: dict[str, Any], rules: list[dict[str, Any]]) -> Table:
     card = content["card"]
-    table = Table(
-        title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare"
-    )
+    table = Table(title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare")
     for heading in ("Rule", "Flagged", "Found", "Detection (M)"):
         table.add_column(heading)
     for rule in rules:
