@@ -185,13 +185,13 @@ class CapacityDecisionMixin:
             score minus the threshold, or the opposite if the rare label is ``classes_[0]``. With
             more classes a column per class, of which the largest is predicted; the column of the
             rare label is the score minus the threshold. For scores that rise with suspicion,
-            whatever the labels are, use :meth:`score_samples`. If several models decide, this is
-            the mean of their scores minus the median of their thresholds, as lists rank. Where the
-            model that decides about an item disagrees with its sign, the number is 0 or just
-            above it, on the side of the prediction.
+            whatever the labels are, use :meth:`score_samples`. With two classes and several models
+            it is the mean of their scores minus the median of their thresholds, as lists rank.
+            Where the model that decides about an item disagrees with its sign, the number is 0 or
+            just above it, on the side of the prediction.
         """
         decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
-        if len(self.calibrations_) > 1:
+        if len(self.calibrations_) > 1 and decisions.by_class is None:
             decisions = self._by_mean(X, decisions.flagged)
         if decisions.by_class is None and self._rare_index == 0:
             return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
@@ -210,7 +210,7 @@ class CapacityDecisionMixin:
         finite = values[np.isfinite(values)]
         threshold = np.median(finite) if finite.size else self.calibration_scores_.max()
         thresholds = np.broadcast_to(np.float64(threshold), scores.rare.shape)
-        return Decisions(flagged, scores.rare, thresholds, scores.by_class)
+        return Decisions(flagged, scores.rare, thresholds)
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.
