@@ -181,6 +181,22 @@ def test_health_and_metrics(service):
     assert service.get(f"{BASE}/decisions").status_code == 405
 
 
+def test_scores_without_decisions(service):
+    """The Open Inference Protocol scores columns; nothing is decided or kept."""
+    inputs = [
+        {"name": "amount", "shape": [2], "datatype": "FP64", "data": [20.0, 900.0]},
+        {"name": "country", "shape": [2], "datatype": "BYTES", "data": ["DE", "US"]},
+    ]
+    answer = service.post("/v2/models/default/infer", json={"inputs": inputs}).json()
+    scores = answer["outputs"][0]["data"]
+    assert service.get(f"{BASE}/status").json()["seen"] == 0
+    decided = [case("a"), case("b", 900.0, "US")]
+    answers = service.post(f"{BASE}/decisions", json=decided).json()
+    assert [each["score"] for each in answers] == scores
+    wrong = service.post("/v2/models/default/infer", json={"inputs": inputs[:1]})
+    assert wrong.status_code == 422
+
+
 def test_without_keys_other_sites_are_refused(service):
     """A page in somebody's browser cannot ask the service of their machine."""
     for headers in ({"host": "evil.example"}, {"sec-fetch-site": "cross-site"}):
@@ -203,6 +219,7 @@ OPERATIONS = {
     "model": ("POST", "/v1/queues/{q}/model", None),
     "status": ("GET", "/v1/queues/{q}/status", None),
     "log": ("GET", "/v1/queues/{q}/log", None),
+    "infer": ("POST", "/v2/models/{q}/infer", {"inputs": []}),
     "metrics": ("GET", "/metrics", None),
 }
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from .. import __version__
 from ._problems import TITLES
-from ._routes import CapacityBody, ClaimBody, OutcomeBody
+from ._routes import CapacityBody, ClaimBody, InferBody, OutcomeBody
 from ._waiting import Answer
 
 __all__ = ["describe_api", "openapi_route"]
@@ -135,7 +135,7 @@ def _operation(
 
 
 def _schemas() -> dict[str, Any]:
-    bodies = (Answer, CapacityBody, ClaimBody, OutcomeBody)
+    bodies = (Answer, CapacityBody, ClaimBody, InferBody, OutcomeBody)
     _, components = msgspec.json.schema_components(
         bodies, ref_template="#/components/schemas/{name}"
     )
@@ -222,6 +222,13 @@ def describe_api() -> dict[str, Any]:
                     "after": _SEQ,
                     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
                 },
+            )
+        },
+        "/v2/models/{queue}/infer": {
+            "post": _operation(
+                "infer", "Score cases without deciding (Open Inference Protocol)",
+                _json(_object({"model_name": _TEXT, "outputs": _list({"type": "object"})})),
+                body=_json(_ref("InferBody")),
             )
         },
         "/v2/health/live": {

@@ -23,7 +23,7 @@ from ._service import Service
 from ._status import describe_queue, status_of
 from ._store import CAPACITY, MODEL, QueueRow
 
-__all__ = ["CapacityBody", "ClaimBody", "OutcomeBody", "make_routes"]
+__all__ = ["CapacityBody", "ClaimBody", "InferBody", "OutcomeBody", "make_routes"]
 
 _SMALL = 64 << 10
 _MOST_LISTED = 1_000
@@ -60,10 +60,36 @@ class OutcomeBody(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-async def _parsed(request: Request, kind: Any) -> Any:
+class InferInput(msgspec.Struct):
+    """One column of cases to score."""
+
+    name: str
+    data: list[Any]
+    shape: list[int] | None = None
+    datatype: str | None = None
+
+
+class InferBody(msgspec.Struct):
+    """Columns of cases to score, in the form of the Open Inference Protocol."""
+
+    inputs: list[InferInput]
+
+
+def _rows(inputs: list[InferInput], most: int) -> list[dict[str, Any]]:
+    sizes = {len(each.data) for each in inputs}
+    if len(sizes) != 1 or not 0 < max(sizes) <= most:
+        raise Problem(
+            422, "invalid-value", f"Every input needs the same number of values, from 1 to {most}."
+        )
+    names = [each.name for each in inputs]
+    columns = zip(*(each.data for each in inputs), strict=True)
+    return [dict(zip(names, values, strict=True)) for values in columns]
+
+
+async def _parsed(request: Request, kind: Any, *, most: int = _SMALL) -> Any:
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
-    body = await read_body(request.scope, request.receive, _SMALL)
+    body = await read_body(request.scope, request.receive, most)
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -262,6 +288,29 @@ class _Routes:
         except (ValueError, ImportError, OSError) as error:
             raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
 
+    async def infer(self, request: Request) -> Response:
+        """Score cases without deciding about them (Open Inference Protocol)."""
+        queue = request.path_params["queue"]
+        self.service.admit(request.scope, "infer", queue)
+        body = await _parsed(request, InferBody, most=self.service.config.most_bytes)
+        follower = self.service.decider(queue).follower
+        if follower is None:
+            raise Problem(503, "unavailable", "The service is not ready.")
+        rows = _rows(body.inputs, self.service.config.most_cases)
+
+        def score() -> list[float]:
+            model = self.service.shelf.get(follower.model)
+            read = [model.read(row) for row in rows]
+            for each in read:
+                if each.error is not None:
+                    raise Problem(422, "invalid-case", each.error)
+            return model.score([each.item for each in read if each.item is not None]).tolist()
+
+        scores = await self.service.loop.run_in_executor(None, score)
+        output = {"name": "score", "datatype": "FP64", "shape": [len(scores)], "data": scores}
+        version = str(follower.model)
+        return _answer({"model_name": queue, "model_version": version, "outputs": [output]})
+
     async def live(self, request: Request) -> Response:
         """Tell that the process answers."""
         return _answer({"live": True})
@@ -341,6 +390,7 @@ def make_routes(service: Service) -> list[Route]:
         ("POST", f"{base}/outcomes", routes.outcome),
         ("PUT", f"{base}/capacity", routes.capacity),
         ("POST", f"{base}/model", routes.model),
+        ("POST", "/v2/models/{queue}/infer", routes.infer),
         ("GET", "/v2/health/live", routes.live),
         ("GET", "/v2/health/ready", routes.ready),
         ("GET", "/metrics", routes.metrics),
