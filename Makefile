@@ -62,6 +62,20 @@ $(VENV)/.chromium: | $(BIN)/python
 	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
 	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
 
+# Clusters are tested with Dask, and with Spark in two threads, which needs Java. Spark is a large
+# download; `make test SPARK=no` does without it. Where it cannot be had, its tests are skipped.
+SPARK ?= yes
+INSTALL_JAVA = timeout 600 sh -c 'apt-get update -qq; \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless'
+$(VENV)/.clusters: $(VENV)/.installed-dev
+	@$(PIP) install --constraint $(CONSTRAINTS) --editable ".[dask]" || true
+	@test "$(SPARK)" = no || command -v java > /dev/null || test "$$(id -u)" != 0 || \
+	  ! command -v apt-get > /dev/null || \
+	  { echo "Installing Java, to test with Spark"; $(INSTALL_JAVA) > $@.log 2>&1; } || true
+	@if test "$(SPARK)" != no && command -v java > /dev/null && \
+	  timeout 600 $(PIP) install --constraint $(CONSTRAINTS) --editable ".[spark]"; \
+	  then touch $@; else echo "There is no Spark or no Java: tests with Spark are skipped"; fi
+
 # The service is tested on a real PostgreSQL, which the tests start in a folder of their own.
 POSTGRES_IS_THERE = command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1
 INSTALL_POSTGRES  = timeout 600 sh -c 'apt-get update -qq; \
@@ -77,7 +91,7 @@ $(VENV)/.compiled-anew: $(shell grep -rl --include='*.py' njit src) | $(BIN)/pyt
 	@touch $@
 
 # One thread for each worker: two workers with two threads each would wait for one another.
-test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
+test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.clusters $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types

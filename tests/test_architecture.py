@@ -26,8 +26,8 @@ ROWS = [
     {"aware"},
     {"compiled"},
     {"datasets", "plots", "tables"},
-    {"client", "persistence", "report", "reproduce", "streaming"},
-    {"service"},
+    {"client", "distributed", "persistence", "report", "reproduce", "streaming"},
+    {"dask", "service", "spark"},
     {"cli"},
 ]
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
@@ -67,9 +67,10 @@ def test_every_module_has_its_row():
 
 # The shared floors: private to the library, open to all of its packages.
 SHARED = {"_core", "_wrapping"}
-# Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, and
-# of its histogram-based boosting.
+# Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of
+# its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {
+    *("_jdf", "_meta", "_meta_nonempty"),
     *("_fields", "_replace", "_asdict", "_exit", "_getframe", "_callback_fit_ctx"),
     *("_baseline_prediction", "_bin_mapper", "_predictors", "_preprocessor"),
 }
@@ -136,7 +137,9 @@ PUBLIC = {
         "shortlist.aware",
         "shortlist.classifier",
         "shortlist.compiled",
+        "shortlist.dask",
         "shortlist.datasets",
+        "shortlist.distributed",
         "shortlist.exceptions",
         "shortlist.learners",
         "shortlist.metrics",
@@ -146,6 +149,7 @@ PUBLIC = {
         "shortlist.persistence",
         "shortlist.plots",
         "shortlist.report",
+        "shortlist.spark",
         "shortlist.streaming",
         "shortlist.tables",
         "shortlist.theory",

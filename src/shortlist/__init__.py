@@ -66,6 +66,7 @@ _MODULES = (
     "capacity",
     "classifier",
     "datasets",
+    "distributed",
     "exceptions",
     "feedback",
     "learners",

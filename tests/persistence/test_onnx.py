@@ -184,7 +184,7 @@ def test_scores_that_differ_are_not_exported(models, tmp_path, monkeypatch):
 
 def test_a_graph_that_flags_more_is_not_written(models, tmp_path, new_cases, monkeypatch):
     """Found on the rows of the table that was given for that."""
-    monkeypatch.setattr(exporting, "_raised_threshold", lambda model: (-1.0, 1.0))
+    monkeypatch.setattr(exporting, "_raised_thresholds", lambda model: ([-1.0], 1.0))
     with pytest.raises(ModelFileError, match="rows that the model does not flag"):
         export_onnx(models("logistic"), tmp_path / "m.onnx", check=new_cases)
     assert list(tmp_path.iterdir()) == []

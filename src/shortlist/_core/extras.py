@@ -12,6 +12,8 @@ __all__ = ["load_extra", "load_skops"]
 
 #: The extra of `pip install 'shortlist[...]'` that brings each optional package.
 EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
     "faiss": "neighbors",
     "imblearn": "smote",
     "jinja2": "cli",
@@ -25,6 +27,7 @@ EXTRAS = {
     "prometheus_client": "service",
     "psycopg": "service",
     "pyarrow": "cli",
+    "pyspark": "spark",
     "rich": "cli",
     "skl2onnx": "onnx",
     "skops": "cli",

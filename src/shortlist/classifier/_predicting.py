@@ -185,15 +185,14 @@ class CapacityDecisionMixin:
             score minus the threshold, or the opposite if the rare label is ``classes_[0]``. With
             more classes a column per class, of which the largest is predicted; the column of the
             rare label is the score minus the threshold. For scores that rise with suspicion,
-            whatever the labels are, use :meth:`score_samples`. If several models decide, this is
-            the mean of their scores minus the median of their thresholds: it ranks as lists do,
-            and only `predict` knows which model decides about an item.
+            whatever the labels are, use :meth:`score_samples`. With two classes and several models
+            it is the mean of their scores minus the median of their thresholds, as lists rank.
+            Where the model that decides about an item disagrees with its sign, the number is 0 or
+            just above it, on the side of the prediction.
         """
-        self._check_fitted()
-        if len(self.calibrations_) > 1:
-            decisions = self._decide_by_mean(X)
-        else:
-            decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        if len(self.calibrations_) > 1 and decisions.by_class is None:
+            decisions = self._by_mean(X, decisions.flagged)
         if decisions.by_class is None and self._rare_index == 0:
             return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
         margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
@@ -205,13 +204,13 @@ class CapacityDecisionMixin:
         columns[:, self._rare_index] = margin
         return columns
 
-    def _decide_by_mean(self, X: Any) -> Decisions:
-        """Compare the mean score of several models with the median of their thresholds."""
+    def _by_mean(self, X: Any, flagged: Mask) -> Decisions:
+        """Describe decisions by the mean score of several models and their median threshold."""
         scores, values = self._score(X), np.array([each.value for each in self.calibrations_])
         finite = values[np.isfinite(values)]
         threshold = np.median(finite) if finite.size else self.calibration_scores_.max()
         thresholds = np.broadcast_to(np.float64(threshold), scores.rare.shape)
-        return Decisions(scores.rare > threshold, scores.rare, thresholds, scores.by_class)
+        return Decisions(flagged, scores.rare, thresholds)
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.

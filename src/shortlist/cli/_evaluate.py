@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
+from ._large import Engine, Master, evaluate_large, is_large
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json, waiting
 
@@ -26,6 +27,8 @@ def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
+    engine: Engine = None,
+    master: Master = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -39,8 +42,13 @@ def evaluate(
     from ..tables import evaluate_table
 
     announce_compiling()
-    with waiting("Reading and scoring ..."):
-        result = evaluate_table(load_model(model), data, target=target, reading=reading)
+    result: Evaluation
+    if is_large(data, engine, master):
+        loaded = load_model(model)
+        result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
+    else:
+        with waiting("Reading and scoring ..."):
+            result = evaluate_table(load_model(model), data, target=target, reading=reading)
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
 
-__all__ = ["CapacityCurve", "capacity_curve"]
+__all__ = ["CapacityCurve", "capacity_curve", "curve_of_counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,19 +277,59 @@ def capacity_curve(
     is_rare, _ = find_rare(y_true, rare_label)
     order, n_flagged = rank(scores)
     n_found = np.concatenate([[0], np.cumsum(is_rare[order])])[n_flagged]
-    n_items, n_rare = scores.size, int(n_found[-1])
     # Flagging strictly above the next score flags exactly the items before the cut.
     thresholds = np.append(scores[order][n_flagged[:-1]].astype(np.float64), -np.inf)
-    marginal = _marginal(n_flagged, n_found)
+    n_kept = _n_kept(n_flagged, scores.size, max_fraction)
+    work: dict[str, Any] = _work(order, n_flagged, slice(None, n_kept), is_rare, value, effort)
+    curve = curve_of_counts(thresholds, n_flagged, n_found, confidence=confidence, n_kept=n_kept)
+    return replace(curve, **work)
 
+
+def curve_of_counts(
+    thresholds: Floats,
+    n_flagged: NDArray[np.intp],
+    n_found: NDArray[np.intp],
+    *,
+    confidence: float = 0.95,
+    n_kept: int | None = None,
+) -> CapacityCurve:
+    """Make a capacity curve from counts at cuts, as if no other cut were possible.
+
+    Items between two cuts are treated as tied. If cuts are left out, the other rows stay as they
+    are, except that the intervals of the detection may be wider, and the marginal coarser.
+
+    Parameters
+    ----------
+    thresholds : ndarray
+        Falling; items with a score strictly above are flagged.
+    n_flagged, n_found : ndarray of int
+        Flags and rare items among them at each cut, from no flags to everything flagged.
+    confidence : float, default=0.95
+        Level of the intervals.
+    n_kept : int, default=None
+        Number of cuts to keep in the curve; `None` keeps all.
+
+    Returns
+    -------
+    CapacityCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist.metrics import curve_of_counts
+    >>> thresholds = np.array([0.9, 0.5, -np.inf])
+    >>> curve = curve_of_counts(thresholds, np.array([0, 10, 100]), np.array([0, 4, 5]))
+    >>> curve.detection.tolist(), curve.precision.tolist()[1:]
+    ([0.0, 0.8, 1.0], [0.4, 0.05])
+    """
+    n_items, n_rare, kept = int(n_flagged[-1]), int(n_found[-1]), slice(None, n_kept)
+    marginal = _marginal(n_flagged, n_found)
     region = DetectionRegion.of_path(n_flagged, n_found, error=1 - confidence)
-    kept = slice(None, _n_kept(n_flagged, n_items, max_fraction))
-    work = _work(order, n_flagged, kept, is_rare, value, effort)
     n_flagged, n_found = n_flagged[kept], n_found[kept]
     precision = np.full(n_flagged.size, np.nan)
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
     fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
-    found = np.arange(n_rare + 1)
+    found, place = np.unique(n_found, return_inverse=True)
     low, high = region.at_fraction(n_flagged / n_items)
     return CapacityCurve(
         thresholds=thresholds[kept],
@@ -300,8 +340,8 @@ def capacity_curve(
         detection=n_found / n_rare,
         detection_low=low,
         detection_high=high,
-        at_threshold_low=clopper_pearson_lower(found, **fixed)[n_found],
-        at_threshold_high=clopper_pearson_upper(found, **fixed)[n_found],
+        at_threshold_low=clopper_pearson_lower(found, **fixed)[place],
+        at_threshold_high=clopper_pearson_upper(found, **fixed)[place],
         precision=precision,
         lift=precision / (n_rare / n_items),
         marginal=marginal[kept],
@@ -309,7 +349,6 @@ def capacity_curve(
         n_rare=n_rare,
         confidence=confidence,
         _region=region,
-        **work,
     )
 
 

@@ -25,7 +25,9 @@ from ._evaluate import (
     measure_list,
     measure_random,
     measure_rule,
+    points_at,
     read_labelled,
+    spread_capacities,
 )
 from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import FitResult, fit_table
@@ -106,12 +108,14 @@ __all__ = [
     "open_writer",
     "output_format",
     "plan_capacity",
+    "points_at",
     "read_labelled",
     "read_number",
     "read_truth",
     "reasons_for",
     "recalibrate_table",
     "select_rows",
+    "spread_capacities",
     "stability_index",
     "verdict_on",
 ]

@@ -37,6 +37,7 @@ __all__ = [
     "measure_rule",
     "points_at",
     "read_labelled",
+    "spread_capacities",
 ]
 
 _MOST_POINTS = 100
@@ -122,7 +123,7 @@ def evaluate_table(
             measure_default(model, rows.X, is_rare),
             measure_random(is_rare, capacity),
         ],
-        curve=points_at(curve, _spread(is_rare.size)),
+        curve=points_at(curve, spread_capacities(is_rare.size)),
         seen=model.seen_in(rows),
     )
 
@@ -310,7 +311,19 @@ def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
 
 
 def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoint]:
-    """Read the curve at the largest cuts within the given capacities, each cut once."""
+    """Read the curve at the largest cuts within the given capacities, each cut once.
+
+    Parameters
+    ----------
+    curve : CapacityCurve
+        All cuts.
+    capacities : list of Capacity
+        Where to read it.
+
+    Returns
+    -------
+    list of CurvePoint
+    """
     rows = [curve.at(capacity) for capacity in capacities]
     by_cut = {row["n_flagged"]: row for row in rows}
     return [
@@ -328,7 +341,18 @@ def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoi
     ]
 
 
-def _spread(n_items: int) -> list[Capacity]:
-    """Return capacities from one row to all rows, evenly spaced on a logarithmic scale."""
+def spread_capacities(n_items: int) -> list[Capacity]:
+    """Return capacities from one row to all rows, evenly spaced on a logarithmic scale.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of rows.
+
+    Returns
+    -------
+    list of Capacity
+        At most 100.
+    """
     spread = np.geomspace(1, n_items, min(n_items, _MOST_POINTS))
     return [Capacity.count(count) for count in np.unique(spread.round().astype(int)).tolist()]

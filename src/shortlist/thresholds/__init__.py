@@ -1,7 +1,7 @@
 """From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
 from ._bands import simultaneous_k, simultaneous_sample_size
-from ._calibrate import TIES, calibrate_scores, calibrate_threshold
+from ._calibrate import TIES, calibrate_counts, calibrate_scores, calibrate_threshold
 from ._calibrator import Calibrator, make_rule
 from ._decisions import CalibratedThreshold, Decisions, Items
 from ._folds import FOLD_GUARANTEES
@@ -36,6 +36,7 @@ __all__ = [
     "Selection",
     "Terms",
     "ThresholdRule",
+    "calibrate_counts",
     "calibrate_scores",
     "calibrate_threshold",
     "check_guarantee",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -46,7 +47,13 @@ from ._promise import (
 )
 from ._select import check_capacity_for
 
-__all__ = ["TIES", "calibrate_scores", "calibrate_threshold", "threshold_at"]
+__all__ = [
+    "TIES",
+    "calibrate_counts",
+    "calibrate_scores",
+    "calibrate_threshold",
+    "threshold_at",
+]
 
 TIES = ("exclude", "hash")
 
@@ -316,6 +323,58 @@ def calibrate_scores(
         has_efforts=efforts is not None,
         least_probability=limit.least_probability,
         limited_by=limited_by(limit, k, cut),
+    )
+
+
+def calibrate_counts(
+    n: int,
+    capacity: Capacity,
+    *,
+    find_cut: Callable[[int], tuple[Cut, int]],
+    prevalence: Any = None,
+    guarantee: str = "expected",
+    confidence: float = 0.95,
+    ties: str = "hash",
+    seed: int = 0,
+    n_batches: int = 1,
+) -> CalibratedThreshold:
+    """Calibrate a threshold on scores that somebody else holds.
+
+    Parameters
+    ----------
+    n : int
+        Number of calibration scores.
+    capacity, prevalence, guarantee, confidence, ties, seed, n_batches
+        As for :func:`~shortlist.calibrate_threshold`.
+    find_cut : callable
+        Returns for a number k the cut at the (k + 1)-th largest score, and how many scores lie
+        before it.
+
+    Returns
+    -------
+    CalibratedThreshold
+        The same as from the scores themselves.
+    """
+    if n == 0:
+        raise ValueError("Calibration needs at least one score; got none.")
+    check_guarantee(guarantee, capacity, n_batches)
+    error = 1 - check_confidence(confidence)
+    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
+    k = promised_k(n, promise)
+    cut, n_flagged = find_cut(k)
+    keys = None if ties == "exclude" else keys_by_id(None, seed=seed)
+    return CalibratedThreshold(
+        value=cut.value,
+        k=k,
+        n_calibration=n,
+        flagged_fraction=n_flagged / n,
+        interval=_interval(k, n_flagged, n, promise, keys),
+        capacity_fraction=float(promise.ratio),
+        guarantee=guarantee,
+        confidence=confidence,
+        ties=ties,
+        tie_key=cut.key,
+        seed=seed,
     )
 
 

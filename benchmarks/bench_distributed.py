@@ -1,0 +1,239 @@
+"""The exact cut of a table that is not in memory, beside what engines offer themselves.
+
+    python benchmarks/bench_distributed.py                    # 10**6 and 10**7 rows
+    python benchmarks/bench_distributed.py --rows 100000000 --skip spark
+
+Scores lie in a Parquet file, continuous and tied (rounded to 1/500). Each way lists 100,000 rows.
+"off" is the number of flags beyond or below 100,000, "others" the number of listed rows that the
+exact list does not have: which rows a sort and a limit take from a tied block is chance. Every way
+runs in a process of its own; times are of the work alone, memory is the peak of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+K = 100_000
+_PART = 1_000_000
+
+
+def write_table(path: Path, n_rows: int) -> None:
+    """Write ids, continuous scores and tied scores, in pieces."""
+    rng, writer = np.random.default_rng(0), None
+    for start in range(0, n_rows, _PART):
+        n = min(_PART, n_rows - start)
+        scores = rng.random(n)
+        columns = {
+            "id": np.arange(start, start + n),
+            "smooth": scores,
+            "tied": np.round(scores * 500) / 500,
+        }
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+# --- ways to list K rows: each returns the ids ---
+
+
+def numpy_after_reading(path: Path, score: str) -> tuple[Any, float]:
+    """Return the exact list from arrays in memory; only the selection is timed."""
+    from shortlist import Capacity, select
+
+    table = pq.read_table(path, columns=["id", score])
+    ids, scores = table["id"].to_numpy(), table[score].to_numpy()
+    start = time.perf_counter()
+    listed = ids[select(scores, Capacity.count(K), ids=ids)]
+    return listed, time.perf_counter() - start
+
+
+def streamed(path: Path, score: str) -> Any:
+    """Return the exact list, read block by block."""
+    from shortlist import Capacity
+    from shortlist.distributed import LocalEngine, find_list, table_schema
+
+    engine = LocalEngine()
+    table = engine.open(path)
+    kernel = find_list(engine, table, Capacity.count(K), score=score, id="id")
+    schema = table_schema(engine, table, added={"tie_key": "double"})
+    return engine.map_rows(table, kernel, schema)["id"].to_numpy()
+
+
+def scan(path: Path, score: str) -> Any:
+    """Read one column, and list nothing."""
+    for batch in pq.ParquetFile(path).iter_batches(columns=[score]):
+        np.max(batch.column(0).to_numpy())
+    return np.empty(0)
+
+
+def duckdb_limit(path: Path, score: str) -> Any:
+    """Sort and limit."""
+    import duckdb
+
+    query = f"select id from '{path}' order by {score} desc limit {K}"
+    return duckdb.sql(query).fetchnumpy()["id"]
+
+
+def duckdb_quantile(path: Path, score: str) -> Any:
+    """Cut at an approximate quantile."""
+    import duckdb
+
+    n_rows = pq.ParquetFile(path).metadata.num_rows
+    found = duckdb.sql(f"select approx_quantile({score}, {1 - K / n_rows}) from '{path}'")
+    ((value,),) = found.fetchall()
+    return duckdb.sql(f"select id from '{path}' where {score} > {value!r}").fetchnumpy()["id"]
+
+
+def polars_top(path: Path, score: str) -> Any:
+    """Take the top of a lazy frame."""
+    import polars as pl
+
+    return pl.scan_parquet(path).top_k(K, by=score).select("id").collect()["id"].to_numpy()
+
+
+def _session() -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.driver.memory", "2g").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    session.range(10).count()  # started before anything is timed
+    return session
+
+
+def spark_ours(path: Path, score: str) -> tuple[Any, float]:
+    """Return the exact list by mapInArrow."""
+    import shortlist.spark
+    from shortlist import Capacity
+
+    df = _session().read.parquet(str(path))
+    start = time.perf_counter()
+    listed = shortlist.spark.select(df, Capacity.count(K), score=score, id="id")
+    ids = listed.select("id").toPandas()["id"].to_numpy()
+    return ids, time.perf_counter() - start
+
+
+def spark_limit(path: Path, score: str) -> tuple[Any, float]:
+    """Sort and limit."""
+    df = _session().read.parquet(str(path))
+    start = time.perf_counter()
+    ids = df.orderBy(df[score].desc()).limit(K).select("id").toPandas()["id"].to_numpy()
+    return ids, time.perf_counter() - start
+
+
+def spark_quantile(path: Path, score: str) -> tuple[Any, float]:
+    """Cut at an approximate quantile, with Spark's default accuracy."""
+    session = _session()
+    df, n_rows = session.read.parquet(str(path)), pq.ParquetFile(path).metadata.num_rows
+    start = time.perf_counter()
+    (value,) = df.selectExpr(f"percentile_approx({score}, {1 - K / n_rows})").first()
+    ids = df.where(df[score] > value).select("id").toPandas()["id"].to_numpy()
+    return ids, time.perf_counter() - start
+
+
+WAYS: dict[str, Callable[[Path, str], Any]] = {
+    "numpy": numpy_after_reading,
+    "stream": streamed,
+    "scan": scan,
+    "duckdb limit": duckdb_limit,
+    "duckdb quantile": duckdb_quantile,
+    "polars top_k": polars_top,
+    "spark": spark_ours,
+    "spark limit": spark_limit,
+    "spark quantile": spark_quantile,
+}
+
+
+_IMPORTED = {
+    "numpy": ("shortlist.thresholds",),
+    "stream": ("shortlist.distributed", "pyarrow.dataset"),
+    "duckdb": ("duckdb",),
+    "polars": ("polars",),
+    "spark": ("pyspark.sql", "shortlist.spark"),
+}
+
+
+def _measure(way: str, path: Path, score: str, out: Any) -> None:
+    for module in _IMPORTED.get(way.split()[0], ()):  # before anything is timed
+        importlib.import_module(module)
+    start = time.perf_counter()
+    answer = WAYS[way](path, score)
+    seconds = time.perf_counter() - start
+    if isinstance(answer, tuple):
+        answer, seconds = answer
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    out.send((np.asarray(answer), seconds, peak))
+
+
+def measured(way: str, path: Path, score: str) -> tuple[Any, float, float]:
+    """Run one way in a process of its own; return ids, seconds and megabytes."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(way, path, score, there))
+    process.start()
+    there.close()
+    try:
+        return here.recv()
+    finally:
+        process.join()
+
+
+def compare(path: Path, n_rows: int, score: str, ways: list[str]) -> list[dict[str, Any]]:
+    """Measure all ways on one column, and compare their lists with the exact one."""
+    exact, base, _ = measured("numpy", path, score)
+    rows = []
+    for way in ways:
+        ids, seconds, peak = measured(way, path, score)
+        row = {"rows": n_rows, "scores": score, "way": way, "seconds": seconds, "MB": round(peak)}
+        row["of numpy"] = seconds / base
+        if way != "scan":
+            row |= {"off": ids.size - K, "others": int((~np.isin(ids, exact)).sum())}
+        print(
+            f"{n_rows:>11,} {score:>7} {way:>16} {seconds:8.2f} s {row['of numpy']:7.1f} x "
+            f"{row['MB']:6,} MB {row.get('off', ''):>8} {row.get('others', ''):>8}",
+            flush=True,
+        )
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    """Measure every size, and save the figures if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
+    parser.add_argument("--skip", nargs="*", default=[], help="engines to leave out: spark, duckdb")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    given = parser.parse_args()
+    ways = [way for way in WAYS if way.split()[0] not in given.skip]
+    results = []
+    print(
+        f"{'rows':>11} {'scores':>7} {'way':>16} {'time':>10} {'of numpy':>9} {'peak':>9}"
+        f" {'off':>8} {'others':>8}"
+    )
+    for n_rows in given.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "scores.parquet"
+            write_table(path, n_rows)
+            for score in ("smooth", "tied"):
+                results += compare(path, n_rows, score, ways)
+    if given.out is not None:
+        given.out.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

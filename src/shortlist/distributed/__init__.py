@@ -1,0 +1,48 @@
+"""Exact answers about tables that do not fit into memory, or that lie on many machines."""
+
+from ._cut import CutSearch, Totals
+from ._engine import (
+    FEW,
+    Engine,
+    OnArrays,
+    RowKernel,
+    as_columns,
+    blocks_of,
+    table_schema,
+)
+from ._evaluate import Drift, LargeEvaluation, measure_model
+from ._local import LocalEngine, calibrate, evaluate, flag, ranked, score, select
+from ._models import DecidedRows, ModelRows, plan_rows
+from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
+from ._versions import check_same, versions_here
+
+__all__ = [
+    "FEW",
+    "TIE_KEY",
+    "CutSearch",
+    "DecidedRows",
+    "Drift",
+    "Engine",
+    "LargeEvaluation",
+    "ListedRows",
+    "LocalEngine",
+    "ModelRows",
+    "OnArrays",
+    "RowKernel",
+    "Totals",
+    "as_columns",
+    "blocks_of",
+    "calibrate",
+    "check_same",
+    "evaluate",
+    "find_list",
+    "find_threshold",
+    "flag",
+    "measure_model",
+    "plan_rows",
+    "ranked",
+    "score",
+    "select",
+    "table_schema",
+    "versions_here",
+]

@@ -1,0 +1,188 @@
+"""Every engine gives the answers of one machine, item for item."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
+from shortlist.exceptions import TableError
+
+# pyspark and Dask warn about newer versions of pandas, and leave sockets to the collector.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+N = 3_000
+ODD = np.array([np.inf, -np.inf, 0.0, -0.0])
+KINDS = {
+    "tied": lambda rng: np.where(
+        rng.random(N) < 0.1, rng.choice(ODD, N), np.round(rng.normal(size=N), 1)
+    ),
+    "equal": lambda rng: np.ones(N),
+}
+
+
+def make_frame(kind, *, texts=False, seed=0):
+    """Make a frame of scores with ids, teams and something else."""
+    rng = np.random.default_rng(seed)
+    cases = np.arange(N) * 7 + 2**60
+    return pd.DataFrame(
+        {
+            "case": [f"c{i}" for i in cases] if texts else cases,
+            "risk": KINDS[kind](rng),
+            "team": rng.choice(["north", "south"], N, p=[0.999, 0.001]),
+            "note": rng.choice(["a", "b"], N),
+        }
+    )
+
+
+def listed(engine, table, capacity, **options):
+    """Return the ids of a list in the order of their ranks."""
+    answer = engine.functions.select(table, capacity, score="risk", id="case", **options)
+    rows = engine.rows(answer).sort_values("rank")
+    assert rows["rank"].tolist() == list(range(1, len(rows) + 1))
+    assert list(rows.columns) == ["case", "risk", "team", "note", "rank"]
+    return rows["case"].tolist()
+
+
+@pytest.mark.parametrize(("kind", "texts", "n_parts"), [("tied", True, 5), ("equal", False, 9)])
+def test_lists(engine, kind, texts, n_parts):
+    """Ties, infinities, both zeros, texts and large numbers as ids, in any number of parts."""
+    frame = make_frame(kind, texts=texts)
+    ids = frame["case"].to_numpy()
+    chosen = select(frame["risk"].to_numpy(), Capacity.count(321), ids=ids)
+    got = listed(engine, engine.table(frame, n_parts), Capacity.count(321))
+    assert len(got) == 321
+    assert set(got) == set(ids[chosen])
+
+
+def test_lists_of_segments(engine):
+    """Segments have lists of their own; a segment may have hardly any rows."""
+    frame = make_frame("tied")
+    got = listed(engine, engine.table(frame, 4), Capacity.fraction(0.1), segment="team")
+    want = []
+    for _, own in frame.groupby("team"):
+        ids = own["case"].to_numpy()
+        want += ids[select(own["risk"].to_numpy(), Capacity.fraction(0.1), ids=ids)].tolist()
+    assert set(got) == set(want)
+
+
+def test_thresholds(engine):
+    """The threshold is that of the whole column: value, key, k and interval."""
+    frame, capacity = make_frame("tied"), Capacity.fraction(0.03)
+    options = {"guarantee": "confident", "random_state": 1}
+    got = engine.functions.calibrate(
+        engine.table(frame, 3), capacity, score="risk", id="case", **options
+    )
+    ids, scores = frame["case"].to_numpy(), frame["risk"].to_numpy()
+    assert got == calibrate_threshold(scores, capacity, ids=ids, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"risk": [np.nan] + [1.0] * (N - 1)}, "1 of 3,000 are NaN"),
+        ({"case": 0.5}, "must be whole numbers or text"),
+        ({"case": 0}, "same id"),
+        ({"case": [None] + ["x"] * (N - 1)}, "'case' is empty in 1 of"),
+    ],
+)
+def test_bad_tables_are_refused(engine, change, words):
+    """A score that is not a number, ids that are not whole or missing, and one id for all."""
+    frame = make_frame("equal").assign(**change)
+    with pytest.raises(TableError, match=words):
+        listed(engine, engine.table(frame, 3), Capacity.count(5))
+
+
+# --- models ---
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return labelled rows with coarse features, so that scores are tied."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.integers(0, 3, size=(4_000, 3)).astype(float), columns=["a", "b", "c"])
+    y = rng.random(4_000) < 0.02 * (1 + X["a"] * X["b"])
+    return X.assign(case=np.arange(4_000) + 2**60, rare=np.where(y, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def model(cases):
+    """Return a classifier that knows its columns."""
+    fit = cases[:2_000]
+    classifier = CapacityClassifier(
+        LogisticRegression(), capacity=Capacity.fraction(0.05), rare_label="yes"
+    )
+    return classifier.fit(fit[["a", "b", "c"]], fit["rare"], ids=fit["case"].to_numpy())
+
+
+def test_scores_and_flags(engine, cases, model):
+    """Every row gets the score and the flag that it gets on one machine."""
+    new = cases[2_000:]
+    table = engine.table(new, 3)
+    decided = model.decide(new[["a", "b", "c"]], ids=new["case"].to_numpy())
+    got = engine.rows(engine.functions.flag(model, table, id="case", keep=["rare"]))
+    assert list(got.columns) == ["case", "rare", "score", "flagged"]
+    got = got.set_index("case").loc[new["case"]]
+    np.testing.assert_array_equal(got["flagged"], decided.flagged)
+    np.testing.assert_array_equal(got["score"], decided.scores)
+    scored = engine.rows(engine.functions.score(model, table, id="case"))
+    want = model.score_samples(new[["a", "b", "c"]])
+    np.testing.assert_array_equal(scored.set_index("case").loc[new["case"], "score"], want)
+
+
+def test_evaluations(engine, cases, model):
+    """M, its interval, flag rate and curve are those of all rows at once."""
+    from shortlist import adjusted_detection_interval, adjusted_detection_score, capacity_curve
+
+    new = cases[2_000:]
+    got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")
+    flagged = model.flag(new[["a", "b", "c"]], ids=new["case"].to_numpy())
+    is_rare = (new["rare"] == "yes").to_numpy()
+    options = {"capacity": Capacity.fraction(0.05), "rare_label": True}
+    assert got.n_rare == is_rare.sum()
+    assert got.model.flagged == flagged.sum()
+    assert got.model.detection == adjusted_detection_score(is_rare, flagged, **options)
+    assert got.model.detection_interval == adjusted_detection_interval(is_rare, flagged, **options)
+    curve = capacity_curve(is_rare, model.score_samples(new[["a", "b", "c"]]), rare_label=True)
+    for point in got.curve:
+        row = curve.at(Capacity.count(point.flagged))
+        assert (point.found, point.marginal) == (row["n_found"], row["marginal"])
+    assert 0 <= got.drift.score["p_value"] <= 1
+
+
+def test_missing_columns_are_named(engine, cases, model):
+    """Before anything is computed."""
+    with pytest.raises(TableError, match="no column 'b'"):
+        engine.functions.score(model, engine.table(cases.drop(columns="b"), 2), id="case")
+
+
+# --- plans and workers ---
+
+
+def test_a_plan_of_spark_is_computed_once_or_refused(spark):
+    """Random numbers are refused, files are read again, and anything else is cached."""
+    import shortlist.spark as functions
+
+    df = spark.createDataFrame(make_frame("tied"))
+    options = {"score": "risk", "id": "case"}
+    with pytest.raises(TableError, match="draws random numbers"):
+        functions.select(df.selectExpr("case", "rand() as risk"), Capacity.count(5), **options)
+    grouped = df.groupBy("case").agg({"risk": "max"}).withColumnRenamed("max(risk)", "risk")
+    functions.select(grouped, Capacity.count(5), **options)
+    assert (grouped.is_cached, df.is_cached) == (True, False)
+
+
+def test_other_versions_on_a_worker_are_refused():
+    """The error names the package and both versions."""
+    from shortlist.distributed import check_same, versions_here
+
+    here = versions_here()()
+    check_same([here, here])
+    with pytest.raises(TableError, match=r"sklearn 0\.1 instead of"):
+        check_same([here, {**here, "sklearn": "0.1"}])
+
+
+def test_other_frames_are_refused(engine):
+    """A data frame of another kind is named in the error."""
+    with pytest.raises(TableError, match="got DataFrame"):
+        listed(engine, make_frame("tied"), Capacity.count(5))

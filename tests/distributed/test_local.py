@@ -1,0 +1,121 @@
+"""Lists from files and folders are those of one array in memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from shortlist import Capacity, calibrate_threshold
+from shortlist import select as select_array
+from shortlist.distributed import calibrate, select
+from shortlist.exceptions import CapacityError, TableError
+
+RNG = np.random.default_rng(0)
+N = 5_000
+TABLE = pa.table(
+    {
+        "case": [f"c{i}" for i in range(N)],
+        "risk": np.round(RNG.normal(size=N), 1),
+        "team": np.array(["north", "south", "west"])[RNG.integers(0, 3, N)],
+        "amount": RNG.integers(0, 100, N),
+    }
+)
+
+
+def write(folder, kind):
+    """Write the table as one file or as a folder of several, and return its path."""
+    if kind == "parquet":
+        pa.parquet.write_table(TABLE, folder / "t.parquet", row_group_size=700)
+        return folder / "t.parquet"
+    if kind == "csv":
+        pa.csv.write_csv(TABLE, folder / "t.csv")
+        return folder / "t.csv"
+    if kind == "feather":
+        pa.feather.write_feather(TABLE, folder / "t.feather", chunksize=999)
+        return folder / "t.feather"
+    for number, start in enumerate(range(0, N, 1_200)):
+        pa.parquet.write_table(TABLE.slice(start, 1_200), folder / f"part-{number}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "feather", "folder"])
+def test_every_format_gives_the_same_list(tmp_path, kind):
+    """A file or folder of any format gives the list of `select`, in order."""
+    listed = select(write(tmp_path, kind), Capacity.count(300), score="risk", id="case")
+    ids, scores = np.array(TABLE["case"].to_pylist()), TABLE["risk"].to_numpy()
+    want = select_array(scores, Capacity.count(300), ids=ids)
+    assert set(listed["case"].to_pylist()) == set(ids[want])
+    assert listed["rank"].to_pylist() == list(range(1, 301))
+    assert (np.diff(listed["risk"].to_numpy()) <= 0).all()
+    assert set(listed.column_names) == {*TABLE.column_names, "rank"}
+
+
+def test_segments_and_a_total(tmp_path):
+    """The best list within the limits of all segments and in total."""
+    limits = {"north": Capacity.count(50), "south": Capacity.fraction(0.1)}
+    listed = select(
+        TABLE, limits, score="risk", id="case", segment="team", total=Capacity.count(120)
+    )
+    ids, scores = np.array(TABLE["case"].to_pylist()), TABLE["risk"].to_numpy()
+    teams = np.array(TABLE["team"].to_pylist())
+    allowed = np.zeros(N, dtype=bool)
+    for team, limit in limits.items():
+        own = np.flatnonzero(teams == team)
+        allowed[own[select_array(scores[own], limit, ids=ids[own])]] = True
+    rows = np.flatnonzero(allowed)
+    want = rows[select_array(scores[rows], Capacity.count(120), ids=ids[rows])]
+    assert set(listed["case"].to_pylist()) == set(ids[want])
+
+
+def test_progress_is_reported(tmp_path):
+    """Every pass reports how many rows it has read."""
+    seen = []
+    path = write(tmp_path, "folder")
+    select(path, Capacity.count(10), score="risk", id="case", on_progress=lambda *a: seen.append(a))
+    assert seen[-1][1] == N
+    assert max(number for number, _ in seen) <= 4
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        ({}, {"score": "rsk"}, "no column 'rsk'"),
+        ({}, {"score": "team"}, "scores must be numbers"),
+        ({"case": pa.array([None] * N, pa.decimal128(5, 2))}, {}, "must be whole numbers or text"),
+        ({"risk": pa.array([None] + [1.0] * (N - 1))}, {}, "1 of 5,000 are NaN or empty"),
+        ({"case": ["same"] * N}, {}, "same id"),
+    ],
+)
+def test_bad_tables_are_refused(change, options, words):
+    """Missing columns, texts as scores, decimals as ids, gaps and repeated ids."""
+    table = TABLE
+    for name, values in change.items():
+        table = table.set_column(table.column_names.index(name), name, [values])
+    given = {"score": "risk", "id": "case", **options}
+    with pytest.raises(TableError, match=words):
+        select(table, Capacity.count(10), **given)
+
+
+def test_limits_of_unknown_segments_are_refused():
+    """A dict needs the column of its segments, and names that occur in it."""
+    with pytest.raises(CapacityError, match="needs segment"):
+        select(TABLE, {"north": Capacity.count(1)}, score="risk", id="case")
+    with pytest.raises(TableError, match="no rows with 'east'"):
+        select(TABLE, {"east": Capacity.count(1)}, score="risk", id="case", segment="team")
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize(
+    "guarantee", ["plug-in", "expected", "confident", "next-batch", "simultaneous"]
+)
+@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize("k", [0, 1, 5, 300, 2_500])
+def test_thresholds_are_those_of_one_machine(guarantee, hashed, k):
+    """Every guarantee gives the threshold of the whole column: value, key, k and interval."""
+    capacity = Capacity.count(k, per=N)
+    options = {"guarantee": guarantee, "random_state": 3}
+    got = calibrate(TABLE, capacity, score="risk", id="case" if hashed else None, **options)
+    ids = np.array(TABLE["case"].to_pylist()) if hashed else None
+    assert got == calibrate_threshold(TABLE["risk"].to_numpy(), capacity, ids=ids, **options)
