@@ -86,13 +86,18 @@ def test_progress_is_reported(tmp_path):
         ({"case": pa.array([None] * N, pa.decimal128(5, 2))}, {}, "must be whole numbers or text"),
         ({"risk": pa.array([None] + [1.0] * (N - 1))}, {}, "1 of 5,000 are NaN or empty"),
         ({"case": ["same"] * N}, {}, "same id"),
+        ({}, {"segment": "risk"}, "Segments must be whole numbers or text"),
+        ({}, {"segment": "town"}, "no column 'town'"),
+        ({"rank": [1] * N}, {}, "has a column 'rank' already"),
     ],
 )
 def test_bad_tables_are_refused(change, options, words):
     """Missing columns, texts as scores, decimals as ids, gaps and repeated ids."""
     table = TABLE
     for name, values in change.items():
-        table = table.set_column(table.column_names.index(name), name, [values])
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        table = table.append_column(name, [values])
     given = {"score": "risk", "id": "case", **options}
     with pytest.raises(TableError, match=words):
         select(table, Capacity.count(10), **given)
@@ -119,3 +124,11 @@ def test_thresholds_are_those_of_one_machine(guarantee, hashed, k):
     got = calibrate(TABLE, capacity, score="risk", id="case" if hashed else None, **options)
     ids = np.array(TABLE["case"].to_pylist()) if hashed else None
     assert got == calibrate_threshold(TABLE["risk"].to_numpy(), capacity, ids=ids, **options)
+
+
+def test_ids_in_text_files_are_texts(tmp_path):
+    """A case 007 stays what it is, and segments that look like numbers are texts."""
+    (tmp_path / "t.csv").write_text("case,risk,team\n007,1.5,01\n008,2.5,01\n")
+    options = {"score": "risk", "id": "case", "segment": "team"}
+    listed = select(tmp_path / "t.csv", {"01": Capacity.count(2)}, **options)
+    assert listed["case"].to_pylist() == ["008", "007"]

@@ -78,16 +78,32 @@ class OnArrays:
         return self.kernel(as_columns(block, self.columns))
 
 
-def check_columns(engine: Engine, table: Any, *, score: str | None, id: str | None) -> None:
+def check_columns(
+    engine: Engine,
+    table: Any,
+    *,
+    score: str,
+    id: str | None,
+    segment: str | None = None,
+    free: Iterable[str] = (),
+) -> None:
     """Raise an error if columns are missing, or of a type that could mean two things."""
     pa = load_extra("pyarrow", needed_for="tables that are read block by block")
     types = engine.column_types(table)
-    for name in (score, id):
+    for name in (score, id, segment):
         if name is not None and name not in types:
             raise TableError(f"There is no column {name!r}; the columns are {', '.join(types)}.")
-    if score is not None and not _is_number(pa, types[score]):
+    for name in free:
+        if name in types:
+            raise TableError(f"The table has a column {name!r} already. Rename it first.")
+    if not _is_number(pa, types[score]):
         raise TableError(
             f"The column {score!r} holds {types[score]}, and scores must be numbers. Convert it."
+        )
+    if segment is not None and not (_is_id(pa, types[segment]) or str(types[segment]) == "bool"):
+        raise TableError(
+            f"The column {segment!r} holds {types[segment]}. Segments must be whole numbers or "
+            "text. Convert it."
         )
     if id is not None and not _is_id(pa, types[id]):
         raise TableError(

@@ -33,9 +33,16 @@ class LocalEngine:
     ----------
     on_progress : callable, default=None
         Called with the number of the pass and the number of rows read in it.
+    texts : collection of str, default=()
+        Columns of CSV files that are not numbers, whatever they look like: 007 is not 7.
     """
 
-    def __init__(self, on_progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_progress: Callable[[int, int], None] | None = None,
+        texts: Collection[str] = (),
+    ) -> None:
+        self._texts = texts
         self._on_progress = on_progress or (lambda number, rows: None)
         self._pass = 0
 
@@ -49,7 +56,14 @@ class LocalEngine:
         path = Path(table)
         if not path.exists():
             raise TableError(f"There is no file or folder {path}.")
-        return dataset.dataset(str(path), format=_format_of(path))
+        format = _format_of(path)
+        return dataset.dataset(str(path), format=self._csv() if format == "csv" else format)
+
+    def _csv(self) -> Any:
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
+        csv = load_extra("pyarrow.csv", needed_for="Reading large tables")
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(self._texts, pa.string()))
+        return pa.dataset.CsvFileFormat(convert_options=convert)
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -175,7 +189,7 @@ def select(
     >>> select(table, Capacity.count(2), score="risk", id="case").to_pylist()
     [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
     """
-    engine = LocalEngine(on_progress)
+    engine = LocalEngine(on_progress, [id, *([segment] if segment else [])])
     kernel = find_list(
         engine,
         table,
@@ -231,7 +245,7 @@ def calibrate(
     90.0
     """
     return find_threshold(
-        LocalEngine(on_progress),
+        LocalEngine(on_progress, [id] if id else []),
         table,
         capacity,
         score=score,

@@ -102,7 +102,7 @@ def find_list(
     -------
     ListedRows
     """
-    check_columns(engine, table, score=score, id=id)
+    check_columns(engine, table, score=score, id=id, segment=segment, free=("rank", TIE_KEY))
     seed = check_seed(random_state)
     needs = [score, id, *([segment] if segment else [])]
     summaries = on_arrays(engine, table, needs)
