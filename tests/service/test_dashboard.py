@@ -69,7 +69,7 @@ def test_claim_and_outcome_by_mouse(page, service):
     page.click("#cases tr:first-child button:text('Claim')")
     page.wait_for_selector("#cases tr:first-child td:has-text('kim')")
     page.click("#cases tr:first-child button:text('Not rare')")
-    page.wait_for_selector("#cases tr:first-child td:has-text('not rare ')")
+    page.wait_for_selector("#message:text-is('second: not rare.')")
     page.wait_for_selector("#precision-note:has-text('of 1 reviewed')")
     assert service.get(f"{BASE}/decisions/second").json()["outcomes"][0]["rare"] is False
 
@@ -83,7 +83,7 @@ def test_claim_and_outcome_by_keyboard(page, service):
         page.keyboard.press(key)
     page.wait_for_selector("#cases tr:nth-child(2) td:has-text('lee')")
     page.keyboard.press("y")
-    page.wait_for_selector("#cases tr:nth-child(2) td:has-text('rare ')")
+    page.wait_for_selector("#message:text-is('first <b>: rare.')")
     assert service.get(f"{BASE}/decisions/first%20%3Cb%3E").json()["outcomes"][0]["rare"]
 
 

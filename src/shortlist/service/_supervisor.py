@@ -82,7 +82,8 @@ def run_service(
 @contextlib.contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(kind) as listener:
+    # With its protocol named, asyncio sends small answers at once (TCP_NODELAY).
+    with socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
