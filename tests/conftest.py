@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from made_cases import make_cases
+
 mpl.use("Agg")
 # The machine may be busy: examples are not timed, and every run draws the same ones.
 settings.register_profile("shortlist", deadline=None, derandomize=True)
@@ -34,29 +36,6 @@ def fraud():
     from shortlist.datasets import make_fraud
 
     return make_fraud(4_000, prevalence=0.02, random_state=0)
-
-
-def make_cases(n=1_500, seed=0):
-    """Make a table as people have it: texts, gaps, dates, an id, and one label in ten rare."""
-    import pandas as pd
-
-    rng = np.random.default_rng(seed)
-    amount = rng.lognormal(3, 1, n)
-    country = rng.choice(["ar", "br", "cl"], n, p=[0.5, 0.3, 0.2])
-    days = rng.integers(0, 300, n)
-    risk = -4 + 0.03 * amount + 1.5 * (country == "cl")
-    return pd.DataFrame(
-        {
-            "case": [f"c{i:05d}" for i in range(n)],
-            "amount": np.where(rng.random(n) < 0.05, np.nan, amount.round(2)),
-            "country": np.where(rng.random(n) < 0.05, None, country),
-            "opened": (pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D")).strftime(
-                "%Y-%m-%d"
-            ),
-            "vip": rng.choice(["true", "false"], n),
-            "fraud": np.where(rng.random(n) < 1 / (1 + np.exp(-risk)), "yes", "no"),
-        }
-    )
 
 
 @pytest.fixture(scope="session")

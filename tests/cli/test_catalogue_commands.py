@@ -19,7 +19,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from typer.testing import CliRunner
 
-from conftest import make_cases
+from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.cli import app
 from shortlist.persistence import load_model, save_model

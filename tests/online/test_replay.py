@@ -67,26 +67,26 @@ def test_announced_capacities_are_the_ones_in_force():
 def test_a_period_without_items_is_a_row_of_zeros():
     """Without items, there are no flags."""
     tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0.0, 1.0])
-    table = replay([1.0, 2.0], [0, 1], [0.0, 25.0], tracker, period=10)
-    assert_array_equal(table.n_items, [1, 0, 1])
+    table = replay([1.0, 2.0, 0.0], [0, 1, 0], [0.0, 25.0, 26.0], tracker, period=10)
+    assert_array_equal(table.n_items, [1, 0, 2])
     assert_array_equal(table.flags[1], 0)
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"times": [1.0, 0.0]}, "sort"),
+        ({"times": [1.0, 0.0, 2.0]}, "sort"),
         ({"scores": []}, "one moment|at least one"),
-        ({"y": [0, 1, 1]}, "same number"),
+        ({"y": [0, 1, 1, 0]}, "same number"),
         ({"capacity": [Capacity.count(1)] * 9}, "periods"),
-        ({"times": [0.0, 1e14], "period": 1.0}, "longer period"),
+        ({"times": [0.0, 1.0, 1e14], "period": 1.0}, "longer period"),
         ({"period": 0.0}, "period"),
     ],
 )
 def test_bad_recordings_are_explained(change, match):
     """The error says what is wrong."""
     tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0.0, 1.0])
-    arguments = {"scores": [0.0, 1.0], "y": [0, 1], "times": [0.0, 1.0], **change}
+    arguments = {"scores": [0.0, 1.0, 0.0], "y": [0, 1, 0], "times": [0.0, 1.0, 2.0], **change}
     with pytest.raises(ValueError, match=match):
         replay(controller=tracker, **arguments)
 

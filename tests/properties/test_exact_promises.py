@@ -7,6 +7,7 @@ expects one of them to fail.
 import math
 from collections import OrderedDict
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -214,7 +215,7 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
         counts={"fine": 900, "a": 50, "b": 50},
     )
     with pytest.raises(Asked):
-        _rule._guaranteed_prices(None, capacities, 0.06, 0)
+        _rule._guaranteed_prices(SimpleNamespace(groups=None), capacities, 0.06, 0)
     assert asked == {"limits": pytest.approx(0.03), "bounds": pytest.approx(0.03)}
     assert used == [pytest.approx(0.01)] * 3
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import make_cases
+from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError, TooManyFlagsError
 from shortlist.tables import flag_rows, open_list, select_rows

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from conftest import make_cases
+from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError
 from shortlist.learners import TrainedModel

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import make_cases
+from made_cases import make_cases
 from shortlist.tables import TableRows, Watch, check_table
 
 
