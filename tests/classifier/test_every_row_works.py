@@ -185,7 +185,7 @@ def test_segments_work_with_folds():
 
 def test_a_row_has_the_same_score_alone():
     """The scores of ten models are added up in the same order, whatever rows come along."""
-    X, y = make_fraud(n_samples=600, random_state=0)
+    X, y = make_fraud(n_samples=3_000, random_state=0)
     learner = DecisionTreeClassifier(min_samples_leaf=7, random_state=0)
     model = CapacityClassifier(learner, capacity=Capacity.fraction(0.1), random_state=0).fit(X, y)
     assert len(model.estimators_) == 10
