@@ -183,3 +183,13 @@ def test_segments_work_with_folds():
     assert narrower.flag(new, segments=where)[where == "north"].mean() > 0.05
     recent = model.recalibrate(new, segments=where)
     assert isinstance(recent.segment_thresholds_["north"], float)
+
+
+def test_a_row_has_the_same_score_alone():
+    """The scores of ten models are added up in the same order, whatever rows come along."""
+    X, y = make_fraud(n_samples=3_000, random_state=0)
+    learner = DecisionTreeClassifier(max_depth=3, random_state=0)
+    model = CapacityClassifier(learner, capacity=Capacity.fraction(0.1), random_state=0).fit(X, y)
+    assert len(model.estimators_) == 10
+    alone = [model.score_samples(row)[0] for row in X[:300, np.newaxis]]
+    assert_array_equal(alone, model.score_samples(X[:300]))

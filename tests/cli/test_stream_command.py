@@ -182,7 +182,10 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
         (("--count", "5", "--period", "day", "--starts-at", "soon"), "is not a moment"),
         (("--controller", "magic"), "must be one of"),
         (("--controller", "budget", "--fraction", "0.1"), "whole number of flags"),
-        (("--controller", "ema", "--count", "5", "--period", "day"), "ount"),
+        (
+            ("--controller", "ema", "--count", "5", "--period", "day"),
+            "cannot count 5 flags",
+        ),
         (("--fraction", "7"), "must be"),
     ],
 )

@@ -356,7 +356,10 @@ def test_what_cannot_be_compiled_is_asked_itself():
     assert scorer.kind == "model"
     assert "scored by the model itself" in scorer.note
     assert scorer.score_row(rows_of(X)[0]) == model.score_samples(X[:1])[0]
-    np.testing.assert_array_equal(scorer.score_rows(rows_of(X), fold=0), model.score_samples(X))
+    np.testing.assert_array_equal(scorer.score_rows(rows_of(X)), model.score_samples(X))
+    for fold, each in enumerate(model.estimators_):
+        ours = scorer.score_rows(rows_of(X), fold=fold)
+        np.testing.assert_array_equal(ours, each.predict_proba(X)[:, 1])
 
 
 def test_a_scorer_that_differs_is_not_used():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity, capacity_curve
-from shortlist.exceptions import TableError
+from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases, spread_cuts
 from shortlist.report._drift import measure_drift
@@ -209,7 +209,8 @@ def test_a_wrong_target_is_refused(table_fit, new_cases):
     """As by evaluate."""
     with pytest.raises(TableError, match="no column 'nothing'"):
         make_report(table_fit.model, new_cases, target="nothing")
-    with pytest.raises(TableError, match="no row with the rare label"):
+    noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was no label")
+    with noted, pytest.raises(TableError, match="no row with the rare label"):
         make_report(table_fit.model, new_cases, target="vip")
 
 

@@ -13,7 +13,7 @@ import typer
 
 from shortlist import CapacityClassifier
 from shortlist.cli import app
-from shortlist.exceptions import TableError
+from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._next import next_steps
 from shortlist.report._promise import judge_promise
@@ -85,7 +85,8 @@ def test_labels_that_are_asked_for_must_be_there(table_fit, today, new_cases, tm
         make_report(table_fit.model, today, target="fraud")
     with pytest.raises(TableError, match="--no-labels exclude each other"):
         make_report(table_fit.model, new_cases, target="fraud", labels=False)
-    with pytest.raises(TableError, match="without labels: --no-labels"):
+    noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was no label")
+    with noted, pytest.raises(TableError, match="without labels: --no-labels"):
         make_report(table_fit.model, new_cases, target="vip")
     frame = pd.read_csv(new_cases)
     frame.loc[:9, "fraud"] = None

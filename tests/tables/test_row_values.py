@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.exceptions import TableError
-from shortlist.tables import Feature, RowValues, TableSchema
+from shortlist.tables import Feature, Form, RowValues, TableSchema
 
 KINDS = {"n": "numeric", "b": "boolean", "c": "categorical", "d": "date"}
 TYPES = {"n": pa.float64(), "b": pa.bool_(), "c": pa.string(), "d": pa.string()}
@@ -67,18 +67,9 @@ def test_each_value_needs_its_column():
 
 def test_words_for_missing_take_the_way_of_columns():
     """A schema may know that -999 and "keine" mean missing; such values are not converted here."""
-
-    class Told(Feature):
-        form = type("Form", (), {"missing": ("-999", "1.000,5", "keine")})
-
-    class Asked(TableSchema):
-        def convert(self, table):
-            words = {-999.0, 1000.5, "Keine"}
-            rows = [[v if v not in words else None for v in c.to_pylist()] for c in table.columns]
-            replaced = [pa.array(c, t.type) for c, t in zip(rows, table.schema, strict=True)]
-            return super().convert(pa.table(replaced, names=table.column_names))
-
-    values = RowValues(Asked((Told("n", "numeric"), Told("c", "categorical")), "y", "yes"))
+    form = Form(decimal=",", thousands=".", missing=("-999", "1.000,5", "keine"))
+    features = (Feature("n", "numeric", form), Feature("c", "categorical", form))
+    values = RowValues(TableSchema(features, "y", "yes"))
     assert values((-998.0, "eine")) == [-998.0, "eine"]
     for number in (-999.0, 1000.5):
         missing, text = values((number, "Keine"))

@@ -1,5 +1,6 @@
 """Thresholds of several folds: what they spend together, and what their mixture keeps."""
 
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -79,8 +80,23 @@ def test_small_capacities_are_not_rounded_away():
     """Ten folds of a hundred scores have half a place each at 0.5 %, and five together."""
     found = make_rule(samples_of([100] * 10), Capacity.fraction(0.005), Terms()).calibrations
     assert sorted(calibration.k for calibration in found) == [-1] * 5 + [0] * 5
-    with pytest.warns(InsufficientCalibrationWarning, match="than 1000 in 10 folds"):
+    with pytest.warns(InsufficientCalibrationWarning, match="least 111 .* got 1000 in 10 folds"):
         make_rule(samples_of([100] * 10), Capacity.fraction(0.0009), Terms())
+
+
+@pytest.mark.parametrize("guarantee", ["expected", "confident"])
+def test_the_warning_says_how_many_scores_a_fold_needs(guarantee):
+    """With one score less, nothing is flagged; with as many, something is."""
+    capacity, terms = Capacity.fraction(0.002), Terms(guarantee=guarantee)
+    with pytest.warns(InsufficientCalibrationWarning) as caught:
+        make_rule(samples_of([5] * 10), capacity, terms)
+    needed = int(
+        re.search(r"at least (\d+) calibration scores in a fold", str(caught[0].message))[1]
+    )
+    with pytest.warns(InsufficientCalibrationWarning, match=f"at least {needed} "):
+        make_rule(samples_of([needed - 1] * 10), capacity, terms)
+    found = make_rule(samples_of([needed] * 10), capacity, terms).calibrations
+    assert max(calibration.k for calibration in found) == 0
 
 
 def test_segments_spend_over_folds_by_themselves():

@@ -6,6 +6,7 @@ the scores that leave this file rise with suspicion.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "RESPONSE_METHODS",
     "MetadataRequester",
     "Scores",
+    "mean_of",
     "mean_scores",
     "n_rows",
     "n_threads",
@@ -118,9 +120,18 @@ def mean_scores(several: list[Scores]) -> Scores:
         return several[0]
     by_class = [scores.by_class for scores in several if scores.by_class is not None]
     return Scores(
-        np.mean([scores.rare for scores in several], axis=0),
-        np.mean(by_class, axis=0) if by_class else None,
+        mean_of([scores.rare for scores in several]),
+        mean_of(by_class) if by_class else None,
     )
+
+
+def mean_of(several: list[Floats]) -> Floats:
+    """Average arrays, added up in their order.
+
+    `numpy.mean` adds up in another order if the arrays have one number each; then the last digit of
+    a row's score would depend on whether other rows come along.
+    """
+    return functools.reduce(np.add, several) / len(several)
 
 
 def response_method_of(model: Any, response_method: str) -> str:

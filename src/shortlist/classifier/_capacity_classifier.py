@@ -21,6 +21,7 @@ from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
     Scores,
+    mean_of,
     mean_scores,
     n_rows,
     probabilities,
@@ -508,7 +509,7 @@ class CapacityClassifier(
         """
         check_is_fitted(self)
         several = [probabilities(model, X, self.classes_) for model in self.estimators_]
-        return several[0] if len(several) == 1 else np.mean(several, axis=0)
+        return several[0] if len(several) == 1 else mean_of(several)
 
     @property
     def likelihood_ratio_threshold_(self) -> float:

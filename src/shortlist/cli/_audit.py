@@ -22,7 +22,7 @@ def audit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay every decision of a service, and check that every promise was kept.
+    """Replay every decision of a service, and check its promises.
 
     The log must have no gaps, each case one decision, each flag its slot, and no period more flags
     than its capacity. Decisions of this version of shortlist are made again from their scores and

@@ -55,7 +55,7 @@ def missed(
     *,
     reading: Reading,
 ) -> None:
-    """Estimate how many rare cases are missed, from probes and their outcomes.
+    """Estimate how many rare cases are missed, from the probes.
 
     The table has a row for each reviewed case, with the columns that select --probe wrote and the
     label that the review found. The exit code is 6 if the detection has fallen below what the model

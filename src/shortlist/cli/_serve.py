@@ -63,7 +63,7 @@ def serve(
         typer.Option("--accept-clock", help="Believe a clock far ahead of the last decision."),
     ] = False,
 ) -> None:
-    """Serve decisions over HTTP: never over capacity, nothing lost, with a dashboard.
+    """Serve decisions over HTTP: never over capacity, nothing lost.
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
     address no keys are needed; elsewhere, make them first with: shortlist keys

@@ -22,7 +22,11 @@ from ._operations import TIE_KEY, find_list, find_threshold
 
 __all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
 
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
+_FORMATS = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".feather", ".arrow"), "feather"),
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+}
 _READ_AHEAD = 4  # batches
 
 
@@ -131,15 +135,34 @@ def _in_memory(dataset: Any, table: Any) -> Any:
 
 def _format_of(path: Path) -> str:
     if path.is_file():
-        return _FORMATS.get(path.suffix.lower(), "csv")
-    suffixes = {each.suffix.lower() for each in path.rglob("*") if each.is_file()}
-    known = {_FORMATS.get(suffix, "csv") for suffix in suffixes - {"", ".crc"}}
-    if len(known) != 1:
+        format = _FORMATS.get(_extension(path))
+        if format is None:
+            raise TableError(
+                f"The format of {path} cannot be inferred from its extension. Use .parquet, "
+                ".feather, .arrow or .csv."
+            )
+        return format
+    extensions = {_extension(each) for each in path.rglob("*") if _is_data(each, path)}
+    formats = {_FORMATS.get(extension) for extension in extensions}
+    format = formats.pop() if len(formats) == 1 else None
+    if format is None:
+        shown = ", ".join(extension or "files without one" for extension in sorted(extensions))
         raise TableError(
-            f"The folder {path} must hold files of one kind, .parquet, .feather or .csv; it has "
-            f"{', '.join(sorted(suffixes)) or 'no files'}."
+            f"The files of the folder {path} must have one extension: .parquet, .feather or .csv; "
+            f"it has {shown or 'no files'}. Name one file, or a folder with the parts of one table."
         )
-    return known.pop()
+    return format
+
+
+def _extension(path: Path) -> str:
+    suffixes = path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+    return "".join(suffixes).lower()
+
+
+def _is_data(path: Path, folder: Path) -> bool:
+    """Return whether Arrow reads a file; names that begin with _ or . tell about others."""
+    parts = path.relative_to(folder).parts
+    return path.is_file() and not any(part.startswith(("_", ".")) for part in parts)
 
 
 def select(

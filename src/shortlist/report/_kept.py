@@ -18,6 +18,8 @@ __all__ = ["EMPTY", "KeptTable"]
 EMPTY = "(empty)"
 # A column with more different values than this share of the rows, and than a few, has no groups.
 _MOST_DIFFERENT, _FEW = 0.5, 20
+# Days since 1970 of the years 1678 to 2261; 9999-12-31 and 1001-01-01 stand for something else.
+_FIRST_DAY, _LAST_DAY = -106_650, 106_650
 
 
 class KeptTable:
@@ -92,7 +94,13 @@ class KeptTable:
         days = rows.X[column].to_numpy() if is_known else self._converted(column)
         if np.isnan(days).all():
             raise TableError(f"--time names {column!r}, but this column is empty in every row.")
+        is_odd = (days < _FIRST_DAY) | (days >= _LAST_DAY + 1)
+        if is_odd.any():
+            raise TableError(_no_date(column, *self._value(column, int(is_odd.argmax()))))
         return days
+
+    def _value(self, column: str, row: int) -> tuple[int, Any]:
+        return row, [value for chunk in self._chunks for value in chunk[column].to_pylist()][row]
 
     def _converted(self, column: str) -> NDArray[np.float64]:
         schema = replace(self._schema, features=(Feature(column, "date"),), id=None)
@@ -100,16 +108,8 @@ class KeptTable:
         try:
             parts = [schema.convert(chunk).X[column] for chunk in self._chunks]
         except ValueError:
-            raise TableError(self._no_dates(column, schema)) from None
+            raise TableError(_no_date(column, *self._first_other(column, schema))) from None
         return np.concatenate(parts)
-
-    def _no_dates(self, column: str, schema: TableSchema) -> str:
-        row, value = self._first_other(column, schema)
-        return (
-            f"--time names {column!r}, but {value!r} in row {row + 1} is not a date, or not one of "
-            "our times. Write dates as 2024-05-31, say how they are written with --date-format, or "
-            "use --segment for other groups."
-        )
 
     def _first_other(self, column: str, schema: TableSchema) -> tuple[int, Any]:
         """Return the first value that is not a date by itself, and its row from 0."""
@@ -122,6 +122,14 @@ class KeptTable:
                     return n_before + row, chunk[column][row].as_py()
             n_before += chunk.num_rows
         return 0, self._chunks[0][column][0].as_py()
+
+
+def _no_date(column: str, row: int, value: Any) -> str:
+    return (
+        f"--time names {column!r}, but {str(value)!r} in row {row + 1} is not a date, or not one "
+        "of our times. Write dates as 2024-05-31, say how they are written with --date-format, or "
+        "use --segment for other groups."
+    )
 
 
 def _text(value: Any) -> str:

@@ -93,6 +93,13 @@ class StreamSettings:
                 "period=86_400 (--count 50 --period day); a share has no period."
             )
 
+        if per_period and self.controller not in ("auto", "budget"):
+            raise CapacityError(
+                f"The controller {self.controller!r} keeps a share of all cases, and cannot count "
+                f"{capacity.value} flags in a period, as --count and --period ask. Use the "
+                "controller 'budget', or give a share (--fraction) and no period."
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Return what distinguishes this stream from another, as plain JSON."""
         return {

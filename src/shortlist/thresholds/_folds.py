@@ -69,14 +69,36 @@ def fold_thresholds(
     ladders = [_ladder(sample, promise, seed) for sample in samples]
     rungs = spend(ladders, promise.ratio)
     if not any(rungs) and promise.ratio > 0:
-        sizes = [sample.scores.size for sample in samples]
-        warn_too_few(
-            promise, f"needs more calibration scores than {sum(sizes)} in {len(sizes)} folds"
-        )
+        warn_too_few(promise, _shortage(samples, promise))
     return [
         _threshold(sample, ladder.cut(rung), rung, promise, confidence, seed)
         for sample, ladder, rung in zip(samples, ladders, rungs, strict=True)
     ]
+
+
+def _shortage(samples: Sequence[Any], promise: Promise) -> str:
+    """Say what it takes until one fold can flag its highest score, with the room of all folds."""
+    total, n_folds = sum(sample.scores.size for sample in samples), len(samples)
+    if any(sample.groups is not None for sample in samples):
+        return f"needs more groups of calibration scores than those of {total} in {n_folds} folds"
+    needed = _fewest_scores(promise, n_folds)
+    return (
+        f"needs at least {needed} calibration scores in a fold, or about {n_folds * needed} in "
+        f"all; got {total} in {n_folds} folds"
+    )
+
+
+def _fewest_scores(promise: Promise, n_folds: int) -> int:
+    def is_enough(n: int) -> bool:
+        return _at_most(_cost(n, promise)(1), promise.ratio * n_folds)
+
+    low, high = 0, 1  # `low` is not enough
+    while not is_enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def spend(ladders: Sequence[Ladder], c: Fraction) -> list[int]:
