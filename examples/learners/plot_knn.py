@@ -49,6 +49,6 @@ search = GridSearchCV(
     scoring=capacity_scorer(capacity),
     cv=3,
 )
-tuned = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
+tuned = CapacityClassifier(search, capacity=capacity, cv=0.5, guarantee="expected", random_state=0)
 tuned.fit(X, y)
 print(tuned.estimator_.best_params_, np.round(tuned.estimator_.cv_results_["mean_test_score"], 3))

@@ -33,7 +33,9 @@ for name, scoring in (
         scoring=scoring,
         cv=folds,
     )
-    model = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
+    model = CapacityClassifier(
+        search, capacity=capacity, cv=0.5, guarantee="expected", random_state=0
+    )
     predicted = model.fit(X, y).predict(X_new)
     M = adjusted_detection_score(y_new, predicted, capacity=capacity)
     searches[name] = model.estimator_

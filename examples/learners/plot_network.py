@@ -37,9 +37,9 @@ search = RandomizedSearchCV(
 
 # %%
 # The search sees only the training half, and the threshold keeps its guarantee.
-tuned = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
+tuned = CapacityClassifier(search, capacity=capacity, cv=0.5, guarantee="expected", random_state=0)
 tuned.fit(X, y)
-plain = CapacityClassifier(network, capacity=capacity, guarantee="expected", random_state=0)
+plain = CapacityClassifier(network, capacity=capacity, cv=0.5, guarantee="expected", random_state=0)
 plain.fit(X, y)
 print("chosen:", tuned.estimator_.best_params_)
 

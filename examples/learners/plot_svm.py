@@ -31,7 +31,7 @@ search = HalvingGridSearchCV(
     cv=3,
     random_state=0,
 )
-tuned = CapacityClassifier(search, capacity=capacity, guarantee="expected", random_state=0)
+tuned = CapacityClassifier(search, capacity=capacity, cv=0.5, guarantee="expected", random_state=0)
 tuned.fit(X, y)
 halving = tuned.estimator_
 print("items in each round:", halving.n_resources_)
@@ -46,7 +46,9 @@ for name, learner in (
     ("recommended", make_learner("svm")),
     ("chosen", halving.best_estimator_),
 ):
-    model = CapacityClassifier(learner, capacity=capacity, guarantee="expected", random_state=0)
+    model = CapacityClassifier(
+        learner, capacity=capacity, cv=0.5, guarantee="expected", random_state=0
+    )
     predicted = model.fit(X, y).predict(X_new)
     M = adjusted_detection_score(y_new, predicted, capacity=capacity)
     print(f"{name}: flagged {np.mean(predicted):.3f}, M = {M:.3f}")

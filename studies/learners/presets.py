@@ -1,12 +1,14 @@
-"""How the recommended presets were chosen, and how much they gain over the paper's.
+"""How presets were chosen on the credit data, and how much they gain there over the paper's.
 
     python -m studies.learners.presets --jobs 2
 
 Some clients of the credit data are reserved for the choice: training samples of the paper's size
 and prevalence, which share their common clients and have different rare clients. Every setting
 of a small grid is cross-validated on these samples by the detection of `capacity_scorer`, averaged
-over b = 1, 2, 3. The best setting that also suits small tables became the preset. The comparison
-with the paper's presets uses only the other clients, which played no part in the choice.
+over b = 1, 2, 3. The best setting that also suits small tables became the preset; the presets of
+today, except that of densities, were chosen on other tables (docs/appendix/detection-study.md), and
+`preset_gain.csv` is about the former ones. The comparison with the paper's presets uses only the
+other clients, which played no part in the choice.
 
 `preset_choice.csv` has the mean detection of every setting, `preset_gain.csv` the mean M of both
 presets and their paired difference.

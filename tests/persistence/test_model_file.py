@@ -9,7 +9,6 @@ import zipfile
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import FunctionTransformer, make_pipeline
 
 import shortlist
@@ -30,12 +29,22 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     return new
 
 
+#: Settings that make a learner quick; what a file has to hold is of the same kind.
+QUICK = {
+    "forest": {"n_estimators": 20},
+    "aware-forest": {"n_estimators": 20},
+    "aware-network": {"n_members": 2, "max_iter": 20},
+    "aware-svm": {"max_support": 5},
+}
+
+
 @pytest.mark.parametrize("learner", LEARNERS[1:])
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
-    small_forest = RandomForestClassifier(20, random_state=0)
-    if learner == "forest":  # the recommended one has 300 trees
-        monkeypatch.setattr(_candidates, "_make", lambda name, capacity, random_state: small_forest)
+    make = _candidates._make
+    monkeypatch.setattr(
+        _candidates, "_make", lambda *args: make(*args).set_params(**QUICK.get(learner, {}))
+    )
     options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
     model = fit_table(cases, learner=learner, guarantee="confident", folds=1, **options).model
     save_model(model, tmp_path / "m")

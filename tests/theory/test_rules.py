@@ -78,23 +78,22 @@ def test_the_adjusted_detection_of_bayes_pays_for_capacity():
 # Solving for a rule takes a tenth of a second, too long for a search for the simplest example.
 WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
 FLAT = [(stats.laplace(1), stats.laplace())]
-DISTRIBUTIONS = st.sampled_from(
-    [
-        *FLAT,
-        (stats.norm(1.5), stats.norm()),
-        (stats.norm(0, 3), stats.norm()),
-        (stats.norm(0, 0.3), stats.norm()),
-        (stats.norm(), stats.cauchy(2)),
-        (stats.t(3, loc=1), stats.norm()),
-        (stats.gamma(3), stats.gamma(2)),
-        (stats.beta(2, 5), stats.uniform()),
-        (stats.expon(), stats.norm()),
-    ]
-)
+DISTRIBUTIONS = [
+    *FLAT,
+    (stats.norm(1.5), stats.norm()),
+    (stats.norm(0, 3), stats.norm()),
+    (stats.norm(0, 0.3), stats.norm()),
+    (stats.norm(), stats.cauchy(2)),
+    (stats.t(3, loc=1), stats.norm()),
+    (stats.gamma(3), stats.gamma(2)),
+    (stats.beta(2, 5), stats.uniform()),
+    (stats.expon(), stats.norm()),
+]
 
 
-@settings(max_examples=40, phases=WITHOUT_SHRINKING)
-@given(DISTRIBUTIONS, st.floats(0.005, 0.3), st.floats(0.05, 3))
+@pytest.mark.parametrize("pair", DISTRIBUTIONS)
+@settings(max_examples=2, phases=WITHOUT_SHRINKING)
+@given(prevalence=st.floats(0.005, 0.3), b=st.floats(0.05, 3))
 def test_laws_of_the_optimal_rule(pair, prevalence, b):
     """Capacity, M = min(sensitivity, b * precision), accuracy bound and modified prior hold."""
     rule = optimal(*pair, prevalence=prevalence, b=b)
@@ -113,19 +112,20 @@ def test_laws_of_the_optimal_rule(pair, prevalence, b):
         assert twin.sensitivity == pytest.approx(rule.sensitivity, abs=1e-6)
 
 
-@settings(max_examples=20, phases=WITHOUT_SHRINKING)
-@given(DISTRIBUTIONS, st.floats(0.01, 0.2), st.floats(-3, 3), st.floats(0.1, 3))
-def test_no_interval_rule_within_capacity_finds_more(pair, prevalence, low, width):
-    """Any interval that flags no more than the optimal rule detects no more."""
+@pytest.mark.parametrize(("place", "pair"), [*enumerate(DISTRIBUTIONS, start=1)])
+def test_no_interval_rule_within_capacity_finds_more(place, pair):
+    """Of thousands of intervals that flag no more than the optimal rule, none detects more."""
     rare, common = pair
-    mass = prevalence * (rare.cdf(low + width) - rare.cdf(low))
-    flagged = mass + (1 - prevalence) * (common.cdf(low + width) - common.cdf(low))
-    rule = OptimalRule(
-        rare, common, prevalence=prevalence, capacity=Capacity.fraction(min(flagged, 1.0))
-    )
-    # Where the ratio is flat the strict rule may leave a piece unused, and is not beaten fairly.
-    if rule.flagged_fraction == pytest.approx(flagged, abs=1e-9):
-        assert rule.sensitivity >= mass / prevalence - 1e-9
+    prevalence, capacity = 0.02 * place, 0.04 * (10 - place)
+    rule = optimal(rare, common, prevalence=prevalence, b=capacity / prevalence)
+    levels = np.linspace(0, 1, 201)
+    ends = np.unique(np.concatenate([rare.ppf(levels), common.ppf(levels)]))
+    low, high = np.triu_indices(ends.size, 1)
+    detected, false = (d.cdf(ends)[high] - d.cdf(ends)[low] for d in pair)
+    flagged = prevalence * detected + (1 - prevalence) * false
+    within = flagged <= rule.flagged_fraction
+    assert within.sum() > 1_000
+    assert rule.sensitivity >= detected[within].max() - 1e-9
 
 
 def test_more_capacity_finds_more_and_raises_the_prior():
