@@ -229,6 +229,8 @@ def test_a_page_shows_what_its_code_prints(path, tmp_path, monkeypatch):
     """Every block runs, and every output is what comes, to the last digit."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     page = Page(path)
     with warnings.catch_warnings():
         replayed = page.replayed()
