@@ -92,8 +92,7 @@ class StreamSettings:
                 f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
                 "period=86_400 (--count 50 --period day); a share has no period."
             )
-
-        if per_period and self.controller not in ("auto", "budget"):
+        if per_period and self.controller not in ("auto", "budget", "bucket"):
             raise CapacityError(
                 f"The controller {self.controller!r} keeps a share of all cases, and cannot count "
                 f"{capacity.value} flags in a period, as --count and --period ask. Use the "
