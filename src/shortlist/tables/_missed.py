@@ -108,7 +108,8 @@ def _is_rare(label: Any, rare: str) -> bool | None:
     if _is_empty(label):
         return None
     whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label).strip() == rare
+    said = str(int(label) if whole else label).strip()
+    return said.casefold() == rare.casefold()  # as in a fit, spelling variants are one label
 
 
 def _number(value: Any) -> float:
