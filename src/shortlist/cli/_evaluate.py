@@ -12,6 +12,7 @@ from ._compiling import announce_compiling
 from ._large import Engine, Master, evaluate_large, is_large
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json, waiting
+from ._worth_options import Budget, Effort, Unit, Value, money_table
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -27,6 +28,10 @@ def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
     engine: Engine = None,
     master: Master = None,
     as_json: AsJson = False,
@@ -37,24 +42,36 @@ def evaluate(
 
     Detection is the adjusted detection score M. The intervals in the first table hold for the same
     thresholds on new cases, those of the capacity curve for the same share of new cases.
+
+    With --value, and with a model that was fitted with it, the value found is measured as well,
+    beside lists of the same budget in other orders.
     """
     from ..persistence import load_model
-    from ..tables import evaluate_table
+    from ..tables import WorkColumns, evaluate_table
+
+    work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
     result: Evaluation
     if is_large(data, engine, master):
+        if work.is_given:
+            raise typer.BadParameter("--value and --effort do not work with --engine")
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:
         with waiting("Reading and scoring ..."):
-            result = evaluate_table(load_model(model), data, target=target, reading=reading)
+            result = evaluate_table(
+                load_model(model), data, target=target, reading=reading, work=work
+            )
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)
         return
     console = Console()
     console.print(_rules(result))
+    if result.money is not None:
+        console.print(money_table(result.money))
+        console.print(result.money.plan.one_more_in_words, highlight=False)
     console.print(curve_table(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
 
 

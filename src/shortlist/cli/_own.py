@@ -40,6 +40,7 @@ _CALIBRATES = (
     "n_batches",
     "random_state",
     "reading",
+    "work",
 )
 # Options that say how to fit.
 _FOR_A_FIT = ("minutes", "test_share", "time", "group", "unlabelled")

@@ -31,7 +31,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    room = model.classifier.capacity.max_flags(cases.n_items, rare_share(cases.rare))
+    room = model.flag_capacity.max_flags(cases.n_items, rare_share(cases.rare))
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
     def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
             measured("smote", "SMOTE, default threshold", _predicted([model.twin], cases), order),
             measured("smote list", f"SMOTE, a list of {room:,}", listed, order),
         ]
-    chance = measure_random(cases.rare, model.classifier.capacity)
+    chance = measure_random(cases.rare, model.flag_capacity)
     rules.append(
         {
             "kind": "random",
@@ -64,7 +64,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
 def _measure(name: str, flagged: Mask, order: Rows, model: TableModel, cases: Cases) -> RuleResult:
     """Measure a rule; its interval is for M when it flags as large a share of new cases."""
-    capacity = model.classifier.capacity
+    capacity = model.flag_capacity
     rule = measure_rule(name, cases.rare, flagged, capacity)
     low, high = interval_of_rule(cases.rare, order, flagged, capacity)
     followed_up = rule.detection * cases.rare.sum() / rule.found if rule.found else 1.0

@@ -37,6 +37,7 @@ from ._forms import Form, read_number, read_truth
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._money import Money, MoneyPlan, MoneyPoint, MoneyRule, measure_money, money_of
 from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
@@ -48,7 +49,8 @@ from ._schema import Feature, TableRows, TableSchema
 from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
-from ._work import MoneyPlan, MoneyPoint, WorkColumns
+from ._work import WorkColumns
+from ._work_spent import SpentWork
 from ._writers import open_writer, output_format
 
 __all__ = [
@@ -67,8 +69,10 @@ __all__ = [
     "Form",
     "MissedResult",
     "ModelCard",
+    "Money",
     "MoneyPlan",
     "MoneyPoint",
+    "MoneyRule",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -80,6 +84,7 @@ __all__ = [
     "SeenRows",
     "SelectedRow",
     "Selection",
+    "SpentWork",
     "TableCheck",
     "TableModel",
     "TableRows",
@@ -100,9 +105,11 @@ __all__ = [
     "is_trained",
     "judge_shifts",
     "measure_list",
+    "measure_money",
     "measure_random",
     "measure_rule",
     "missed_in_table",
+    "money_of",
     "open_list",
     "open_source",
     "open_writer",

@@ -21,8 +21,10 @@ from ..metrics import (
 )
 from ._fingerprints import SeenRows
 from ._model import RuleResult, TableModel
+from ._money import Money, money_of
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
+from ._work import WorkColumns
 
 __all__ = [
     "CurvePoint",
@@ -67,6 +69,7 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    `money` is what is found in values, if the rows have any.
     """
 
     n_items: int
@@ -77,6 +80,7 @@ class Evaluation:
     rules: list[RuleResult]
     curve: list[CurvePoint]
     seen: SeenRows | None = None
+    money: Money | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -85,7 +89,12 @@ class Evaluation:
 
 
 def evaluate_table(
-    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+    model: TableModel,
+    path: Path,
+    *,
+    target: str | None = None,
+    reading: Reading | None = None,
+    work: WorkColumns | None = None,
 ) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
 
@@ -99,6 +108,9 @@ def evaluate_table(
         The column with the labels; `None` takes the target of the fit.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and a budget for these rows, to measure value; `None` takes
+        those of the fit.
 
     Returns
     -------
@@ -106,11 +118,12 @@ def evaluate_table(
         M, flag rate and precision of the rule with exact intervals for its threshold, and the
         capacity curve with intervals for each capacity.
     """
+    model = model.reading_work(work)
     rows = read_labelled(model, path, target=target, reading=reading)
-    is_rare, capacity = labels_of(rows), model.classifier.capacity
-    decided = model.classifier.decide(rows.X, ids=rows.ids)
+    is_rare, capacity = labels_of(rows), model.flag_capacity
+    decided = model.decide(rows)
     n_flagged = int(decided.flagged.sum())
-    scores = model.classifier.score_samples(rows.X)  # of all models, as lists have them
+    scores = model.list_scores(rows)  # of all models, as lists have them
     curve = capacity_curve(is_rare, scores, rare_label=True)
     return Evaluation(
         n_items=is_rare.size,
@@ -125,6 +138,7 @@ def evaluate_table(
         ],
         curve=points_at(curve, spread_capacities(is_rare.size)),
         seen=model.seen_in(rows),
+        money=money_of(model, rows, decided.flagged, budget=None if work is None else work.budget),
     )
 
 
@@ -277,7 +291,7 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
 
 
 def default_name(model: TableModel) -> str:

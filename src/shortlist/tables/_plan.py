@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-from .._core.labels import EstimatedShare
+from .._core.labels import EstimatedShare, rare_share
 from ..capacity import Capacity, exact
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
 from ._fingerprints import SeenRows
 from ._model import TableModel
+from ._money import MoneyPlan, allowed_on, plan_money, probabilities_of
 from ._reading import Reading
 from ._schema import TableRows
-from ._work import MoneyPlan, WorkColumns, plan_money
+from ._work import WorkColumns
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
@@ -99,13 +99,15 @@ def plan_capacity(
         Points of the capacity curve with an interval for each capacity, and what one more
         reviewer adds.
     """
+    work, of_work = work or WorkColumns(), model.classifier.capacity.kind == "effort"
+    if not of_work:
+        work.check_pair()
+    model = model.reading_work(work)
     with model.schema.open(path, reading=reading) as source:
         own = model.schema.target if model.schema.target in source.columns else None
         labels = own if target is None else target
         rows = model.schema.read(source, target=labels)
-    work = work or WorkColumns()
-    known = _work_of(model, path, work, reading)
-    capacity = model.classifier.capacity
+    capacity = model.flag_capacity
     if labels is None:
         if work.is_given:
             raise TableError(
@@ -113,7 +115,7 @@ def plan_capacity(
             )
         return _without_labels(model, rows)
     check_has_both_classes(rows, model.schema, labels)
-    scores = model.classifier.score_samples(rows.X)
+    scores = model.list_scores(rows)
     curve = capacity_curve(labels_of(rows), scores, rare_label=True)
     prevalence = EstimatedShare(curve.n_rare, curve.n_items)
     return Plan(
@@ -124,43 +126,33 @@ def plan_capacity(
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
         seen=model.seen_in(rows),
-        money=_money(model, rows, known, work),
+        money=_money(model, rows, work.budget),
     )
 
 
-def _work_of(
-    model: TableModel, path: Path, work: WorkColumns, reading: Reading | None
-) -> dict[str, Any]:
-    """Read the columns of values and efforts, by their options."""
-    if not work.columns:
-        return {}
-    if str(path) == "-":
-        raise TableError("--value and --effort read the table twice: pass a file instead of -.")
-    with model.schema.open(path, reading=reading) as source:
-        for option, name in work.columns.items():
-            source.require([name], f"which {option} names")
-        chunks = list(source.chunks(list(work.columns.values()), ()))
-    return {
-        option: work.numbers(option, [chunk[name] for chunk in chunks])
-        for option, name in work.columns.items()
-    }
-
-
-def _money(
-    model: TableModel, rows: TableRows, known: dict[str, Any], work: WorkColumns
-) -> MoneyPlan | None:
-    if work.budget is None:
+def _money(model: TableModel, rows: TableRows, budget: float | None) -> MoneyPlan | None:
+    work, is_rare = model.schema.work, labels_of(rows)
+    if work is None:
         return None
-    p = model.classifier.predict_proba(rows.X)[:, 1]
-    return plan_money(labels_of(rows), p, known.get("--value"), known["--effort"], work)
+    if budget is None:
+        budget = allowed_on(model, rows.efforts, is_rare.size, rare_share(is_rare))
+    unit = work.unit if rows.efforts is not None else "cases"
+    p = probabilities_of(model, rows)
+    return plan_money(is_rare, p, rows.values, rows.efforts, budget=budget, unit=unit)
 
 
 def _without_labels(model: TableModel, rows: TableRows) -> Plan:
     classifier, n_items = model.classifier, len(rows.X)
+    if classifier.capacity.kind == "effort":
+        raise TableError(
+            "The capacity of this model is a budget of work, and a plan for it needs labels: pass "
+            "a table with the target."
+        )
     prevalence = EstimatedShare(exact(classifier.prevalence_))
     expected = []
     for capacity in _scaled(classifier.capacity, prevalence):
-        flagged = classifier.with_capacity(capacity).flag(rows.X, ids=rows.ids)
+        other = replace(model, classifier=classifier.with_capacity(capacity))
+        flagged = other.decide(rows).flagged
         room = capacity.max_flags(n_items, prevalence)
         fraction = capacity.as_fraction(prevalence)
         expected.append(ExpectedFlags(fraction, room, int(flagged.sum())))

@@ -109,9 +109,16 @@ def recalibrate_table(
     notes = _mixture(classifier)
     unknown = _unknown(model, rows, path, notes)
     labels = None if target is None else labels_of(unknown)
-    before = model.classifier.flag(unknown.X, ids=unknown.ids)
-    classifier.recalibrate(unknown.X, labels, ids=unknown.ids)
-    now = classifier.flag(unknown.X, ids=unknown.ids)
+    before = model.decide(unknown).flagged
+    fitting = unknown.take(np.flatnonzero(~model.too_large(unknown)))
+    classifier.recalibrate(
+        fitting.X,
+        None if labels is None else labels_of(fitting),
+        ids=fitting.ids,
+        values=fitting.values,
+        efforts=fitting.efforts,
+    )
+    now = replace(model, classifier=classifier).decide(unknown).flagged
     return Recalibration(
         _renewed(model, classifier, unknown),
         len(unknown.X),
