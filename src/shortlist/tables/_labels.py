@@ -33,6 +33,11 @@ def find_labels(
     labels = {key: spellings.most_common(1)[0][0] for key, spellings in by_label.items()}
     sizes = {key: spellings.total() for key, spellings in by_label.items()}
     _check_number(labels, counts, target, rare)
+    if len(labels) > 2 and sizes.get(_folded(target)) == 1:
+        raise TableError(
+            f"A row of {place.file} holds {target!r} in the column {target!r}: the heading comes "
+            "twice. Remove the second one."
+        )
     notes += [_about_spellings(each, target) for each in by_label.values() if len(each) > 1]
     key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
     if key not in labels:
