@@ -19,6 +19,7 @@ __all__ = [
     "BY_SCORE",
     "NOT_SELECTED",
     "PROBE",
+    "PROBE_WITHOUT_SLOT",
     "KeyedDraws",
     "Probed",
     "check_probe",
@@ -28,6 +29,7 @@ __all__ = [
 
 #: Why a case is on the list, or not.
 BY_SCORE, PROBE, NOT_SELECTED = "score", "probe", "not selected"
+PROBE_WITHOUT_SLOT = "probe without a slot"
 _LONGEST_KEY = 64  # bytes
 _OWN_KEY = 0x70726F6265  # so that draws do not depend on the order of tied scores
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import probing
 from .._core.arrays import Floats, Mask
 from .._core.probing import BY_SCORE, NOT_SELECTED
-from .._core.probing import PROBE as PROBE_WORD
 from .._core.validation import check_id
 
 __all__ = [
@@ -41,8 +41,8 @@ REASONS = (
     "seen before",
     "moment refused",
     "capacity used up elsewhere",
-    PROBE_WORD,
-    "probe without a slot",
+    probing.PROBE,
+    probing.PROBE_WITHOUT_SLOT,
 )
 #: The codes of the reasons. Only ABOVE_THRESHOLD and PROBE flag an item. No controller answers
 #: USED_UP_ELSEWHERE: it is for whoever counts the flags of several of them.
@@ -203,7 +203,7 @@ def as_batch(
 def selected_by(flag: bool, probability: float, code: int) -> str:
     """Say how an item was selected; below the threshold, the probability is less than 1."""
     if flag:
-        return PROBE_WORD if probability < 1 else BY_SCORE
+        return probing.PROBE if probability < 1 else BY_SCORE
     return REASONS[code] if code == PROBE_WITHOUT_SLOT else NOT_SELECTED
 
 
