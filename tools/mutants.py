@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("an empty file is new", "streaming/_state_file.py", "        if not content:\n            raise", "        if not content:\n            return []\n            raise", STATE),
     Mutant("replay not compared", "streaming/_durable.py", "if _flags(again) != ", 'if _flags(again) == "" != ', DURABLE),
     # Caps and clocks
-    Mutant("flags of a budget not counted", "online/_budget_pacing.py", "        ints[USED] += 1", "        ints[USED] += 0"),
+    Mutant("flags of a budget not counted", "online/_budget_pacing.py", "    ledger.ints[USED] += 1", "    ledger.ints[USED] += 0"),
     Mutant("bucket takes no token", "online/_bucket.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_bucket.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
     Mutant("bucket overflows", "online/_bucket.py", "ints[TOKENS] += room if refill >= room else int(refill)", "ints[TOKENS] += int(refill)"),

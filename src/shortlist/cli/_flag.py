@@ -26,6 +26,7 @@ from ._shared import (
     percent,
     print_json,
     progress_bar,
+    rows_read,
     tell,
 )
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, spent_in_words
@@ -90,7 +91,6 @@ def flag(
         format = output_format(out)
     loaded = load_model(model)
     with progress_bar() as progress, _opened(out, whole=at_most is not None) as file:
-        task = progress.add_task("flagging", total=None)
         summary = flag_rows(
             loaded,
             data,
@@ -103,7 +103,7 @@ def flag(
             at_most=at_most,
             reading=reading,
             work=work,
-            on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
+            on_progress=rows_read(progress),
         )
     tell(summary.notes, summary.findings)
     _print(summary, out, as_json)

@@ -11,7 +11,17 @@ from rich.table import Table
 from ._compiling import announce_compiling
 from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, percent, print_json, waiting
+from ._shared import (
+    AsJson,
+    Data,
+    Model,
+    Target,
+    answering,
+    percent,
+    print_json,
+    progress_bar,
+    rows_read,
+)
 from ._worth_options import Budget, Effort, Unit, Value, plan_table
 
 if TYPE_CHECKING:
@@ -45,9 +55,16 @@ def plan(
     work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
-    with waiting("Reading and scoring ..."):
+    loaded = load_model(model)
+    with progress_bar() as progress:
         result = plan_capacity(
-            load_model(model), data, target=target, load=load, reading=reading, work=work
+            loaded,
+            data,
+            target=target,
+            load=load,
+            reading=reading,
+            work=work,
+            on_progress=rows_read(progress),
         )
     warn_of_seen(result.seen)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.betting import mean_lower
-from ..tables import TableModel, TableRows, money_of
+from ..tables import TableModel, TableRows, money_of, weighed_columns
 from ._cases import Cases
 from ._words import number, percent
 
@@ -20,8 +20,12 @@ def value_found(
     model: TableModel, cases: Cases, *, budget: float | None = None
 ) -> dict[str, Any] | None:
     """Measure rules in money; None without labels, or without values and efforts."""
-    rows = TableRows(cases.X, cases.ids, cases.is_rare, cases.values, cases.efforts)
-    money = money_of(model, rows, cases.flagged, budget=budget)
+    if cases.is_rare is None:
+        return None
+    rows = TableRows(cases.X, values=cases.values, efforts=cases.efforts)
+    known = {"is_rare": cases.is_rare, "flagged": cases.flagged}
+    columns = known | weighed_columns(model, rows)
+    money = money_of(model, columns, budget=budget)
     if money is None:
         return None
     own = money.rules[0]

@@ -32,21 +32,31 @@ from ._evaluate import (
 from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._formats import open_source
+from ._formats import files_of, open_source
 from ._forms import Form, read_number, read_truth
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
-from ._money import Money, MoneyPlan, MoneyPoint, MoneyRule, measure_money, money_of
+from ._money import (
+    Money,
+    MoneyPlan,
+    MoneyPoint,
+    MoneyRule,
+    measure_money,
+    money_of,
+    weighed_columns,
+)
 from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._reasons import Reason, reasons_for
 from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._select import select_rows
+from ._selection import SelectedRow, Selection
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
 from ._work import WorkColumns
@@ -100,6 +110,7 @@ __all__ = [
     "count_columns",
     "date_text",
     "evaluate_table",
+    "files_of",
     "fit_table",
     "flag_rows",
     "is_trained",
@@ -125,4 +136,5 @@ __all__ = [
     "spread_capacities",
     "stability_index",
     "verdict_on",
+    "weighed_columns",
 ]

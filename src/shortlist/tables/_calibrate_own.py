@@ -22,7 +22,7 @@ from ._fingerprints import RowFingerprints
 from ._fit import FitResult
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
-from ._money import money_of
+from ._money import money_of, weighed_columns
 from ._notes import notes_on
 from ._own import own_name
 from ._profile import column_profiles
@@ -116,7 +116,8 @@ def calibrate_own(
     )
     sizes = (0, len(unseen.X), len(held_out.X), int(labels_of(held_out).sum()))
     notes = [*notes, *capped, *notes_on(rows, schema)]
-    money = money_of(model, held_out, model.decide(held_out).flagged)
+    known = {"is_rare": labels_of(held_out), "flagged": model.decide(held_out).flagged}
+    money = money_of(model, known | weighed_columns(model, held_out))
     return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes, money=money)
 
 

@@ -25,7 +25,7 @@ from ._evaluate import labels_of
 from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
-from ._money import Money, money_of
+from ._money import Money, money_of, weighed_columns
 from ._notes import notes_on
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
@@ -200,9 +200,10 @@ def fit_table(
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
+    groups = aside.groups_of(parts.learn)
     pairs = make_folds(
         labels_of(learned),
-        aside.groups_of(parts.learn),
+        groups,
         guarantee,
         folds=affordable_folds(check_count("folds", folds), learned, schema, capacity),
         random_state=random_state,
@@ -235,10 +236,11 @@ def fit_table(
             learned.X,
             labels_of(learned),
             ids=learned.ids,
+            groups=groups,
             values=learned.values,
             efforts=learned.efforts,
         )
-    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs])
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], groups)
     reference = reference_values(learned.X, schema)
     known = RowFingerprints.of(learned, key=random_state)
     model = TableModel(classifier, schema, reference, learner, fingerprints=known)
@@ -345,10 +347,16 @@ def _result(
 def _money(
     model: TableModel, test: TableRows, learned: TableRows, unseen: OutOfFold
 ) -> Money | None:
+    rows = test if len(test.X) else learned.take(unseen.rows)
+    known = weighed_columns(model, rows)
+    if not known:
+        return None
+    known |= {"is_rare": labels_of(rows), "flagged": unseen.flagged}
     if len(test.X):
-        return money_of(model, test, model.decide(test).flagged)
-    p = np.asarray(model.classifier.out_of_fold_scores_, dtype=np.float64)[unseen.rows]
-    return money_of(model, learned.take(unseen.rows), unseen.flagged, p=p)
+        known["flagged"] = model.decide(test).flagged
+    else:
+        known["p"] = model.classifier.out_of_fold_scores_[unseen.rows]
+    return money_of(model, known)
 
 
 def _seconds_per_row(model: TableModel, rows: TableRows) -> float:

@@ -25,9 +25,12 @@ __all__ = [
     "measure_money",
     "money_of",
     "plan_money",
-    "probabilities_of",
+    "planned_money",
+    "unit_of",
+    "weighed_columns",
 ]
 
+_WEIGHTS = ("values", "efforts")
 _FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
 
 
@@ -115,50 +118,52 @@ class Money:
     plan: MoneyPlan
 
 
-def money_of(
-    model: TableModel,
-    rows: TableRows,
-    flagged: Mask,
-    *,
-    budget: float | None = None,
-    p: Doubles | None = None,
-) -> Money | None:
+def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
+    """Return what money is measured with: probabilities, values and efforts; nothing without."""
+    if rows.values is None and rows.efforts is None:
+        return {}
+    named = {"values": rows.values, "efforts": rows.efforts}
+    known = {name: column for name, column in named.items() if column is not None}
+    return {"p": _probabilities_of(model, rows), **known}
+
+
+def money_of(model: TableModel, columns: Any, *, budget: float | None = None) -> Money | None:
     """Measure the rule of a model in money; None if the rows have neither values nor efforts.
 
     Parameters
     ----------
     model : TableModel
         With the columns of values and efforts in its schema.
-    rows : TableRows
-        Labelled rows.
-    flagged : ndarray of bool
-        The decisions of the model.
+    columns : dict of ndarrays
+        With `is_rare`, `flagged`, and `p`, `values` and `efforts` where they are known.
     budget : float, default=None
         How much work may be spent on these rows; `None` takes the capacity of the model.
-    p : ndarray, default=None
-        Probabilities of the rows, if they are not those of the model.
 
     Returns
     -------
     Money or None
     """
-    work = model.schema.work
-    if work is None or rows.is_rare is None or (rows.values is None and rows.efforts is None):
-        return None
-    share = rare_share(rows.is_rare)
-    if budget is not None and rows.efforts is None:
+    if budget is not None and "efforts" not in columns:
         raise TableError("--budget is one of work: name its column with --effort.")
+    if "p" not in columns:
+        return None
+    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
     if budget is None:
-        budget = allowed_on(model, rows.efforts, len(rows.X), share)
+        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
     return measure_money(
-        rows.is_rare,
-        probabilities_of(model, rows) if p is None else p,
-        flagged,
-        rows.values,
-        rows.efforts,
+        is_rare,
+        columns["p"],
+        columns["flagged"],
+        values,
+        efforts,
         budget=budget,
-        unit=work.unit if rows.efforts is not None else "cases",
+        unit=unit_of(model, efforts),
     )
+
+
+def unit_of(model: TableModel, efforts: Doubles | None) -> str:
+    """Return what is spent: flags without efforts."""
+    return "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
 
 
 def allowed_on(model: TableModel, efforts: Doubles | None, n_items: int, prevalence: Any) -> float:
@@ -174,7 +179,7 @@ def allowed_on(model: TableModel, efforts: Doubles | None, n_items: int, prevale
     return float(capacity.max_flags(n_items, prevalence))
 
 
-def probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
+def _probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
     """Return the probability of each row; a model that has none raises an error."""
     if model.classifier.response_method_ != "predict_proba":
         raise TableError(
@@ -183,6 +188,19 @@ def probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
         )
     p = model.classifier.predict_proba(rows.X)[:, 1]
     return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
+
+
+def planned_money(
+    model: TableModel, columns: Any, *, budget: float | None = None
+) -> MoneyPlan | None:
+    """Return what budgets around one find; None without values and efforts."""
+    if "p" not in columns:
+        return None
+    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
+    if budget is None:
+        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
+    unit = unit_of(model, efforts)
+    return plan_money(is_rare, columns["p"], values, efforts, budget=budget, unit=unit)
 
 
 def plan_money(
