@@ -20,6 +20,7 @@ from ..metrics import (
     capacity_curve,
 )
 from ._fingerprints import SeenRows
+from ._intervals import curve_of, interval_of_rule
 from ._model import RuleResult, TableModel
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
@@ -103,8 +104,8 @@ def evaluate_table(
     Returns
     -------
     Evaluation
-        M, flag rate and precision of the rule with exact intervals for its threshold, and the
-        capacity curve with intervals for each capacity.
+        M, flag rate and precision of the rule with exact intervals, and the capacity curve. The
+        intervals of a detection are for as large a share of new rows, as in reports.
     """
     rows = read_labelled(model, path, target=target, reading=reading)
     is_rare, capacity = labels_of(rows), model.classifier.capacity
@@ -112,6 +113,7 @@ def evaluate_table(
     n_flagged = int(decided.flagged.sum())
     scores = model.classifier.score_samples(rows.X)  # of all models, as lists have them
     curve = capacity_curve(is_rare, scores, rare_label=True)
+    order = model.rank(rows.X, rows.ids, scores)
     return Evaluation(
         n_items=is_rare.size,
         n_rare=int(is_rare.sum()),
@@ -119,8 +121,8 @@ def evaluate_table(
         flag_rate=n_flagged / is_rare.size,
         flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
         rules=[
-            measure_rule("this model", is_rare, decided.flagged, capacity),
-            measure_default(model, rows.X, is_rare),
+            measure_rule("this model", is_rare, decided.flagged, capacity, order=order),
+            measure_default(model, rows.X, is_rare, order=order),
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, spread_capacities(is_rare.size)),
@@ -190,7 +192,9 @@ def labels_of(rows: TableRows) -> Mask:
 # --- one rule ---
 
 
-def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) -> RuleResult:
+def measure_rule(
+    rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity, *, order: Rows | None = None
+) -> RuleResult:
     """Count what a rule flagged and found.
 
     Parameters
@@ -201,11 +205,14 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
         Which rows are rare, and which the rule flagged.
     capacity : Capacity
         How many rows can be followed up.
+    order : ndarray of int, default=None
+        Positions of the rows, the most suspicious first.
 
     Returns
     -------
     RuleResult
-        The intervals are for the same rule on new rows: its threshold is fixed.
+        The intervals are for the same rule on new rows: its threshold is fixed. With an `order`,
+        that of M is for as large a share of new rows, whatever the threshold is then.
 
     Examples
     --------
@@ -222,12 +229,19 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
     """
     options: dict[str, Any] = {"capacity": capacity, "rare_label": True}
     n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
+    detection = adjusted_detection_score(is_rare, flagged, **options)
+    if order is None:
+        interval = adjusted_detection_interval(is_rare, flagged, **options)
+    else:
+        low, high = interval_of_rule(is_rare, order, flagged, capacity)
+        followed_up = detection * int(is_rare.sum()) / n_found if n_found else 1.0
+        interval = Interval(followed_up * low, followed_up * high)
     return RuleResult(
         rule,
         n_flagged,
         n_found,
-        adjusted_detection_score(is_rare, flagged, **options),
-        adjusted_detection_interval(is_rare, flagged, **options),
+        detection,
+        interval,
         n_found / n_flagged if n_flagged else float("nan"),
         proportion_interval(n_found, n_flagged),
     )
@@ -266,18 +280,21 @@ def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> R
     room = capacity.max_flags(is_rare.size, rare_share(is_rare))
     listed = np.zeros(is_rare.size, dtype=bool)
     listed[order[:room]] = True
-    curve = capacity_curve(is_rare[order], -np.arange(is_rare.size), rare_label=True)
+    curve = curve_of(is_rare, order)
     measured = measure_rule(rule, is_rare, listed, capacity)
     return replace(measured, detection_interval=curve.interval_at(capacity))
 
 
-def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
+def measure_default(
+    model: TableModel, X: Any, is_rare: Mask, *, order: Rows | None = None
+) -> RuleResult:
     """Count what the learner flags by its own prediction.
 
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+    flagged, capacity = model.predict(X), model.classifier.capacity
+    return measure_rule(default_name(model), is_rare, flagged, capacity, order=order)
 
 
 def default_name(model: TableModel) -> str:
