@@ -11,8 +11,10 @@ import numpy as np
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._formats import open_source
+from ._labels import MOST_LABELS, folded
 from ._model import TableModel
 from ._reading import Reading
+from ._source import listed
 
 __all__ = ["MissedResult", "missed_in_table"]
 
@@ -78,6 +80,7 @@ def missed_in_table(
         source.require(names, "which a table of reviews needs (see shortlist missed --help)")
         table = source.read()
     rare = model.schema.rare_label
+    _check_labels(table[outcome].to_pylist(), model.schema.labels, outcome, path)
 
     def column(name: str) -> Any:
         return table[name].to_pylist()
@@ -105,11 +108,25 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_rare(label: Any, rare: str) -> bool | None:
-    if _is_empty(label):
-        return None
+    return None if _is_empty(label) else folded(_as_text(label)) == folded(rare)
+
+
+def _as_text(label: Any) -> str:
     whole = isinstance(label, float) and label.is_integer()
-    said = str(int(label) if whole else label).strip()
-    return said.casefold() == rare.casefold()  # as in a fit, spelling variants are one label
+    return str(int(label) if whole else label)
+
+
+def _check_labels(labels: list[Any], known: tuple[str, ...], outcome: str, path: Path) -> None:
+    """Raise an error for outcomes that were no label of the fit: they are neither rare nor not."""
+    said = dict.fromkeys(_as_text(label) for label in labels if not _is_empty(label))
+    seen = {folded(label) for label in known}
+    new = [label for label in said if folded(label) not in seen]
+    if new and 0 < len(known) < MOST_LABELS:
+        raise TableError(
+            f"{path}: the column {outcome!r} holds {listed(new, 3)}, which was no label when the "
+            f"model was fitted; it knows {listed(known, 5)}. Correct the label, or leave the cell "
+            "empty while the outcome is unknown."
+        )
 
 
 def _number(value: Any) -> float:
