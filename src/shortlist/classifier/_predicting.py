@@ -31,6 +31,7 @@ from ..online import BudgetController, Controller, QuantileTracker
 from ..thresholds import (
     TIES,
     CalibratedThreshold,
+    CalibrationSample,
     Calibrator,
     Decisions,
     Items,
@@ -415,6 +416,51 @@ class CapacityDecisionMixin:
             segments=calibrator.segments,
             terms=calibrator.terms,
         )
+        return self
+
+    def recalibrate_scores(
+        self,
+        scores: ArrayLike,
+        tie_keys: ArrayLike,
+        *,
+        keyed_by_ids: bool,
+        is_rare: ArrayLike | None = None,
+    ) -> Self:
+        """Do what :meth:`recalibrate` does, from scores that were computed before, in parts.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_items,)
+            Scores by :meth:`score_samples`.
+        tie_keys : array-like of shape (n_items,)
+            Keys of the items, made with the seed of the rule.
+        keyed_by_ids : bool
+            Whether the keys come from ids; else they come from the rows.
+        is_rare : array-like of shape (n_items,), default=None
+            Labels, if there are any.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        self.rule_.check_work(Work())
+        if self.rule_.segments is not None:
+            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
+        keys, old = np.asarray(tie_keys), self.rule_.terms
+        rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
+        labels = old.reference
+        if rare is not None:
+            labels = ReferencePrevalence.of_labels(rare, seed=old.seed)
+        sample = CalibrationSample.of(
+            np.asarray(scores),
+            rows=np.arange(keys.size),
+            tie_keys=keys.__getitem__ if self.ties == "hash" else None,
+            keyed_by_ids=keyed_by_ids,
+            is_rare=rare,
+        )
+        terms = self._terms(labels, old.seed)
+        self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
         return self
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:

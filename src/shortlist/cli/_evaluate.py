@@ -11,7 +11,18 @@ from rich.table import Table
 from ._compiling import announce_compiling
 from ._large import Engine, Master, evaluate_large, is_large
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, interval, percent, print_json, waiting
+from ._shared import (
+    AsJson,
+    Data,
+    Model,
+    Target,
+    answering,
+    interval,
+    percent,
+    print_json,
+    progress_bar,
+    rows_read,
+)
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -50,8 +61,11 @@ def evaluate(
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:
-        with waiting("Reading and scoring ..."):
-            result = evaluate_table(load_model(model), data, target=target, reading=reading)
+        loaded = load_model(model)
+        with progress_bar() as progress:
+            result = evaluate_table(
+                loaded, data, target=target, reading=reading, on_progress=rows_read(progress)
+            )
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)

@@ -16,8 +16,9 @@ from ..exceptions import TooManyFlagsError
 from ._lists import CarriedColumns, ListFile, open_list, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
+from ._reasons import reasons_for
 from ._schema import TableRows
-from ._select import excluded_in_words, reasons_for
+from ._select import excluded_in_words
 from ._watch import Finding, Watch
 
 __all__ = ["FlagSummary", "flag_rows"]

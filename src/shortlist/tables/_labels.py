@@ -14,9 +14,9 @@ from ..exceptions import TableError, TableNote
 from ._columns import SOMEWHERE, Place, as_labels
 from ._forms import is_word_for_missing
 
-__all__ = ["MOST_LABELS", "find_labels", "folded", "is_rare_label"]
+__all__ = ["MOST_LABELS", "find_labels", "is_rare_label"]
 
-#: A target with more different values is no target; of so many, not all are kept.
+#: No more labels are kept with a model.
 MOST_LABELS = 50
 
 
@@ -30,17 +30,17 @@ def find_labels(
     counts = Counter(as_labels(column, target, place=place).tolist())
     by_label: dict[str, Counter[str]] = {}
     for spelling, n in counts.items():
-        by_label.setdefault(folded(spelling), Counter())[spelling] = n
+        by_label.setdefault(_folded(spelling), Counter())[spelling] = n
     labels = {key: spellings.most_common(1)[0][0] for key, spellings in by_label.items()}
     sizes = {key: spellings.total() for key, spellings in by_label.items()}
     _check_number(labels, counts, target, rare)
-    if len(labels) > 2 and sizes.get(folded(target)) == 1:
+    if len(labels) > 2 and sizes.get(_folded(target)) == 1:
         raise TableError(
             f"A row of {place.file} holds {target!r} in the column {target!r}: the heading comes "
             "twice. Remove the second one."
         )
     notes += [_about_spellings(each, target) for each in by_label.values() if len(each) > 1]
-    key = _rarest(sizes, labels, target, notes) if rare is None else folded(rare)
+    key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
     if key not in labels:
         raise TableError(
             f"--rare {rare} does not occur in {target!r}; its labels are {_shown(labels)}."
@@ -54,8 +54,8 @@ def is_rare_label(
     """Return which rows have the rare label, in whatever case; unknown labels are noted."""
     labels = as_labels(column, target, place=place)
     spellings, where = np.unique(labels.astype(str), return_inverse=True)
-    folded = [folded(spelling) for spelling in spellings.tolist()]
-    seen = {folded(label) for label in known}
+    folded = [_folded(spelling) for spelling in spellings.tolist()]
+    seen = {_folded(label) for label in known}
     new = [s for s, key in zip(spellings.tolist(), folded, strict=True) if key not in seen]
     if known and new and len(known) < MOST_LABELS:
         warnings.warn(
@@ -64,12 +64,11 @@ def is_rare_label(
             TableNote,
             stacklevel=2,
         )
-    is_rare: NDArray[Any] = np.array([key == folded(rare_label) for key in folded], dtype=bool)
+    is_rare: NDArray[Any] = np.array([key == _folded(rare_label) for key in folded], dtype=bool)
     return is_rare[where]
 
 
-def folded(label: str) -> str:
-    """Return a label as it is compared: in whatever case, and with whatever spaces."""
+def _folded(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
