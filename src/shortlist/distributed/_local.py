@@ -16,6 +16,7 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..tables import TableModel
 from ..thresholds import CalibratedThreshold
+from ._cut import CutSearch, SearchColumns
 from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, table_schema
 from ._evaluate import LargeEvaluation, measure_model
 from ._files import TextTable, format_of, open_table
@@ -91,6 +92,10 @@ class LocalEngine:
             with path.open("wb") as file:
                 self.write_rows(table, kernel, schema, file)
             yield path
+
+    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
+        """Return what finds cuts in a table."""
+        return CutSearch.through(self, table, columns)
 
     def check_versions(self, table: Any) -> None:
         """There is one process, and so nothing to check."""

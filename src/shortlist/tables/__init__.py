@@ -34,6 +34,7 @@ from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import files_of, open_source
 from ._forms import Form, read_number, read_truth
+from ._intervals import curve_of, interval_of_flags, interval_of_rule
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
@@ -108,11 +109,14 @@ __all__ = [
     "compare_columns",
     "compare_scores",
     "count_columns",
+    "curve_of",
     "date_text",
     "evaluate_table",
     "files_of",
     "fit_table",
     "flag_rows",
+    "interval_of_flags",
+    "interval_of_rule",
     "is_trained",
     "judge_shifts",
     "measure_list",

@@ -114,7 +114,7 @@ def flag_rows(
         )
         job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path, work=work)
         if exclude is not None:
-            job.excluded = read_exclusions(exclude, carried.id)
+            job.excluded = read_exclusions(exclude, carried.id, source.reading)
         chunks = model.schema.rows(carried.source)
         output: ListFile | None = None
         for rows in chunks:

@@ -193,7 +193,9 @@ class _Table:
 
 def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progress) -> _Table:
     carried = _carried(model, source, wanted)
-    excluded = None if wanted.exclude is None else read_exclusions(wanted.exclude, carried.id)
+    excluded = None
+    if wanted.exclude is not None:
+        excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
     watch, pool = Watch(model), Pool(model, wanted.most(carried.id is not None))
     segments: Counter[str] = Counter()
     n_excluded, weighed = 0, _Weighed(wanted.work)
