@@ -39,6 +39,12 @@ class Feature:
     kind: str
     form: Form = PLAIN
 
+    @property
+    def in_words(self) -> str:
+        """The kind, and how values are written if that is not plain."""
+        written = self.form.in_words
+        return f"{self.kind} ({written})" if written else self.kind
+
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Feature:
         """Read what :meth:`TableSchema.to_json` wrote."""
@@ -69,6 +75,10 @@ class TableRows:
         ids = None if self.ids is None else self.ids[places]
         is_rare = None if self.is_rare is None else self.is_rare[places]
         return TableRows(self.X.iloc[places], ids, is_rare)
+
+    def of_columns(self, features: tuple[Feature, ...]) -> TableRows:
+        """Return the rows with some of their columns."""
+        return TableRows(self.X[[feature.name for feature in features]], self.ids, self.is_rare)
 
 
 @dataclass(frozen=True)
