@@ -118,7 +118,7 @@ def fit_table(
     capacity : Capacity
         How many rows can be followed up.
     rare : str, default=None
-        The label to look for, as text; `None` takes the rarest.
+        The label to look for, as text; `None` takes the rarest. Equally rare labels raise an error.
     id : str, default=None
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
