@@ -167,7 +167,7 @@ def _card(model: TableModel) -> dict[str, Any]:
         "target": schema.target,
         "rare_label": schema.rare_label,
         "id": schema.id,
-        "columns": [{"name": each.name, "kind": each.kind} for each in schema.features],
+        "columns": [{"name": each.name, "kind": each.in_words} for each in schema.features],
         "fit": None
         if card is None
         else {key: value for key, value in card.to_json().items() if key != "profiles"},
