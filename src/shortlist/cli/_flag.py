@@ -26,6 +26,7 @@ from ._shared import (
     percent,
     print_json,
     progress_bar,
+    rows_read,
     tell,
 )
 
@@ -78,7 +79,6 @@ def flag(
         format = output_format(out)
     loaded = load_model(model)
     with progress_bar() as progress, _opened(out, whole=at_most is not None) as file:
-        task = progress.add_task("flagging", total=None)
         summary = flag_rows(
             loaded,
             data,
@@ -90,7 +90,7 @@ def flag(
             exclude=exclude,
             at_most=at_most,
             reading=reading,
-            on_progress=lambda n: progress.update(task, description=f"{n:,} rows"),
+            on_progress=rows_read(progress),
         )
     tell(summary.notes, summary.findings)
     _print(summary, out, as_json)

@@ -23,7 +23,8 @@ from ._shared import (
     answering,
     percent,
     print_json,
-    waiting,
+    progress_bar,
+    rows_read,
 )
 
 if TYPE_CHECKING:
@@ -57,9 +58,16 @@ def plan(
     work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
-    with waiting("Reading and scoring ..."):
+    loaded = load_model(model)
+    with progress_bar() as progress:
         result = plan_capacity(
-            load_model(model), data, target=target, load=load, reading=reading, work=work
+            loaded,
+            data,
+            target=target,
+            load=load,
+            reading=reading,
+            work=work,
+            on_progress=rows_read(progress),
         )
     warn_of_seen(result.seen)
     if as_json:

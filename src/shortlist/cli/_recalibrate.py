@@ -26,6 +26,7 @@ from ._shared import (
     percent,
     print_json,
     progress_bar,
+    rows_read,
     tell,
 )
 
@@ -73,7 +74,6 @@ def recalibrate(
     announce_compiling()
     loaded = load_model(model, with_twin=True)
     with progress_bar() as progress:
-        progress.add_task("scoring", total=None)
         result = recalibrate_table(
             loaded,
             data,
@@ -83,6 +83,7 @@ def recalibrate(
             n_batches=n_batches,
             target=target,
             reading=reading,
+            on_progress=rows_read(progress),
         )
     save_model(result.model, out)
     tell(result.notes)

@@ -90,8 +90,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather; - reads CSV from "
-        "standard input.",
+        help="A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather, or a folder with "
+        "its parts; - reads CSV from standard input.",
     ),
 ]
 Target = Annotated[
@@ -436,6 +436,12 @@ def reporter(progress: Progress, first: str) -> Callable[[str, int, int], None]:
     return lambda step, done, total: progress.update(
         task, description=step, completed=done, total=total or None
     )
+
+
+def rows_read(progress: Progress) -> Callable[[int], None]:
+    """Return a function that shows in a bar how many rows were read."""
+    task = progress.add_task("reading", total=None)
+    return lambda n_rows: progress.update(task, description=f"{n_rows:,} rows")
 
 
 def percent(share: float | None) -> str:

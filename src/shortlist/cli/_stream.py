@@ -61,6 +61,22 @@ def stream(
     burst: Annotated[int | None, typer.Option(help="For bucket: the most flags at once.")] = None,
     window: Annotated[int | None, typer.Option(help="For window: its length in lines.")] = None,
     remember: Annotated[int | None, typer.Option(help="How many ids are remembered.")] = None,
+    probe: Annotated[
+        float,
+        typer.Option(
+            help="Share of the flags for cases below the threshold, drawn at random, such as 0.1.",
+            min=0,
+            max=1,
+        ),
+    ] = 0,
+    probe_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SHORTLIST_PROBE_KEY",
+            help="A text that makes the draw reproducible. By default a secret one is made up and "
+            "kept in the state.",
+        ),
+    ] = None,
     id: Annotated[
         str | None,
         typer.Option("--id", help="Field with the id. Default: the id column of the model."),
@@ -106,6 +122,8 @@ def stream(
         burst=burst,
         window=window,
         remember=remember,
+        probe=probe,
+        probe_key=probe_key,
     ).resolved(loaded)
     identity = {"model": _fingerprint(model), **settings.to_json(), **_scorer(loaded, scorer)}
     with _durable(loaded, settings, identity, state, sync=sync, adopt=adopt) as durable:

@@ -21,10 +21,12 @@ from .._core.arrays import Floats
 from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from ..exceptions import StateFileError
-from ..online import REASONS, Controller, DecisionBatch
+from ..online import Controller, DecisionBatch, ProbedBatch
 from ._state_file import StateFile, lock_beside, old_version_message
 
 __all__ = ["DurableController"]
+
+Batch = DecisionBatch | ProbedBatch
 
 _FORMAT, _VERSION = "shortlist stream", 3
 _COMPACT_AFTER = 4 << 20  # bytes appended
@@ -132,7 +134,7 @@ class DurableController:
         *,
         at: Floats | None = None,
         ids: list[str | None] | None = None,
-    ) -> DecisionBatch:
+    ) -> Batch:
         """Decide about items in order, and return once the decisions are on disk.
 
         Parameters
@@ -146,7 +148,7 @@ class DurableController:
 
         Returns
         -------
-        DecisionBatch
+        DecisionBatch or ProbedBatch
         """
         items = _check_items(scores, at, ids)
         if items.at is None and self._controller.is_timed:
@@ -244,7 +246,7 @@ def _check_items(scores: Any, at: Any, ids: Any) -> _Items:
     return _Items(values, moments, [None if id is None else check_id(id) for id in names])
 
 
-def _record(items: _Items, decided: DecisionBatch) -> dict[str, Any]:
+def _record(items: _Items, decided: Batch) -> dict[str, Any]:
     return {
         "scores": items.scores.tolist(),
         "at": None if items.at is None else items.at.tolist(),
@@ -261,17 +263,17 @@ def _items_of(records: list[dict[str, Any]]) -> _Items:
     return _Items(scores, at, ids)
 
 
-def _decide(controller: Controller, items: _Items) -> DecisionBatch:
+def _decide(controller: Controller, items: _Items) -> Batch:
     """Decide in order, in parts with and without ids: a controller needs ids for all or none."""
     if len(items.ids) == 1:
         return _decide_part(controller, items, 0, 1)
     named = np.array([id is not None for id in items.ids], dtype=bool)
     borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
     parts = [_decide_part(controller, items, *part) for part in pairwise(borders)]
-    return DecisionBatch(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> DecisionBatch:
+def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> Batch:
     part = slice(start, stop)
     at = None if items.at is None else items.at[part]
     if stop - start != 1:
@@ -280,13 +282,10 @@ def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -
     # For a single item, `decide` is faster: a batch goes through all remembered ids.
     moment = None if at is None else float(at[0])
     one = controller.decide(float(items.scores[start]), at=moment, id=items.ids[start])
-    code = REASONS.index(one.reason)
-    return DecisionBatch(
-        np.array([one.flag]), np.array([one.threshold]), np.array([code], dtype=np.int8)
-    )
+    return one.as_batch()
 
 
-def _flags(decided: DecisionBatch) -> str:
+def _flags(decided: Batch) -> str:
     return "".join("01"[flag] for flag in decided.flagged.tolist())
 
 

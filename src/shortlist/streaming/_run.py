@@ -14,7 +14,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Floats
-from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
+from ..online import (
+    MOMENT_REFUSED,
+    REASONS,
+    SEEN_BEFORE,
+    Controller,
+    DecisionBatch,
+    ProbedBatch,
+)
 from ..tables import Reading, TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
@@ -165,6 +172,7 @@ def _decide(
     decided = durable.decide(scores, at=at, ids=[item.id for item in valid])
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
+    drawn = _drawn_columns(decided)
     return [
         _invalid(item, _describe_jump(at[place], durable.controller))
         if at is not None and decided.codes[place] == MOMENT_REFUSED
@@ -175,10 +183,21 @@ def _decide(
             "flag": bool(decided.flagged[place]),
             "threshold": float(decided.thresholds[place]) if finite[place] else None,
             "reason": REASONS[int(decided.codes[place])],
+            **{name: column[place] for name, column in drawn.items()},
             **({} if at is None else {"at": counted[place]}),
         }
         for place, item in enumerate(valid)
     ]
+
+
+def _drawn_columns(decided: DecisionBatch | ProbedBatch) -> dict[str, list[Any]]:
+    """Return what `shortlist missed` needs to know about each line, if there are probes."""
+    if not isinstance(decided, ProbedBatch):
+        return {}
+    return {
+        "selected_by": decided.selected_by.tolist(),
+        "inclusion": decided.probabilities.tolist(),
+    }
 
 
 def _describe_jump(at: float, controller: Controller) -> str:
@@ -188,7 +207,9 @@ def _describe_jump(at: float, controller: Controller) -> str:
     )
 
 
-def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> list[float | None]:
+def _counted_at(
+    decided: DecisionBatch | ProbedBatch, at: Floats | None, before: float
+) -> list[float | None]:
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:

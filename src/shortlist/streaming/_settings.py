@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +33,7 @@ CONTROLLERS = ("auto", *_KINDS)
 # The options of each controller besides its capacity.
 _OPTIONS = {
     "tracker": ("prevalence",),
-    "budget": ("period", "expected_arrivals", "starts_at"),
+    "budget": ("period", "expected_arrivals", "starts_at", "probe", "probe_key"),
     "bucket": ("period", "expected_arrivals", "prevalence", "burst"),
     "window": ("prevalence", "window"),
     "ema": ("prevalence",),
@@ -57,6 +58,9 @@ class StreamSettings:
         flag rate.
     starts_at : float
         A moment at which a period starts.
+    probe, probe_key : float, str or None
+        For the controller "budget": the share of the flags that is drawn below the threshold, and
+        the key of the draw. None makes up a secret key, which the state keeps.
     burst, window, remember : int or None
         Options of the controllers "bucket" and "window", and how many ids are remembered; None
         takes their defaults.
@@ -70,6 +74,8 @@ class StreamSettings:
     burst: int | None = None
     window: int | None = None
     remember: int | None = None
+    probe: float = 0
+    probe_key: str | None = None
 
     def resolved(self, model: TableModel) -> StreamSettings:
         """Return the settings with everything filled in that the model knows."""
@@ -79,6 +85,11 @@ class StreamSettings:
         name, expected = self.controller, self.expected_arrivals
         if name == "auto":
             name = "tracker" if self.period is None else "budget"
+        if self.probe and name != "budget":
+            raise CapacityError(
+                f"Probes need a number of flags per period, and the controller {name!r} keeps none "
+                "for them. Use the controller 'budget', as in --count 50 --period day --probe 0.1."
+            )
         if self.period is not None and expected is None:
             share = model.classifier.capacity_fraction_
             expected = max(1, round(int(capacity.value) / share)) if share > 0 else 1_000
@@ -100,7 +111,11 @@ class StreamSettings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what distinguishes this stream from another, as plain JSON."""
+        """Return what distinguishes this stream from another, as plain JSON.
+
+        Without probes it says nothing about them, as in states from before there were any.
+        """
+        drawn = {"probe": float(self.probe), "probe_key": _fingerprint(self.probe_key)}
         return {
             "controller": self.controller,
             "capacity": None if self.capacity is None else self.capacity.to_json(),
@@ -109,7 +124,13 @@ class StreamSettings:
             "burst": self.burst,
             "window": self.window,
             "remember": self.remember,
+            **(drawn if self.probe else {}),
         }
+
+
+def _fingerprint(key: str | None) -> str | None:
+    """Return a text that tells keys apart without giving them away."""
+    return None if key is None else hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
 
 
 def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
@@ -123,6 +144,8 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
         "burst": settings.burst,
         "window": settings.window,
         "remember": settings.remember,
+        "probe": settings.probe or None,
+        "probe_key": settings.probe_key,
     }
     names = (*_OPTIONS[settings.controller], "remember")
     options = {name: known[name] for name in names if known[name] is not None}

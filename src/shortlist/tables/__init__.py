@@ -32,8 +32,9 @@ from ._evaluate import (
 from ._fingerprints import RowFingerprints, SeenRows
 from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
-from ._formats import open_source
+from ._formats import files_of, open_source
 from ._forms import Form, read_number, read_truth
+from ._intervals import curve_of, interval_of_flags, interval_of_rule
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
@@ -42,10 +43,12 @@ from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
 from ._profile import ColumnProfile
 from ._reading import Reading
+from ._reasons import Reason, reasons_for
 from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
 from ._schema import Feature, TableRows, TableSchema
-from ._select import Reason, SelectedRow, Selection, reasons_for, select_rows
+from ._select import select_rows
+from ._selection import SelectedRow, Selection
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
 from ._work import MoneyPlan, MoneyPoint, WorkColumns
@@ -93,10 +96,14 @@ __all__ = [
     "compare_columns",
     "compare_scores",
     "count_columns",
+    "curve_of",
     "date_text",
     "evaluate_table",
+    "files_of",
     "fit_table",
     "flag_rows",
+    "interval_of_flags",
+    "interval_of_rule",
     "is_trained",
     "judge_shifts",
     "measure_list",

@@ -188,9 +188,10 @@ def fit_table(
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
+    groups = aside.groups_of(parts.learn)
     pairs = make_folds(
         labels_of(learned),
-        aside.groups_of(parts.learn),
+        groups,
         guarantee,
         folds=check_count("folds", folds),
         random_state=random_state,
@@ -218,8 +219,8 @@ def fit_table(
     )
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
-        classifier.fit(learned.X, labels_of(learned), ids=learned.ids)
-    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs])
+        classifier.fit(learned.X, labels_of(learned), ids=learned.ids, groups=groups)
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], groups)
     reference = reference_values(learned.X, schema)
     known = RowFingerprints.of(learned, key=random_state)
     model = TableModel(classifier, schema, reference, learner, fingerprints=known)

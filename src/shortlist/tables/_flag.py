@@ -16,8 +16,9 @@ from ..exceptions import TooManyFlagsError
 from ._lists import CarriedColumns, ListFile, open_list, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
+from ._reasons import reasons_for
 from ._schema import TableRows
-from ._select import excluded_in_words, reasons_for
+from ._select import excluded_in_words
 from ._watch import Finding, Watch
 
 __all__ = ["FlagSummary", "flag_rows"]
@@ -101,7 +102,7 @@ def flag_rows(
         )
         job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path)
         if exclude is not None:
-            job.excluded = read_exclusions(exclude, carried.id)
+            job.excluded = read_exclusions(exclude, carried.id, source.reading)
         chunks = model.schema.rows(carried.source)
         output: ListFile | None = None
         for rows in chunks:

@@ -278,3 +278,19 @@ class TableModel:
         """
         seed = check_seed(self.classifier.random_state)
         return rank(lift(scores), tie_keys_of(X, ids, seed=seed))[0]
+
+    def tie_keys(self, X: Any, ids: NDArray[Any] | None) -> Floats:
+        """Return what orders rows with equal scores, in :meth:`rank`.
+
+        Parameters
+        ----------
+        X, ids
+            As for :meth:`rank`.
+
+        Returns
+        -------
+        ndarray
+            Numbers from 0 to 1.
+        """
+        seed = check_seed(self.classifier.random_state)
+        return np.asarray(tie_keys_of(X, ids, seed=seed)(np.arange(len(X))))

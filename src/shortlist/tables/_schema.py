@@ -179,7 +179,8 @@ class TableSchema:
             source.require([target], "which --target names")
             wanted += [] if target in wanted else [target]
         schema = self.adapted(source.reading)
-        plain = {f.name for f in schema.features if f.kind == "numeric" and f.form.is_plain}
+        numbers = [f for f in schema.features if f.kind == "numeric"]
+        plain = {f.name for f in numbers if f.form.is_plain and not f.form.whole}
         return schema._converted(source, wanted, plain - {target, self.id}, target)
 
     def _converted(
