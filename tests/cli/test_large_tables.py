@@ -82,12 +82,14 @@ def test_mistakes_are_explained(folder, options, words):
     assert words in " ".join(printed.replace("│", " ").split())
 
 
-def test_a_folder_is_evaluated(model_file, new_cases, tmp_path):
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_folder_is_evaluated(model_file, new_cases, tmp_path, kind):
     """The answer for a folder is that for one file, as far as both say the same."""
     frame, folder = pd.read_csv(new_cases), tmp_path / "folder"
     folder.mkdir()
-    frame[:300].to_parquet(folder / "0.parquet", index=False)
-    frame[300:].to_parquet(folder / "1.parquet", index=False)
+    for number, part in enumerate([frame[:300], frame[300:]]):
+        name = folder / f"{number}.{kind}"
+        part.to_csv(name, index=False) if kind == "csv" else part.to_parquet(name, index=False)
     code, printed = run("evaluate", model_file, folder, "--json")
     got = json.loads(printed)
     want = json.loads(run("evaluate", model_file, new_cases, "--json")[1])

@@ -173,6 +173,20 @@ def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     assert (grouped.is_cached, df.is_cached) == (True, False)
 
 
+@pytest.mark.parametrize("wrong", [(0.0, 0.1), (np.inf, np.inf), (-np.inf, -np.inf)])
+def test_a_wrong_guess_of_spark_does_no_harm(spark, monkeypatch, wrong):
+    """If the sample misses the cut, the search that guesses nothing finds it."""
+    import shortlist.spark as functions
+
+    frame = make_frame("continuous")
+    monkeypatch.setattr(functions, "_guess", lambda totals, place: wrong)
+    got = functions.select(
+        spark.createDataFrame(frame), Capacity.count(40), score="risk", id="case"
+    )
+    chosen = select(frame["risk"].to_numpy(), Capacity.count(400), ids=frame["case"].to_numpy())
+    assert {row["case"] for row in got.collect()} == set(frame["case"][chosen])
+
+
 def test_other_versions_on_a_worker_are_refused():
     """The error names the package and both versions."""
     from shortlist.distributed import check_same, versions_here

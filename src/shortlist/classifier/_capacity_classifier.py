@@ -53,7 +53,7 @@ __all__ = ["CapacityClassifier"]
 
 def _model_has(method: str) -> Any:
     def check(self: CapacityClassifier) -> bool:
-        model = getattr(self, "estimator_", self.estimator)
+        model = getattr(self, "estimators_", [self.estimator])[0]
         getattr(model, method)  # raises the AttributeError that explains what is missing
         return True
 
@@ -75,7 +75,8 @@ class CapacityClassifier(
         ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` if segments have
         capacities.
     rare_label : label, default=None
-        The label to find; `None` takes the rarest in `y`.
+        The label to find; `None` takes the rarest in `y`. If two are equally rare, the last one in
+        sorting order is taken, with a warning: name the right one.
     prevalence : number, default=None
         Share of rare items that a multiple refers to. Pass it if the share in `y` is not the true
         one, for example because common items were sampled less often. `None` takes the share in
@@ -208,8 +209,9 @@ class CapacityClassifier(
 
     Pass `values` (what an item is worth if it is rare) and `efforts` (how much work it takes) to
     `fit`, `predict`, `select` and the other methods, as metadata where scikit-learn routes it. The
-    threshold is then one of value * probability / effort. The model must give probabilities: wrap
-    one that does not in :class:`~sklearn.calibration.CalibratedClassifierCV`.
+    threshold is then one of value * probability / effort. A model without `predict_proba` is
+    wrapped in :class:`~sklearn.calibration.CalibratedClassifierCV`, which cross-fits probabilities
+    within its training rows; `estimators_` are then these.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
@@ -334,9 +336,12 @@ class CapacityClassifier(
             self, X, is_rare, ids, segments, seed=seed, groups=groups, work=work
         )
         self.response_method_ = response_method_of(self.estimator, self.response_method)
-        self._check_probabilities(work)
+        schooling = self._schooling
+        if self._needs_probabilities(work):
+            schooling = schooling.with_probabilities(is_rare)
+            self.response_method_ = "predict_proba"
         self.estimators_, unseen = self._fit_models(
-            X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
+            schooling, X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
         )
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
@@ -364,17 +369,19 @@ class CapacityClassifier(
             self.n_jobs,
         )
 
-    def _check_probabilities(self, work: Work) -> None:
-        """Raise an error if values are to be weighed with scores that are no probabilities."""
+    def _needs_probabilities(self, work: Work) -> bool:
+        """Whether values are to be weighed, and the scores of the model are no probabilities."""
         worth = check_worth(self.worth)
         by_value = worth is not None and worth.kind == "value"
-        if (work.is_given or by_value) and self.response_method_ != "predict_proba":
+        if not (work.is_given or by_value) or self.response_method_ == "predict_proba":
+            return False
+        if self.response_method != "auto":
             raise ValueError(
                 "values, efforts and worth are weighed with the probability that an item is rare, "
-                f"and {type(self.estimator).__name__} gives none here ({self.response_method_}). "
-                "Wrap it in sklearn.calibration.CalibratedClassifierCV, which cross-fits "
-                "probabilities."
+                f"which response_method={self.response_method!r} does not give. Use "
+                "response_method='auto': a model without probabilities is then calibrated."
             )
+        return True
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
@@ -402,17 +409,24 @@ class CapacityClassifier(
         return None, None
 
     def _fit_models(
-        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int, groups: Groups
+        self,
+        schooling: Schooling,
+        X: Any,
+        y: Any,
+        is_rare: Any,
+        params: dict[str, Any],
+        seed: int,
+        groups: Groups,
     ) -> Fitted:
         """Get the models that are to decide, and scores of items that they have not seen."""
         scoring = {"method": self.response_method_, "rare_label": self.rare_label_}
-        if self._schooling.is_prefit:
-            return self._schooling.calibrate_only(X, params, **scoring)
+        if schooling.is_prefit:
+            return schooling.calibrate_only(X, params, **scoring)
         routed = route(self, params, groups.given)
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
             check_classes(self, np.unique(y[np.asarray(weights) != 0]))
-        return self._schooling.fit(
+        return schooling.fit(
             X,
             y,
             is_rare,

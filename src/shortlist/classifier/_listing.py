@@ -11,8 +11,9 @@ from .._core.arrays import Floats, Rows
 from .._core.hashing import tie_keys_of
 from .._core.probing import probe_seed
 from .._core.ranking import lift
-from .._core.work import Work
+from .._core.work import Work, in_order_of_worth
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
 from ..thresholds import Rule, Selection, describe_list, expected_gains, with_probes
 
 __all__ = ["Batch"]
@@ -53,25 +54,33 @@ class Batch:
     ) -> Selection:
         """Return the best list within the capacity, or within that of the rule."""
         limit = None if capacity is None else check_capacity(capacity)
+        if probe:
+            _refuse_probes_of_work(limit or rule.capacity, *(_limits(rule)))
+        gains = expected_gains(self.scores, self.work.values)
         if self.work.is_given or worth is not None:
             found = rule.choose(
                 self.scores, self.keys, self.work, limit, self.segments, worth=worth
             )
-            _refuse_probes(probe)
-            return found
-        flagged = rule.select(self.scores, self.keys, limit, self.segments)
-        gains = expected_gains(self.scores, None)
-        found = describe_list(flagged, gains, float(flagged.sum()))
+        else:
+            flagged = rule.select(self.scores, self.keys, limit, self.segments)
+            found = describe_list(flagged, gains, float(flagged.sum()))
         if not probe:
             return found
         options: dict[str, Any] = {"strata": strata, "groups": self.segments}
-        ranked_by = lift(self.scores)
-        return with_probes(found, gains, ranked_by, self.keys, self.probe_keys(), probe, **options)
-
-
-def _refuse_probes(share: Any) -> None:
-    if share:
-        raise ValueError(
-            "probe= together with values, efforts or worth is offered by shortlist.select only. "
-            "Pass it the probabilities of predict_proba."
+        ranked_by, _ = in_order_of_worth(lift(self.scores), self.work.values, None)
+        return with_probes(
+            found, gains, lift(ranked_by), self.keys, self.probe_keys(), probe, **options
         )
+
+
+def _limits(rule: Rule) -> list[Capacity | None]:
+    return [] if rule.segments is None else list(rule.segments.limits)
+
+
+def _refuse_probes_of_work(*limits: Capacity | None) -> None:
+    for limit in limits:
+        if limit is not None and limit.kind == "effort":
+            raise CapacityError(
+                f"probe=... is a share of the slots, and {limit!r} is a budget of work. Limit the "
+                "number of flags, or leave probes out."
+            )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.scoring import n_rows, score_classes
@@ -32,6 +33,7 @@ from ..thresholds import FOLD_GUARANTEES
 __all__ = ["Schooling", "check_cv"]
 
 _FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
+_CALIBRATION_FOLDS = 5
 
 
 def check_cv(cv: Any) -> None:
@@ -74,6 +76,18 @@ class Schooling:
         if isinstance(self.cv, str) and self.cv == "auto":
             return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
         return self.cv
+
+    def with_probabilities(self, is_rare: Mask | None) -> Schooling:
+        """Return the same with a model that gives probabilities, cross-fitted in each training."""
+        if self.is_prefit or is_rare is None:
+            raise ValueError(
+                "values, efforts and worth are weighed with the probability that an item is rare, "
+                f"and the trained {type(self.estimator).__name__} gives none. Wrap it in "
+                "CalibratedClassifierCV(FrozenEstimator(model)) of scikit-learn, and fit that on "
+                "other items than these."
+            )
+        folds = max(2, min(_CALIBRATION_FOLDS, int(is_rare.sum()) // 4))
+        return replace(self, estimator=CalibratedClassifierCV(self.estimator, cv=folds))
 
     def calibrate_only(self, X: Any, params: dict[str, Any], **scoring: Any) -> Fitted:
         """Return the trained model as it is, with its scores of all rows."""

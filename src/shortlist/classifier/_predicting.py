@@ -21,12 +21,15 @@ from .._core.validation import UNCHANGED
 from .._core.work import Work
 from .._wrapping.fitting import Unseen
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import (
     CalibratedThreshold,
+    CalibrationSample,
     Decisions,
     Items,
+    ReferencePrevalence,
     Rule,
 )
 from ..worth import check_worth
@@ -375,6 +378,57 @@ class CapacityDecisionMixin:
             segments=calibrator.segments,
             terms=calibrator.terms,
         )
+        return self
+
+    def recalibrate_scores(
+        self,
+        scores: ArrayLike,
+        tie_keys: ArrayLike,
+        *,
+        keyed_by_ids: bool,
+        is_rare: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Self:
+        """Do what :meth:`recalibrate` does, from scores that were computed before, in parts.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_items,)
+            Scores by :meth:`score_samples`.
+        tie_keys : array-like of shape (n_items,)
+            Keys of the items, made with the seed of the rule.
+        keyed_by_ids : bool
+            Whether the keys come from ids; else they come from the rows.
+        is_rare : array-like of shape (n_items,), default=None
+            Labels, if there are any.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        work = Work.of(values, efforts, np.asarray(scores).size)
+        self.rule_.check_work(work)
+        if self.rule_.segments is not None:
+            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
+        keys, old = np.asarray(tie_keys), self.rule_.terms
+        rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
+        labels = old.reference
+        if rare is not None:
+            labels = ReferencePrevalence.of_labels(rare, seed=old.seed)
+        sample = CalibrationSample.of(
+            np.asarray(scores),
+            rows=np.arange(keys.size),
+            tie_keys=keys.__getitem__ if self.ties == "hash" else None,
+            keyed_by_ids=keyed_by_ids,
+            is_rare=rare,
+            work=work,
+        )
+        terms = terms_of(self, labels, old.seed)
+        self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
         return self
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:

@@ -26,6 +26,7 @@ from ._shared import (
     percent,
     print_json,
     progress_bar,
+    rows_read,
     tell,
 )
 
@@ -73,7 +74,6 @@ def recalibrate(
     announce_compiling()
     loaded = load_model(model, with_twin=True)
     with progress_bar() as progress:
-        progress.add_task("scoring", total=None)
         result = recalibrate_table(
             loaded,
             data,
@@ -83,6 +83,7 @@ def recalibrate(
             n_batches=n_batches,
             target=target,
             reading=reading,
+            on_progress=rows_read(progress),
         )
     save_model(result.model, out)
     tell(result.notes)
@@ -123,8 +124,8 @@ def _print(result: Recalibration, out: Path) -> None:
         f"{result.flagged_before:,} of them ({percent(result.flagged_before / result.n_rows)}), "
         f"the new one {result.flagged_now:,} ({percent(result.flagged_now / result.n_rows)})."
     )
-    typer.echo(
-        f"The capacity is {percent(classifier.capacity_fraction_)}, the guarantee "
-        f"{classifier.guarantee!r}."
-    )
+    capacity, share = classifier.capacity, percent(classifier.capacity_fraction_)
+    if capacity.kind == "effort":
+        share = f"work of {capacity.value:g} for every {capacity.per:,} cases"
+    typer.echo(f"The capacity is {share}, the guarantee {classifier.guarantee!r}.")
     typer.echo(f"Model: {out}")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._kernels import Columns
+
+if TYPE_CHECKING:
+    from ._cut import CutSearch, SearchColumns
 
 __all__ = [
     "BLOCK",
@@ -59,6 +62,10 @@ class Engine(Protocol):
 
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> AbstractContextManager[Any]:
         """Compute such a table once, and keep it for several passes."""
+        ...
+
+    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
+        """Return what finds cuts in a table: ``CutSearch.through(self, table, columns)``."""
         ...
 
     def check_versions(self, table: Any) -> None:

@@ -14,19 +14,19 @@ from .._core.atomic import write_whole
 from .._core.extras import load_extra
 from ..capacity import Capacity
 from ..exceptions import TableError
+from ..tables import TableModel
 from ..thresholds import CalibratedThreshold
-from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, table_schema
+from ._cut import CutSearch, SearchColumns
+from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of
 from ._evaluate import LargeEvaluation, measure_model
+from ._files import TextTable, format_of, open_table
+from ._floor import MOST_HELD, FloorSearch
+from ._frames import FrameFunctions
 from ._models import ModelRows, plan_rows
-from ._operations import TIE_KEY, find_list, find_threshold
+from ._operations import TIE_KEY, ListedRows, find_threshold
 
 __all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
 
-_FORMATS = {
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".feather", ".arrow"), "feather"),
-    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
-}
 _READ_AHEAD = 4  # batches
 
 
@@ -52,22 +52,7 @@ class LocalEngine:
 
     def open(self, table: Any) -> Any:
         """Return an Arrow dataset: of a path, a folder, a list of paths or an Arrow table."""
-        dataset = load_extra("pyarrow.dataset", needed_for="Reading large tables")
-        if isinstance(table, dataset.Dataset):
-            return table
-        if not isinstance(table, (str, Path)):
-            return _in_memory(dataset, table)
-        path = Path(table)
-        if not path.exists():
-            raise TableError(f"There is no file or folder {path}.")
-        format = _format_of(path)
-        return dataset.dataset(str(path), format=self._csv() if format == "csv" else format)
-
-    def _csv(self) -> Any:
-        pa = load_extra("pyarrow", needed_for="Reading large tables")
-        csv = load_extra("pyarrow.csv", needed_for="Reading large tables")
-        convert = csv.ConvertOptions(column_types=dict.fromkeys(self._texts, pa.string()))
-        return pa.dataset.CsvFileFormat(convert_options=convert)
+        return open_table(table, self._texts)
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -110,59 +95,41 @@ class LocalEngine:
                 self.write_rows(table, kernel, schema, file)
             yield path
 
-    def refuse_text(self, table: Any) -> None:
-        """Raise an error for text files, whose values a model must read in a way of its own."""
-        if isinstance(table, (str, Path)) and self.open(table).format.default_extname == "csv":
-            raise TableError(
-                f"{table} is a text file, and models read these in a way of their own. Use "
-                "shortlist.tables (flag_rows reads them in constant memory), or convert the file "
-                "to Parquet."
-            )
+    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
+        """Return what finds cuts in a table: in one pass, if its length and the place are known."""
+        dataset = self.open(table)
+        if columns.place is None or not _knows_length(dataset):
+            return CutSearch.through(self, table, columns)
+        place = columns.place(dataset.count_rows())
+        if not 0 < place <= MOST_HELD:
+            return CutSearch.through(self, table, columns)
+        return FloorSearch.of(self, dataset, columns, place)
+
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included."""
+        dataset = self.open(table)
+        if isinstance(dataset, TextTable):
+            return dataset
+        field = load_extra("pyarrow.dataset", needed_for="Reading large tables").field(score)
+        return dataset.filter((field >= low) & (field <= high))
+
+    def computed_once(self, table: Any) -> Any:
+        """Return the table: files are not computed."""
+        return table
+
+    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+        """Return the rows of a list as one Arrow table, in order."""
+        highest = self.between(table, score, kernel.least, np.inf)
+        return ranked(self.map_rows(highest, kernel, schema), score)
 
     def check_versions(self, table: Any) -> None:
         """There is one process, and so nothing to check."""
 
 
-def _in_memory(dataset: Any, table: Any) -> Any:
-    try:
-        return dataset.dataset(table)
-    except TypeError:
-        raise TableError(
-            "table must be the path of a file or folder, an Arrow dataset or an Arrow table; got "
-            f"{type(table).__name__}. For a data frame of pandas: pyarrow.Table.from_pandas(...)."
-        ) from None
-
-
-def _format_of(path: Path) -> str:
-    if path.is_file():
-        format = _FORMATS.get(_extension(path))
-        if format is None:
-            raise TableError(
-                f"The format of {path} cannot be inferred from its extension. Use .parquet, "
-                ".feather, .arrow or .csv."
-            )
-        return format
-    extensions = {_extension(each) for each in path.rglob("*") if _is_data(each, path)}
-    formats = {_FORMATS.get(extension) for extension in extensions}
-    format = formats.pop() if len(formats) == 1 else None
-    if format is None:
-        shown = ", ".join(extension or "files without one" for extension in sorted(extensions))
-        raise TableError(
-            f"The files of the folder {path} must have one extension: .parquet, .feather or .csv; "
-            f"it has {shown or 'no files'}. Name one file, or a folder with the parts of one table."
-        )
-    return format
-
-
-def _extension(path: Path) -> str:
-    suffixes = path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
-    return "".join(suffixes).lower()
-
-
-def _is_data(path: Path, folder: Path) -> bool:
-    """Return whether Arrow reads a file; names that begin with _ or . tell about others."""
-    parts = path.relative_to(folder).parts
-    return path.is_file() and not any(part.startswith(("_", ".")) for part in parts)
+def _knows_length(dataset: Any) -> bool:
+    """Return whether the number of rows is known without reading them."""
+    format = getattr(getattr(dataset, "format", None), "default_extname", None)
+    return format in ("parquet", "feather", "ipc") or type(dataset).__name__ == "InMemoryDataset"
 
 
 def select(
@@ -179,7 +146,8 @@ def select(
     """List the highest scores of a table that need not fit into memory, exactly.
 
     The list is that of :func:`shortlist.select` on the whole column, row for row, tied scores
-    included. The table is read three times at most before the listed rows are read.
+    included. The table is read three times at most before the listed rows are read; the scores of
+    a Parquet or Feather file once, and again if a tie is cut.
 
     Parameters
     ----------
@@ -213,18 +181,8 @@ def select(
     [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
     """
     engine = LocalEngine(on_progress, [id, *([segment] if segment else [])])
-    kernel = find_list(
-        engine,
-        table,
-        capacity,
-        score=score,
-        id=id,
-        segment=segment,
-        total=total,
-        random_state=random_state,
-    )
-    schema = table_schema(engine, table, added={TIE_KEY: "double"})
-    return ranked(engine.map_rows(table, kernel, schema), score)
+    options: dict[str, Any] = {"score": score, "id": id, "segment": segment, "total": total}
+    return FrameFunctions(engine).select(table, capacity, **options, random_state=random_state)
 
 
 def calibrate(
@@ -365,6 +323,18 @@ def flag(
     )
 
 
+def _readable(model: Any, table: Any) -> Any:
+    """Return text files as the model reads them, and anything else as it is."""
+    if not isinstance(table, (str, Path)) or format_of(Path(table)) in ("parquet", "feather"):
+        return table
+    if isinstance(model, TableModel):
+        return TextTable(model, Path(table))
+    raise TableError(
+        f"{table} is a text file, and a classifier does not know how its values are written. "
+        "Convert the file to Parquet, or make a model file with: shortlist fit."
+    )
+
+
 def _decided(
     rows: ModelRows,
     table: Any,
@@ -375,7 +345,7 @@ def _decided(
     on_progress: Callable[[int, int], None] | None,
 ) -> Any:
     engine = LocalEngine(on_progress)
-    engine.refuse_text(table)
+    table = _readable(rows.model, table)
     kernel, schema = plan_rows(engine, table, rows, said=said, kept=kept)
     if out is None:
         return engine.map_rows(table, kernel, schema)
@@ -412,7 +382,7 @@ def evaluate(
         M and its interval, flag rate, precision, the capacity curve, and drift.
     """
     engine = LocalEngine(on_progress)
-    engine.refuse_text(table)
+    table = _readable(model, table)
     return measure_model(engine, model, table, id=id, target=target, segment=segment)
 
 

@@ -17,7 +17,7 @@ from ._schema import TableRows
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["RowFingerprints", "SeenRows"]
+__all__ = ["RowFingerprints", "SeenCounter", "SeenRows"]
 
 #: The most hashes that are kept: one megabyte. Of longer tables, a random sample of rows is kept.
 _MOST = 1 << 17
@@ -147,9 +147,13 @@ class RowFingerprints:
         RowFingerprints
             Of the old and the new rows.
         """
-        new, counts = np.unique(_hashes(rows, self.key, self.with_ids), return_counts=True)
+        return self.joined_hashes(_hashes(rows, self.key, self.with_ids))
+
+    def joined_hashes(self, hashes: Words) -> RowFingerprints:
+        """Add further rows, whose hashes are known."""
+        new, counts = np.unique(hashes, return_counts=True)
         every = np.union1d(self.hashes, new[new < self.cutoff])
-        n_rows, n_repeated = self.n_rows + len(rows.X), self.n_repeated + _n_repeated(counts)
+        n_rows, n_repeated = self.n_rows + hashes.size, self.n_repeated + _n_repeated(counts)
         return _trimmed(every, self.cutoff, self.key, self.with_ids, n_rows, n_repeated)
 
     @property
@@ -173,19 +177,9 @@ class RowFingerprints:
         -------
         SeenRows
         """
-        hashes = _hashes(rows, self.key, self.with_ids)
-        asked = hashes < self.cutoff
-        n_asked, n_found = int(asked.sum()), int(np.isin(hashes[asked], self.hashes).sum())
-        # A new row repeats one of the old ones as often as these repeat each other.
-        law = (n_asked + self.n_rows, n_found + self.n_repeated, n_asked)
-        chance = float(hypergeom.sf(n_found - 1, *law))
-        n_items = hashes.size
-        return SeenRows(
-            n_items,
-            *_scaled(n_found, n_asked, n_items),
-            expected=n_items * self.n_repeated / max(self.n_rows, 1),
-            is_surprising=n_found > 0 and chance < _UNLIKELY,
-        )
+        counter = SeenCounter(self)
+        counter.add(rows)
+        return counter.seen
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the hashes as plain numbers."""
@@ -202,6 +196,36 @@ class RowFingerprints:
     def to_bytes(self) -> bytes:
         """Return the hashes, eight bytes each."""
         return self.hashes.astype("<u8").tobytes()
+
+
+class SeenCounter:
+    """Counts the rows that equal one of the fitted rows, while rows pass."""
+
+    def __init__(self, fingerprints: RowFingerprints) -> None:
+        self._known = fingerprints
+        self._n_items = self._n_asked = self._n_found = 0
+
+    def add(self, rows: TableRows) -> Words:
+        """Count some rows, and return their hashes."""
+        hashes = _hashes(rows, self._known.key, self._known.with_ids)
+        self._n_items += hashes.size
+        self._n_asked += int(np.count_nonzero(hashes < self._known.cutoff))
+        self._n_found += int(np.count_nonzero(np.isin(hashes, self._known.hashes)))
+        return hashes
+
+    @property
+    def seen(self) -> SeenRows:
+        """What was counted, and whether chance explains it."""
+        known, n_items, n_found = self._known, self._n_items, self._n_found
+        # A new row repeats one of the old ones as often as these repeat each other.
+        law = (self._n_asked + known.n_rows, n_found + known.n_repeated, self._n_asked)
+        chance = float(hypergeom.sf(n_found - 1, *law))
+        return SeenRows(
+            n_items,
+            *_scaled(n_found, self._n_asked, n_items),
+            expected=n_items * known.n_repeated / max(known.n_rows, 1),
+            is_surprising=n_found > 0 and chance < _UNLIKELY,
+        )
 
 
 def _hashes(rows: TableRows, key: int, with_ids: bool) -> Words:

@@ -21,7 +21,7 @@ from ._records import open_json_lines, open_workbook
 from ._source import Source, listed, translated
 from ._text_files import open_text
 
-__all__ = ["open_source"]
+__all__ = ["files_of", "open_source"]
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 for _module in ("ipc", "parquet"):
@@ -40,7 +40,8 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
     Parameters
     ----------
     path : Path
-        A CSV, TSV (also gzipped), Excel, JSON lines, Parquet or Feather file.
+        A CSV, TSV (also gzipped), Excel, JSON lines, Parquet or Feather file, or a folder with the
+        parts of one table.
     reading : Reading, default=None
         What to know about the file; everything else is inferred.
 
@@ -57,14 +58,18 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
         with translated(name):
             source = opener(path, name, stack, reading)
         _check_unique(source)
-        yield source
-        for note in source.notes:
-            warnings.warn(note, TableNote, stacklevel=3)
+        try:
+            yield source
+        finally:  # a note may explain an error
+            for note in source.notes:
+                warnings.warn(note, TableNote, stacklevel=3)
 
 
 def _opener(path: Path) -> Opener:
     if str(path) == "-":
         return open_text
+    if path.is_dir():
+        return _open_folder
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes = suffixes[:-1] if suffixes[-2:-1] in _GZIPPED else []
@@ -103,6 +108,52 @@ def _open_feather(path: Path, name: str, stack: contextlib.ExitStack, reading: R
                 yield pa.Table.from_batches([file.get_batch(number)]).select(list(wanted))
 
     return _typed_source(name, file.schema, chunks, reading)
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder with the parts of one table, in the order of their names.
+
+    Parameters
+    ----------
+    folder : Path
+        Its files must have one extension. Names that begin with _ or . are left out: such files
+        tell about the others.
+
+    Returns
+    -------
+    list of Path
+    """
+    files = sorted(path for path in folder.rglob("*") if _is_part(path.relative_to(folder), path))
+    kinds = {
+        "".join(path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]) for path in files
+    }
+    if len(kinds) != 1:
+        shown = ", ".join(kind or "files without one" for kind in sorted(kinds)) or "no files"
+        raise TableError(
+            f"The files of the folder {folder} must have one extension, such as .parquet or .csv; "
+            f"it has {shown}. Name one file, or a folder with the parts of one table."
+        )
+    return files
+
+
+def _is_part(name: Path, path: Path) -> bool:
+    return path.is_file() and not any(part.startswith(("_", ".")) for part in name.parts)
+
+
+def _open_folder(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+    files = files_of(path)
+    notes: list[str] = []
+    with open_source(files[0], reading=reading) as first:
+        columns, sep, _ = first.columns, first.sep, first.take_notes()
+
+    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+        for file in files:
+            with open_source(file, reading=reading) as source:
+                source.require(wanted, f"which {files[0]} has")
+                yield from source.chunks(wanted, numeric)
+                notes.extend(note for note in source.take_notes() if note not in notes)
+
+    return Source(name, columns, chunks, reading, notes, sep)
 
 
 def _typed_source(

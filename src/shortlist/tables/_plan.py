@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, capacity_curve
-from ._evaluate import CurvePoint, check_has_both_classes, labels_of, points_at
+from ._evaluate import CurvePoint, check_both_classes, points_at
 from ._fingerprints import SeenRows
 from ._model import TableModel
+from ._money import MoneyPlan, planned_money, weighed_columns
+from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
 from ._schema import TableRows
-from ._work import MoneyPlan, WorkColumns, plan_money
+from ._work import WorkColumns
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
@@ -72,6 +73,7 @@ def plan_capacity(
     load: int = 1,
     reading: Reading | None = None,
     work: WorkColumns | None = None,
+    on_progress: RowsRead | None = None,
 ) -> Plan:
     """Compare capacities from a quarter to four times the model's own.
 
@@ -82,7 +84,7 @@ def plan_capacity(
     model : TableModel
         Fitted.
     path : Path
-        A table with the columns that the model needs.
+        A table with the columns that the model needs, or a folder of them.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit if the table has it.
     load : int, default=1
@@ -92,6 +94,8 @@ def plan_capacity(
     work : WorkColumns, default=None
         Columns with values and efforts, and a budget: what it and other budgets would find. This
         needs labels.
+    on_progress : callable, default=None
+        Called with the number of rows that were read so far.
 
     Returns
     -------
@@ -99,22 +103,30 @@ def plan_capacity(
         Points of the capacity curve with an interval for each capacity, and what one more
         reviewer adds.
     """
-    with model.schema.open(path, reading=reading) as source:
-        own = model.schema.target if model.schema.target in source.columns else None
-        labels = own if target is None else target
-        rows = model.schema.read(source, target=labels)
     work = work or WorkColumns()
-    known = _work_of(model, path, work, reading)
-    capacity = model.classifier.capacity
-    if labels is None:
-        if work.is_given:
-            raise TableError(
-                "--value and --effort need labels: the value found is counted in them."
-            )
-        return _without_labels(model, rows)
-    check_has_both_classes(rows, model.schema, labels)
-    scores = model.classifier.score_samples(rows.X)
-    curve = capacity_curve(labels_of(rows), scores, rare_label=True)
+    if model.classifier.capacity.kind != "effort":
+        work.check_pair()
+    model = model.reading_work(work)
+    passing = Passing(
+        model,
+        path,
+        target=target or (lambda columns: _own_target(model, columns, work)),
+        reading=reading,
+        on_progress=on_progress,
+    )
+    found, flags, capacity = Columns(), None, model.flag_capacity
+    for rows in passing:
+        if rows.is_rare is None:
+            flags = flags or _ExpectedFlags(model)
+            flags.add(rows)
+        else:
+            found.add(is_rare=rows.is_rare, scores=model.list_scores(rows))
+            found.add(**weighed_columns(model, rows))
+    if flags is not None:
+        return flags.plan(passing)
+    is_rare = found["is_rare"]
+    check_both_classes(is_rare, model.schema, str(passing.target))
+    curve = capacity_curve(is_rare, found["scores"], rare_label=True)
     prevalence = EstimatedShare(curve.n_rare, curve.n_items)
     return Plan(
         n_items=curve.n_items,
@@ -123,49 +135,54 @@ def plan_capacity(
         points=points_at(curve, _scaled(capacity, prevalence)),
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
-        seen=model.seen_in(rows),
-        money=_money(model, rows, known, work),
+        seen=passing.seen,
+        money=planned_money(model, found, budget=work.budget),
     )
 
 
-def _work_of(
-    model: TableModel, path: Path, work: WorkColumns, reading: Reading | None
-) -> dict[str, Any]:
-    """Read the columns of values and efforts, by their options."""
-    if not work.columns:
-        return {}
-    if str(path) == "-":
-        raise TableError("--value and --effort read the table twice: pass a file instead of -.")
-    with model.schema.open(path, reading=reading) as source:
-        for option, name in work.columns.items():
-            source.require([name], f"which {option} names")
-        chunks = list(source.chunks(list(work.columns.values()), ()))
-    return {
-        option: work.numbers(option, [chunk[name] for chunk in chunks])
-        for option, name in work.columns.items()
-    }
+def _own_target(model: TableModel, columns: list[str], work: WorkColumns) -> str | None:
+    """Return the target of the fit, if the table has it."""
+    if model.schema.target in columns:
+        return model.schema.target
+    if work.is_given:
+        raise TableError("--value and --effort need labels: the value found is counted in them.")
+    return None
 
 
-def _money(
-    model: TableModel, rows: TableRows, known: dict[str, Any], work: WorkColumns
-) -> MoneyPlan | None:
-    if work.budget is None:
-        return None
-    p = model.classifier.predict_proba(rows.X)[:, 1]
-    return plan_money(labels_of(rows), p, known.get("--value"), known["--effort"], work)
+class _ExpectedFlags:
+    """Counts what the rule would flag with other capacities."""
 
+    def __init__(self, model: TableModel) -> None:
+        if model.classifier.capacity.kind == "effort":
+            raise TableError(
+                "The capacity of this model is a budget of work, and a plan for it needs labels: "
+                "pass a table with the target."
+            )
+        self._classifier = model.classifier
+        self._prevalence = EstimatedShare(exact(model.classifier.prevalence_))
+        self._capacities = _scaled(model.classifier.capacity, self._prevalence)
+        self._changed = [
+            replace(model, classifier=model.classifier.with_capacity(each))
+            for each in self._capacities
+        ]
+        self._counts = [0] * len(self._changed)
 
-def _without_labels(model: TableModel, rows: TableRows) -> Plan:
-    classifier, n_items = model.classifier, len(rows.X)
-    prevalence = EstimatedShare(exact(classifier.prevalence_))
-    expected = []
-    for capacity in _scaled(classifier.capacity, prevalence):
-        flagged = classifier.with_capacity(capacity).flag(rows.X, ids=rows.ids)
-        room = capacity.max_flags(n_items, prevalence)
-        fraction = capacity.as_fraction(prevalence)
-        expected.append(ExpectedFlags(fraction, room, int(flagged.sum())))
-    seen = model.seen_in(rows)
-    return Plan(n_items, None, classifier.capacity_fraction_, None, expected, None, seen)
+    def add(self, rows: TableRows) -> None:
+        for place, changed in enumerate(self._changed):
+            self._counts[place] += int(changed.decide(rows).flagged.sum())
+
+    def plan(self, passing: Passing) -> Plan:
+        n_items = passing.n_rows
+        expected = [
+            ExpectedFlags(
+                capacity.as_fraction(self._prevalence),
+                capacity.max_flags(n_items, self._prevalence),
+                count,
+            )
+            for capacity, count in zip(self._capacities, self._counts, strict=True)
+        ]
+        fraction = self._classifier.capacity_fraction_
+        return Plan(n_items, None, fraction, None, expected, None, passing.seen)
 
 
 def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import Mask
+from .._core.hashing import tie_keys_of
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import check_guarantee
-from ._evaluate import labels_of
 from ._fingerprints import SeenRows
 from ._model import ModelCard, TableModel
+from ._passing import Columns, Passing, RowsRead
 from ._profile import ColumnProfile
 from ._reading import Reading
 from ._schema import TableRows
@@ -60,6 +62,7 @@ def recalibrate_table(
     n_batches: int | None = None,
     target: str | None = None,
     reading: Reading | None = None,
+    on_progress: RowsRead | None = None,
 ) -> Recalibration:
     """Set a new threshold from recent rows, without fitting the model again.
 
@@ -71,7 +74,8 @@ def recalibrate_table(
     model : TableModel
         Fitted; it is not changed.
     path : Path
-        Recent rows.
+        Recent rows: a table, or a folder of them. Of each row, a score and a few numbers are kept;
+        ten million rows take about half a gigabyte.
     capacity : Capacity, default=None
         Another capacity; `None` keeps it.
     guarantee : str, default=None
@@ -85,6 +89,8 @@ def recalibrate_table(
         a multiple as capacity refers.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    on_progress : callable, default=None
+        Called with the number of rows that were read so far.
 
     Returns
     -------
@@ -104,22 +110,71 @@ def recalibrate_table(
     if target is not None:  # the prevalence that was stated in the fit is replaced as well
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
-    with model.schema.open(path, reading=reading) as source:
-        rows = model.schema.read(source, target=target)
+    passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
+    gathered = _Gathered(model, passing)
+    for rows in passing:
+        gathered.add(rows)
     notes = _mixture(classifier)
-    unknown = _unknown(model, rows, path, notes)
-    labels = None if target is None else labels_of(unknown)
-    before = model.classifier.flag(unknown.X, ids=unknown.ids)
-    classifier.recalibrate(unknown.X, labels, ids=unknown.ids)
-    now = classifier.flag(unknown.X, ids=unknown.ids)
+    unknown = _unknown(model, gathered, path, notes) & ~gathered["too_large"]
+    classifier.recalibrate_scores(
+        gathered["scores"][unknown],
+        gathered["keys"][unknown],
+        keyed_by_ids=model.schema.id is not None,
+        is_rare=None if target is None else gathered["is_rare"][unknown],
+        **{name: gathered[name][unknown] for name in ("values", "efforts") if name in gathered},
+    )
+    n_rows, (found,) = int(np.count_nonzero(unknown)), classifier.calibrations_
     return Recalibration(
-        _renewed(model, classifier, unknown),
-        len(unknown.X),
-        len(rows.X) - len(unknown.X),
-        int(before.sum()),
-        int(now.sum()),
+        _renewed(model, classifier, gathered, unknown),
+        n_rows,
+        unknown.size - n_rows,
+        int(gathered["before"][unknown].sum()),
+        round(found.flagged_fraction * n_rows),
         notes,
     )
+
+
+class _Gathered(Columns):
+    """What is kept of each row: score, tie key, fingerprint, label, and the old decision."""
+
+    def __init__(self, model: TableModel, passing: Passing) -> None:
+        super().__init__()
+        self._model, self._passing = model, passing
+        self._profiles = () if model.card is None else model.card.profiles
+        self._counts = [np.zeros((2, len(each.counts)), np.int64) for each in self._profiles]
+
+    def add(self, rows: TableRows) -> None:  # type: ignore[override]
+        classifier, hashes = self._model.classifier, self._passing.hashes
+        keys = tie_keys_of(rows.X, rows.ids, seed=classifier.rule_.terms.seed)
+        known = np.zeros(len(rows.X), dtype=bool)
+        if hashes is not None:
+            known = np.isin(hashes, self._model.fingerprints.hashes)  # type: ignore[union-attr]
+            super().add(hashes=hashes)
+        if rows.is_rare is not None:
+            super().add(is_rare=rows.is_rare)
+        super().add(
+            scores=classifier.score_samples(rows.X),
+            keys=keys(np.arange(len(rows.X))),
+            before=self._model.decide(rows).flagged,
+            known=known,
+            too_large=self._model.too_large(rows),
+        )
+        weighed = zip(("values", "efforts"), self._model.weighed_by(rows), strict=True)
+        super().add(**{name: column for name, column in weighed if column is not None})
+        for profile, counts in zip(self._profiles, self._counts, strict=True):
+            values = rows.X[profile.name]
+            counts += [profile.count(values[~known]), profile.count(values[known])]
+
+    @property
+    def seen(self) -> SeenRows | None:
+        return self._passing.seen
+
+    def profiles(self, *, with_known: bool) -> tuple[ColumnProfile, ...]:
+        """Return the profiles of the model card, counted anew."""
+        return tuple(
+            replace(profile, counts=tuple((counts.sum(0) if with_known else counts[0]).tolist()))
+            for profile, counts in zip(self._profiles, self._counts, strict=True)
+        )
 
 
 def _mixture(classifier: Any) -> list[str]:
@@ -134,22 +189,19 @@ def _mixture(classifier: Any) -> list[str]:
     ]
 
 
-def _unknown(model: TableModel, rows: TableRows, path: Path, notes: list[str]) -> TableRows:
-    """Return the rows without those that the model knows, or say why this cannot be done."""
-    seen = model.seen_in(rows)
+def _unknown(model: TableModel, gathered: _Gathered, path: Path, notes: list[str]) -> Mask:
+    """Mark the rows without those that the model knows, or say why this cannot be done."""
+    seen, known = gathered.seen, gathered["known"]
     if model.fingerprints is None or seen is None or not seen.is_surprising:
-        return rows
+        return np.ones(known.size, dtype=bool)
     often_repeat = model.fingerprints.n_repeated > _SELDOM * model.fingerprints.n_rows
-    if often_repeat or not model.fingerprints.is_complete:
-        raise TableError(_known(seen, path))
-    known = model.fingerprints.contains(rows)
-    if known.all():
+    if often_repeat or not model.fingerprints.is_complete or known.all():
         raise TableError(_known(seen, path))
     notes.append(
         f"{int(known.sum()):,} of {len(known):,} rows of {path} trained or calibrated this model "
         "before. They were left out: a threshold needs rows that the model does not know."
     )
-    return rows.take(np.flatnonzero(~known))
+    return ~known
 
 
 def _known(seen: SeenRows, path: Path) -> str:
@@ -160,26 +212,27 @@ def _known(seen: SeenRows, path: Path) -> str:
     )
 
 
-def _renewed(model: TableModel, classifier: Any, rows: TableRows) -> TableModel:
-    fingerprints = None if model.fingerprints is None else model.fingerprints.joined(rows)
-    card = None if model.card is None else _card(model.card, model, classifier, rows)
+def _renewed(model: TableModel, classifier: Any, gathered: _Gathered, unknown: Mask) -> TableModel:
+    fingerprints = model.fingerprints
+    if fingerprints is not None:
+        fingerprints = fingerprints.joined_hashes(gathered["hashes"][unknown])
+    card = None if model.card is None else _card(model.card, model, classifier, gathered, unknown)
     return replace(model, classifier=classifier, card=card, fingerprints=fingerprints)
 
 
-def _card(card: ModelCard, model: TableModel, classifier: Any, rows: TableRows) -> ModelCard:
+def _card(
+    card: ModelCard, model: TableModel, classifier: Any, gathered: _Gathered, unknown: Mask
+) -> ModelCard:
     """Describe the new calibration rows; what another capacity found is no longer true."""
     same = classifier.capacity == model.classifier.capacity
-    if rows.is_rare is not None:
-        n_rare = int(rows.is_rare.sum())
-        card = replace(card, n_calibration=len(rows.X), n_calibration_rare=n_rare)
+    n_rows = int(np.count_nonzero(unknown))
+    if "is_rare" in gathered:
+        n_rare = int(gathered["is_rare"][unknown].sum())
+        card = replace(card, n_calibration=n_rows, n_calibration_rare=n_rare)
     return replace(
         card,
         recalibrated_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        n_recalibration=len(rows.X),
+        n_recalibration=n_rows,
         rules=card.rules if same else (),
-        profiles=tuple(_counted_anew(profile, rows) for profile in card.profiles),
+        profiles=gathered.profiles(with_known=bool(unknown.all())),
     )
-
-
-def _counted_anew(profile: ColumnProfile, rows: TableRows) -> ColumnProfile:
-    return replace(profile, counts=profile.count(rows.X[profile.name]))

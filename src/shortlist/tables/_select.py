@@ -2,146 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from .._core.hashing import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
-from ._columns import MISSING_CATEGORY
 from ._lists import CarriedColumns, as_texts, read_exclusions
 from ._model import TableModel
+from ._pool import Cases, Pool, Repeated
 from ._reading import Reading
-from ._schema import TableRows
+from ._reasons import reasons_for
+from ._selection import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from ._source import Source
-from ._watch import Finding, Watch, date_text
+from ._watch import Finding, Watch
 from ._work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["Reason", "SelectedRow", "Selection", "reasons_for", "select_rows"]
+__all__ = ["excluded_in_words", "select_rows"]
 
-_MOST_REASONS = 3
-_SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason
 _SHOWN = 8
-#: The columns of a list in a file, besides the id and those carried along.
-LIST_COLUMNS = {
-    "rank": "int64",
-    "row": "int64",
-    "score": "double",
-    "probability": "double",
-    "reasons": "string",
-}
-#: More columns of a list with probes: how a row got its place, and with which probability.
-PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A column that raised a score, its value, and how far the usual value would lower it."""
-
-    column: str
-    value: Any
-    effect: float
-
-    @property
-    def in_words(self) -> str:
-        """The column, its value, and the effect, such as ``amount = 250 (+0.31)``."""
-        return f"{self.column} = {_in_words(self.value)} (+{self.effect:.2g})"
-
-
-@dataclass(frozen=True)
-class SelectedRow:
-    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns.
-
-    `selected_by` is "score" or "probe", and `inclusion` the probability of being selected.
-    """
-
-    rank: int
-    row: int
-    id: str | None
-    score: float
-    probability: float | None
-    reasons: list[Reason]
-    kept: dict[str, Any] = field(default_factory=dict)
-    selected_by: str = BY_SCORE
-    inclusion: float = 1.0
-
-
-@dataclass(frozen=True)
-class Selection(Sequence[SelectedRow]):
-    """A list of rows, the most suspicious first, and what there is to say about it.
-
-    Attributes
-    ----------
-    rows : list of SelectedRow
-        The list.
-    id : str or None
-        The name of the column with the ids.
-    kept_types : dict
-        Names and types of the columns carried along.
-    n_items : int
-        Number of rows in the table.
-    notes : list of str
-        Repeated ids, full lists and other things to know.
-    findings : list of Finding
-        What does not fit the model card.
-    has_probes : bool
-        Whether a share of the places went to rows below the cut.
-    """
-
-    rows: list[SelectedRow]
-    id: str | None
-    kept_types: dict[str, str]
-    n_items: int
-    notes: list[str]
-    findings: list[Finding]
-    has_probes: bool = False
-
-    @overload
-    def __getitem__(self, place: int) -> SelectedRow: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[SelectedRow]: ...
-    def __getitem__(self, place: Any) -> Any:
-        return self.rows[place]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The columns of the list in a file, and their types."""
-        first = {"rank": LIST_COLUMNS["rank"], "row": LIST_COLUMNS["row"]}
-        named = {} if self.id is None else {self.id: "string"}
-        probes = PROBE_COLUMNS if self.has_probes else {}
-        return {**first, **named, **LIST_COLUMNS, **probes, **self.kept_types}
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the list as columns, with reasons in words."""
-        rows = [self.row_as_dict(row) for row in self.rows]
-        columns = {name: [row[name] for row in rows] for name in self.types}
-        columns["reasons"] = ["; ".join(r.in_words for r in row.reasons) for row in self.rows]
-        return columns
-
-    def row_as_dict(self, row: SelectedRow) -> dict[str, Any]:
-        """Return one row with the names of the table: its id column and the columns kept."""
-        first = {"rank": row.rank, "row": row.row}
-        named = {} if self.id is None else {self.id: row.id}
-        columns = ("score", "probability", "reasons", *(PROBE_COLUMNS if self.has_probes else ()))
-        others = {name: getattr(row, name) for name in columns}
-        return {**first, **named, **others, **row.kept}
 
 
 def select_rows(
@@ -162,14 +56,17 @@ def select_rows(
 
     There are exactly `count` rows, or all rows if there are fewer. Rows with equal scores are
     chosen and ordered by a hash of their ids (or of their own values if there are no ids), never by
-    their position. An id that occurs more than once takes one place, with its highest score.
+    their position. An id that occurs more than once takes one place, with its highest score. For
+    :func:`shortlist.select`, on one machine or many, every row is a case of its own.
 
     Parameters
     ----------
     model : TableModel
         Fitted.
     path : Path
-        A table with the columns that the model needs; it is held in memory.
+        A table with the columns that the model needs, or a folder of tables. No more rows than the
+        list has are held in memory; all of them with `probe` or `work`, and with segments of cases
+        that have ids.
     count : int or dict
         How many rows to select; with `segment`, how many of each segment. `None` if `work` has a
         budget.
@@ -198,31 +95,28 @@ def select_rows(
         A sequence of rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
-    work = work or WorkColumns()
+    work = (work or WorkColumns()).for_list(model.schema.work)
     _check_count(count, segment, work)
     on_progress = on_progress or (lambda step, done, total: None)
+    wanted = _Wanted(count, segment, keep, id, exclude, probe > 0, work)
     with model.schema.open(path, reading=reading) as source:
-        table = _read(
-            model, source, segment=segment, keep=keep, id=id, work=work, on_progress=on_progress
-        )
-    notes: list[str] = []
-    allowed = _not_excluded(table, exclude, path, notes)
-    order = model.rank(table.rows.X, table.rows.ids, table.scores)
-    order = _once_each(order[allowed[order]], table, notes)
+        table = _read(model, source, wanted, on_progress)
+    notes = _notes(table, wanted, path)
     if work.is_given:
         _refuse_probes(probe)
-        chosen = _most_value(model, table, order, count, work, notes)
+        chosen = _most_value(model, table, count, work, notes)
         drawn = _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
     else:
         assert count is not None
-        chosen = _cut(order, count, table, segment, path, notes)
-        drawn = _with_probes(model, table, order, chosen, check_probe(probe))
-    _note_copies(table, drawn.rows, notes)
+        chosen = _cut(table, count, segment, path, notes)
+        drawn = _with_probes(model, table.cases, chosen, check_probe(probe))
+    listed = table.cases.take(drawn.rows)
+    _note_copies(listed, notes)
     return Selection(
-        _described(model, table, drawn, on_progress),
+        _described(model, listed, drawn, on_progress),
         table.id,
         table.kept_types,
-        len(table.rows.X),
+        table.n_items,
         notes,
         table.findings,
         probe > 0,
@@ -261,85 +155,123 @@ def _refuse_probes(probe: float) -> None:
 # --- reading ---
 
 
-@dataclass(frozen=True)
-class _Table:
-    """All rows of a table with their scores, the ids that name them, and columns to carry along."""
+class _Wanted(NamedTuple):
+    """What was asked for."""
 
-    rows: TableRows
-    scores: NDArray[np.float64]
+    places: int | Mapping[str, int] | None
+    segment: str | None
+    keep: Collection[str]
     id: str | None
-    names: NDArray[Any] | None
-    segments: NDArray[Any] | None
-    kept: dict[str, list[Any]]
+    exclude: Path | None
+    has_probes: bool
+    work: WorkColumns
+
+    def most(self, has_names: bool) -> int | Mapping[str, int] | None:
+        """Return how many rows can be on the list, if the other rows are not needed.
+
+        An id takes one place in all segments together, that of its highest score, which may be in
+        a segment that is full.
+        """
+        needs_all = self.has_probes or self.work.is_given
+        return None if needs_all or (self.segment is not None and has_names) else self.places
+
+
+@dataclass
+class _Table:
+    """The rows that can be on the list, the most suspicious first, and counts of all rows."""
+
+    cases: Cases
+    id: str | None
     kept_types: dict[str, str]
     findings: list[Finding]
-    values: NDArray[np.float64] | None = None
-    efforts: NDArray[np.float64] | None = None
+    n_items: int
+    n_excluded: int
+    repeated: Repeated
+    segments: Counter[str]
+    work: dict[str, Doubles | None] = field(default_factory=dict)
 
 
-def _read(
-    model: TableModel,
-    source: Source,
-    *,
-    segment: str | None,
-    keep: Collection[str],
-    id: str | None,
-    work: WorkColumns,
-    on_progress: Progress,
-) -> _Table:
-    watch, parts = Watch(model), []
-    others = () if segment is None else (segment,)
-    source.require(others, "which --segment names")
-    for option, column in work.columns.items():
-        source.require([column], f"which {option} names")
-    others = (*others, *work.columns.values())
-    weighed: list[list[Any]] = [[], []]
-    carried = CarriedColumns(
-        source,
-        model.schema,
-        keep=keep,
-        id=id,
-        others=others,
-        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
-    )
+def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progress) -> _Table:
+    carried = _carried(model, source, wanted)
+    excluded = None
+    if wanted.exclude is not None:
+        excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
+    watch, pool = Watch(model), Pool(model, wanted.most(carried.id is not None))
+    segments: Counter[str] = Counter()
+    n_excluded, weighed = 0, _Weighed(wanted.work)
     for rows in model.schema.rows(carried.source):
         on_progress(f"{watch.n_items:,} rows scored", 0, 0)
-        if len(rows.X):
-            watch.add(rows)
-            scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
-            segments = None if segment is None else as_texts(carried.column(segment), segment)
-            parts.append((rows, scores, carried.ids(), segments, carried.columns()))
-            for known, named in zip(weighed, (work.value, work.effort), strict=True):
-                known.append(None if named is None else carried.column(named))
-    if not parts:
+        if not len(rows.X):
+            continue
+        numbers = np.arange(watch.n_items, watch.n_items + len(rows.X))
+        watch.add(rows)
+        weighed.add(carried)
+        cases = _cases(model, rows, numbers, carried, wanted.segment)
+        if cases.segments is not None:
+            segments.update(cases.segments.tolist())
+        allowed = _allowed(cases, excluded)
+        n_excluded += len(cases) - allowed.size
+        pool.add(cases.take(allowed))
+    if not watch.n_items:
         raise TableError(f"{source.name} has a heading, but no rows.")
-    every, scores, names, segments, kept = zip(*parts, strict=True)
-    ids = None if every[0].ids is None else np.concatenate([rows.ids for rows in every])
-    return _Table(
-        TableRows(pd.concat([rows.X for rows in every], ignore_index=True), ids),
-        np.concatenate(scores),
-        carried.id,
-        None if names[0] is None else np.concatenate(names),
-        None if segment is None else np.concatenate(segments),
-        {name: [v for part in kept for v in part[name]] for name in carried.names.values()},
-        carried.types(),
-        watch.findings(),
-        work.numbers("--value", weighed[0]),
-        work.numbers("--effort", weighed[1]),
+    found = (carried.id, carried.types(), watch.findings(), watch.n_items, n_excluded)
+    return _Table(pool.ranked(), *found, pool.repeated, segments, weighed.numbers())
+
+
+def _carried(model: TableModel, source: Source, wanted: _Wanted) -> CarriedColumns:
+    others = () if wanted.segment is None else (wanted.segment,)
+    source.require(others, "which --segment names")
+    for option, column in wanted.work.columns.items():
+        source.require([column], f"which {option} names")
+    return CarriedColumns(
+        source,
+        model.schema,
+        keep=wanted.keep,
+        id=wanted.id,
+        others=(*others, *wanted.work.columns.values()),
+        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
     )
+
+
+def _cases(
+    model: TableModel, rows: Any, numbers: Rows, carried: CarriedColumns, segment: str | None
+) -> Cases:
+    scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
+    kept = {name: pd.Series(values, dtype=object) for name, values in carried.columns().items()}
+    return Cases(
+        rows.X,
+        scores,
+        numbers,
+        rows.ids,
+        carried.ids(),
+        None if segment is None else as_texts(carried.column(segment), segment),
+        pd.DataFrame(kept, index=range(numbers.size)),
+    )
+
+
+class _Weighed:
+    """Gathers the columns with values and efforts."""
+
+    def __init__(self, work: WorkColumns) -> None:
+        self._work = work
+        self._parts: dict[str, list[Any]] = {option: [] for option in work.columns}
+
+    def add(self, carried: CarriedColumns) -> None:
+        for option, name in self._work.columns.items():
+            self._parts[option].append(carried.column(name))
+
+    def numbers(self) -> dict[str, Doubles | None]:
+        return {option: self._work.numbers(option, parts) for option, parts in self._parts.items()}
 
 
 # --- who gets on the list ---
 
 
-def _not_excluded(table: _Table, exclude: Path | None, path: Path, notes: list[str]) -> Mask:
-    if exclude is None:
-        return np.ones(len(table.rows.X), dtype=bool)
-    ids = read_exclusions(exclude, table.id)
-    assert table.names is not None
-    found = np.isin(table.names.astype(str), ids.astype(str))
-    notes.append(excluded_in_words(int(found.sum()), exclude, path, table.id))
-    return ~found
+def _allowed(cases: Cases, excluded: NDArray[Any] | None) -> Rows:
+    if excluded is None:
+        return np.arange(len(cases))
+    assert cases.names is not None
+    return np.flatnonzero(~np.isin(cases.names.astype(str), excluded.astype(str)))
 
 
 def excluded_in_words(n_found: int, exclude: Path, path: Path, id: str | None) -> str:
@@ -352,79 +284,74 @@ def excluded_in_words(n_found: int, exclude: Path, path: Path, id: str | None) -
     )
 
 
-def _once_each(order: Rows, table: _Table, notes: list[str]) -> Rows:
-    """Let each id take one place, that of its highest score."""
-    if table.names is None:
-        return order
-    repeated = pd.Series(table.names[order]).duplicated().to_numpy()
-    if repeated.any():
-        n_ids = len(set(table.names[order][repeated]))
+def _notes(table: _Table, wanted: _Wanted, path: Path) -> list[str]:
+    notes = []
+    if wanted.exclude is not None:
+        notes.append(excluded_in_words(table.n_excluded, wanted.exclude, path, table.id))
+    n_ids, n_rows, is_exact = table.repeated
+    if n_ids:
         notes.append(
-            f"{n_ids:,} ids in {table.id!r} occur more than once, in {int(repeated.sum()):,} "
-            "further rows. Each takes one place of the list, with its highest score."
+            f"{'' if is_exact else 'At least '}{n_ids:,} ids in {table.id!r} occur more than once, "
+            f"in {n_rows:,} further rows. Each takes one place of the list, with its highest score."
         )
-    return order[~repeated]
+    return notes
 
 
 def _most_value(
-    model: TableModel,
-    table: _Table,
-    order: Rows,
-    count: Any,
-    work: WorkColumns,
-    notes: list[str],
+    model: TableModel, table: _Table, count: Any, work: WorkColumns, notes: list[str]
 ) -> Rows:
-    """Return the rows of most expected value, the highest value per unit of effort first."""
-    p = _probabilities(model, table.rows.X.iloc[order])
+    """Return the places of most expected value, the highest value per unit of effort first."""
+    p = _probabilities(model, table.cases.X)
     if p is None:
         raise TableError(
             "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
             "whose learner has them."
         )
-    values = None if table.values is None else table.values[order]
-    efforts = None if table.efforts is None else table.efforts[order]
+    values, efforts = (
+        None if column is None else column[table.cases.numbers]
+        for column in (table.work.get("--value"), table.work.get("--effort"))
+    )
     found = work.choose(np.asarray(p, dtype=np.float64), values, efforts, count)
     notes.append(work.in_words(found))
     worth = expected_worth(p, values=values, efforts=efforts)
     chosen = np.flatnonzero(found.flagged)
-    return order[chosen[np.argsort(-worth[chosen], kind="stable")]]
+    return chosen[np.argsort(-worth[chosen], kind="stable")]
 
 
 def _cut(
-    order: Rows,
-    count: int | Mapping[str, int],
     table: _Table,
+    count: int | Mapping[str, int],
     segment: str | None,
     path: Path,
     notes: list[str],
 ) -> Rows:
+    n_cases = len(table.cases)
     if not isinstance(count, Mapping):
-        if order.size < count:
+        if n_cases < count:
             notes.append(
-                f"The list is shorter than {count:,}: {path} has only {order.size:,} cases to list."
+                f"The list is shorter than {count:,}: {path} has only {n_cases:,} cases to list."
             )
-        return order[:count]
-    assert table.segments is not None
-    segments = table.segments[order]
+        return np.arange(min(count, n_cases))
+    assert table.cases.segments is not None
     _check_segments(count, table.segments, segment, path, notes)
-    places = [np.flatnonzero(segments == name)[:most] for name, most in count.items()]
+    places = [np.flatnonzero(table.cases.segments == name)[:k] for name, k in count.items()]
     for (name, most), found in zip(count.items(), places, strict=True):
         if found.size < most:
             notes.append(
                 f"{name!r} has only {found.size:,} cases to list, fewer than {most:,}; all are "
                 "listed."
             )
-    return order[np.sort(np.concatenate([np.zeros(0, np.intp), *places]))]
+    return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
 
 def _check_segments(
     count: Mapping[str, int],
-    segments: NDArray[Any],
+    segments: Counter[str],
     segment: str | None,
     path: Path,
     notes: list[str],
 ) -> None:
-    present = sorted(set(segments.tolist()))
+    present = sorted(segments)
     unknown = [name for name in count if name not in present]
     if unknown:
         shown = ", ".join(repr(name) for name in present[:_SHOWN])
@@ -434,17 +361,17 @@ def _check_segments(
         )
     unnamed = [name for name in present if name not in count]
     if unnamed:
-        n_rows = int(np.isin(segments.astype(str), unnamed).sum())
+        n_rows = sum(segments[name] for name in unnamed)
         shown = ", ".join(repr(name) for name in unnamed[:_SHOWN])
         notes.append(
             f"{n_rows:,} rows with {segment!r} = {shown} get no place: --count does not name them."
         )
 
 
-def _note_copies(table: _Table, chosen: Rows, notes: list[str]) -> None:
-    if table.names is not None or not chosen.size:
+def _note_copies(listed: Cases, notes: list[str]) -> None:
+    if listed.names is not None or not len(listed):
         return
-    copies = int(table.rows.X.iloc[chosen].duplicated().sum())
+    copies = int(listed.X.duplicated().sum())
     if copies:
         notes.append(
             f"{copies:,} rows of the list are copies of other rows in all columns that the model "
@@ -453,61 +380,57 @@ def _note_copies(table: _Table, chosen: Rows, notes: list[str]) -> None:
 
 
 class _Drawn(NamedTuple):
-    """The rows of a list, which of them are probes, and how likely each was selected."""
+    """The places of a list, which of them are probes, and how likely each was selected."""
 
     rows: Rows
     is_probe: Mask
     inclusion: NDArray[np.floating]
 
 
-def _with_probes(
-    model: TableModel, table: _Table, order: Rows, chosen: Rows, probe: Fraction
-) -> _Drawn:
+def _with_probes(model: TableModel, cases: Cases, chosen: Rows, probe: Fraction) -> _Drawn:
     """Give the last places to rows below the cut; they stand where their scores put them."""
     seed = probe_seed(check_seed(model.classifier.random_state))
-    X, ids = table.rows.X, table.names
-    keys = tie_keys_of(X, ids, seed=seed)
+    keys = tie_keys_of(cases.X, cases.names, seed=seed)
     codes = None
-    if table.segments is not None:
-        codes = np.unique(table.segments[order].astype(str), return_inverse=True)[1]
-    places = -np.arange(order.size, dtype=np.float64)  # the order is known, and has no ties
+    if cases.segments is not None:
+        codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
+    places = -np.arange(len(cases), dtype=np.float64)  # the order is known, and has no ties
     drawn = draw_probes(
-        np.isin(order, chosen),
+        np.isin(np.arange(len(cases)), chosen),
         places,
         lambda rows: np.zeros(rows.size),
-        lambda rows: keys(order[rows]),
+        keys,
         probe,
         groups=codes,
     )
-    listed = drawn.flagged
-    return _Drawn(order[listed], drawn.is_probe[listed], drawn.probabilities[listed])
+    listed = np.flatnonzero(drawn.flagged)
+    return _Drawn(listed, drawn.is_probe[listed], drawn.probabilities[listed])
 
 
 # --- what is said about each ---
 
 
 def _described(
-    model: TableModel, table: _Table, drawn: _Drawn, on_progress: Progress
+    model: TableModel, listed: Cases, drawn: _Drawn, on_progress: Progress
 ) -> list[SelectedRow]:
-    chosen = drawn.rows
-    if not chosen.size:
+    if not len(listed):
         return []
-    X, scores = table.rows.X.iloc[chosen], table.scores[chosen]
-    probabilities = _probabilities(model, X)
-    reasons = reasons_for(model, X, scores, on_progress=on_progress)
+    probabilities = _probabilities(model, listed.X)
+    reasons = reasons_for(model, listed.X, listed.scores, on_progress=on_progress)
+    kept = {name: listed.kept[name].tolist() for name in listed.kept.columns}
     return [
         SelectedRow(
             rank=place + 1,
             row=row + 1,
-            id=None if table.names is None else str(table.names[row]),
-            score=float(scores[place]),
+            id=None if listed.names is None else str(listed.names[place]),
+            score=float(listed.scores[place]),
             probability=None if probabilities is None else float(probabilities[place]),
             reasons=reasons[place],
-            kept={name: values[row] for name, values in table.kept.items()},
+            kept={name: values[place] for name, values in kept.items()},
             selected_by=PROBE if drawn.is_probe[place] else BY_SCORE,
             inclusion=float(drawn.inclusion[place]),
         )
-        for place, row in enumerate(chosen.tolist())
+        for place, row in enumerate(listed.numbers.tolist())
     ]
 
 
@@ -516,77 +439,3 @@ def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
         return None
     rare = int(np.flatnonzero(model.classifier.classes_)[0])  # the labels are False and True
     return model.classifier.predict_proba(X)[:, rare]
-
-
-def reasons_for(
-    model: TableModel,
-    X: Any,
-    scores: NDArray[np.float64],
-    *,
-    on_progress: Progress | None = None,
-) -> list[list[Reason]]:
-    """Measure for each column how much the score falls if it takes its usual value.
-
-    Columns are changed one at a time, in these rows only. This is cheap, works for every learner,
-    and describes the model itself. Columns that can replace each other may each show a small
-    effect.
-
-    Parameters
-    ----------
-    model : TableModel
-        Fitted.
-    X : data frame
-        The rows, in the form that the model takes.
-    scores : ndarray
-        Their scores by this model.
-    on_progress : callable, default=None
-        Called with the current step, the number of finished steps and the total number.
-
-    Returns
-    -------
-    list of list of Reason
-        For each row the columns that raised its score most, at most three.
-    """
-    features = model.schema.features
-    effects = np.zeros((len(X), len(features)))
-    for number, feature in enumerate(features):
-        if on_progress is not None:
-            on_progress(f"reasons: {feature.name}", number, len(features))
-        changed = model.classifier.score_samples(_with_usual(X, model, feature.name))
-        effects[:, number] = scores - changed
-    largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
-    return [
-        [
-            Reason(
-                features[column].name,
-                _shown(X.iloc[row, column], features[column].kind),
-                float(effects[row, column]),
-            )
-            for column in largest[row].tolist()
-            if effects[row, column] > _SLIGHTEST * effects[row].max(initial=0)
-        ]
-        for row in range(len(X))
-    ]
-
-
-def _with_usual(X: Any, model: TableModel, column: str) -> Any:
-    return X.assign(**{column: model.reference[column]})
-
-
-def _shown(value: Any, kind: str) -> Any:
-    """Return a value in the form of the table: a date as a date, None if it is missing."""
-    if kind == "categorical":
-        return None if value == MISSING_CATEGORY else value
-    if value != value:
-        return None
-    if kind == "date":
-        return date_text(value)
-    return bool(value) if kind == "boolean" else float(value)
-
-
-def _in_words(value: Any) -> str:
-    if value is None:
-        return "missing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -19,6 +19,7 @@ from ..worth import Worth
 from ._calibrate import calibrate_scores
 from ._decisions import CalibratedThreshold
 from ._folds import FOLD_GUARANTEES, fold_thresholds
+from ._kept import calibrate_kept
 from ._promise import COVER_PREVALENCE, Promise, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
@@ -54,6 +55,10 @@ class CalibrationSample:
         How much work the items take. Scores are then what they are worth per unit of it.
     has_values : bool
         Whether scores were multiplied by values.
+    before : ndarray of shape (n_kept,) or None
+        If only some scores are kept: how many of all items come before each of them.
+    n_items : int
+        Then the number of all items.
     """
 
     scores: Floats
@@ -66,6 +71,8 @@ class CalibrationSample:
     efforts: Doubles | None = None
     has_values: bool = False
     refitted: bool = False
+    before: NDArray[np.int64] | None = None
+    n_items: int = 0
 
     @classmethod
     def of(
@@ -276,15 +283,23 @@ class Terms:
             **self._work_options(sample, capacity),
         }
         if not self._covers_prevalence(capacity):
-            return calibrate_scores(sample.scores, capacity, **options)
+            return _calibrate(sample, capacity, options)
         if sample.is_rare is not None and self.guarantee == "confident":
             options |= {"prevalence": None, "is_rare": sample.is_rare}
-            return calibrate_scores(sample.scores, capacity, **options)
+            return _calibrate(sample, capacity, options)
         # Without labels, half of the error is spent on a lower bound of the prevalence.
         error = (1 - confidence) / 2
         lowest = self.reference.lower_bound(error=error)
         options |= {"prevalence": lowest, "confidence": 1 - error}
-        return replace(calibrate_scores(sample.scores, capacity, **options), confidence=confidence)
+        return replace(_calibrate(sample, capacity, options), confidence=confidence)
+
+
+def _calibrate(
+    sample: CalibrationSample, capacity: Capacity, options: dict[str, Any]
+) -> CalibratedThreshold:
+    if sample.before is not None:
+        return calibrate_kept(sample, capacity, options)
+    return calibrate_scores(sample.scores, capacity, **options)
 
 
 def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:

@@ -1,0 +1,109 @@
+"""Why a row has a high score: the columns that raised it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._columns import MISSING_CATEGORY
+from ._model import TableModel
+from ._watch import date_text
+
+__all__ = ["Reason", "reasons_for"]
+
+_MOST_REASONS = 3
+_SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A column that raised a score, its value, and how far the usual value would lower it."""
+
+    column: str
+    value: Any
+    effect: float
+
+    @property
+    def in_words(self) -> str:
+        """The column, its value, and the effect, such as ``amount = 250 (+0.31)``."""
+        return f"{self.column} = {_in_words(self.value)} (+{self.effect:.2g})"
+
+
+def reasons_for(
+    model: TableModel,
+    X: Any,
+    scores: NDArray[np.float64],
+    *,
+    on_progress: Progress | None = None,
+) -> list[list[Reason]]:
+    """Measure for each column how much the score falls if it takes its usual value.
+
+    Columns are changed one at a time, in these rows only. This is cheap, works for every learner,
+    and describes the model itself. Columns that can replace each other may each show a small
+    effect.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    X : data frame
+        The rows, in the form that the model takes.
+    scores : ndarray
+        Their scores by this model.
+    on_progress : callable, default=None
+        Called with the current step, the number of finished steps and the total number.
+
+    Returns
+    -------
+    list of list of Reason
+        For each row the columns that raised its score most, at most three.
+    """
+    features = model.schema.features
+    effects = np.zeros((len(X), len(features)))
+    for number, feature in enumerate(features):
+        if on_progress is not None:
+            on_progress(f"reasons: {feature.name}", number, len(features))
+        changed = model.classifier.score_samples(_with_usual(X, model, feature.name))
+        effects[:, number] = scores - changed
+    largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
+    return [
+        [
+            Reason(
+                features[column].name,
+                _shown(X.iloc[row, column], features[column].kind),
+                float(effects[row, column]),
+            )
+            for column in largest[row].tolist()
+            if effects[row, column] > _SLIGHTEST * effects[row].max(initial=0)
+        ]
+        for row in range(len(X))
+    ]
+
+
+def _with_usual(X: Any, model: TableModel, column: str) -> Any:
+    return X.assign(**{column: model.reference[column]})
+
+
+def _shown(value: Any, kind: str) -> Any:
+    """Return a value in the form of the table: a date as a date, None if it is missing."""
+    if kind == "categorical":
+        return None if value == MISSING_CATEGORY else value
+    if value != value:
+        return None
+    if kind == "date":
+        return date_text(value)
+    return bool(value) if kind == "boolean" else float(value)
+
+
+def _in_words(value: Any) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
