@@ -14,7 +14,6 @@ import numpy as np
 
 from ._core.extras import load_extra
 from .distributed import (
-    ALL,
     FEW,
     TIE_KEY,
     CutSearch,
@@ -173,7 +172,7 @@ class _SqlSearch(CutSearch):
         n, n_bad = found["n"][0].as_py(), found["n_bad"][0].as_py()
         refuse_nan(n_bad, n, score=self.score)
         sample = np.sort(found["sample"][0].values.to_numpy())[::-1]
-        return {ALL: Totals(n, sample, [n], [sample])} if n else {}
+        return {None: Totals(n, sample, [n], [sample])} if n else {}
 
     def _share(self) -> float:
         plan = self.table.select(_quoted(self.score))._jdf.queryExecution().optimizedPlan()

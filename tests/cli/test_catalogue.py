@@ -27,6 +27,7 @@ from tests.cli.catalogue import (
     same,
     text,
 )
+from tests.cli.messy_inputs import MORE_FITS, MORE_LATER
 from tests.conftest import make_cases
 
 FEW = range(3, 9)  # the rows of a few odd cells
@@ -78,7 +79,7 @@ FITS = {
     "dollars": (text(amounts(lambda v: f"${v}")), (), same("'amount' .* currencies")),
     "euros": (text(amounts(lambda v: german(v) + " €"), sep=";"), (), same("'amount' .* currenc")),
     "EUR": (text(amounts(lambda v: f"EUR {v}")), (), same("'amount' .* currencies")),
-    "CHF behind": (text(amounts(lambda v: f"{v} CHF")), (), same("'amount' .* unit CHF")),
+    "CHF behind": (text(amounts(lambda v: f"{v} CHF")), (), same("'amount' .* currencies")),
     "kilograms": (text(amounts(lambda v: f"{v} kg")), (), same("'amount' .* unit kg")),
     "plus signs": (text(amounts(lambda v: f"+{v}")), (), same()),
     "scientific": (text(amounts(lambda v: f"{v:.15e}")), (), same()),
@@ -498,6 +499,7 @@ FITS = {
     "ids missing": (text(cells("case", None, [3])), (), refused("'case' is empty in 1 .*row 4")),
     "ids of a spreadsheet": (text(cells("case", "1.23E+12", FEW)), (), noted("A spreadsheet has")),
 }
+FITS |= MORE_FITS
 
 
 def _rewritten(path, change):
@@ -657,6 +659,7 @@ LATER = {
         like(GAPS),
     ),
 }
+LATER |= MORE_LATER
 COMMANDS = {
     "flag": (),
     "select": ("--count", "20"),

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import Capacity, select
-from shortlist.cli import app
+from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
 from shortlist.persistence import save_model
 from shortlist.tables import fit_table
@@ -68,6 +68,8 @@ def test_missed_cases_are_estimated(reviews):
         ({"inclusion": ""}, "probes without a probability"),
         ({"selected_by": "below threshold"}, "have an outcome but were never selected"),
         ({"id": 7}, "comes 4000 times"),
+        ({"fraud": "pending"}, "such as 'pending'"),
+        ({"selected_by": "seen before"}, "Keep the first answer"),
     ],
 )
 def test_bad_reviews_are_refused(reviews, change, words):
@@ -105,3 +107,27 @@ def test_a_list_with_probes_can_be_reviewed(reviews):
     result = run(folder / "model", folder / "list.csv", "--cases", 4_000)
     assert result.exit_code in (0, 6), result.output
     assert "of 20 probes were rare" in result.output
+
+
+def test_a_stream_with_probes_can_be_reviewed(reviews, tmp_path, monkeypatch):
+    """What `stream --probe` answers is a table of reviews once the labels are filled in."""
+    folder, _, _ = reviews
+    table = pd.read_csv(folder / "train.csv").head(2_000)
+    rows = table.drop(columns="fraud").to_dict("records")
+    lines = [json.dumps(row | {"id": f"c{i}", "at": 60 * i}) for i, row in enumerate(rows)]
+    (tmp_path / "lines").write_text("\n".join(lines))
+    with (tmp_path / "lines").open() as source:
+        monkeypatch.setattr(_stream, "_source", source.fileno)
+        options = ["--count", "100", "--period", "12h", "--probe", "0.5", "--probe-key", "k"]
+        arguments = ["stream", folder / "model", "--state", tmp_path / "state", "--id", "id"]
+        result = CliRunner().invoke(app, [str(each) for each in (*arguments, *options)])
+    assert result.exit_code == 0, result.output
+    answers = pd.DataFrame(map(json.loads, result.stdout.splitlines()))
+    reviewed = answers.assign(fraud=table["fraud"].where(answers["flag"]).astype("Int64"))
+    reviewed.to_csv(tmp_path / "reviews.csv", index=False)
+    shown = run(folder / "model", tmp_path / "reviews.csv", "--id", "id", "--json")
+    assert shown.exit_code in (0, 6), shown.output
+    estimate = json.loads(shown.stdout)["estimate"]
+    assert estimate["n_probes"] == answers["selected_by"].str.startswith("probe").sum()
+    truth = int(table["fraud"].sum() - reviewed["fraud"].sum())
+    assert estimate["missed_low"] <= truth <= estimate["missed_high"]

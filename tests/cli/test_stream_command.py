@@ -96,6 +96,35 @@ def test_repeated_ids(stream, lines):
     assert json.loads(summary)["n_repeated"] == 50
 
 
+def test_probes_keep_the_capacity_and_survive_a_restart(stream, lines):
+    """Each answer says how it was selected and how likely; a retry says the same again."""
+    options = ("--count", "40", "--period", "day", "--probe", "0.5")
+    first = answers(stream(lines[:200], *options))
+    more = answers(stream(lines[:400], *options, "--batch", "7"))
+    names = ("flag", "selected_by", "inclusion")
+    assert [[each[name] for name in names] for each in more[:200]] == [
+        [each[name] for name in names] for each in first
+    ]
+    assert {each["reason"] for each in more[:200]} == {"seen before"}
+    probes = [each for each in first + more[200:] if each["reason"] == "probe"]
+    assert 10 < len(probes) < 100
+    assert {each["selected_by"] for each in probes} == {"probe"}
+    assert all(each["flag"] and 0 < each["inclusion"] < 1 for each in probes)
+    flagged = [each["at"] // 86_400 for each in first + more[200:] if each["flag"]]
+    assert pd.Series(flagged).value_counts().max() <= 40
+
+
+def test_a_probe_key_makes_the_draw_reproducible(stream, lines):
+    """The same key draws the same cases; another key for the same state is refused."""
+    options = ("--count", "40", "--period", "day", "--probe", "0.5", "--probe-key")
+    one, same = (answers(stream(lines[:150], *options, "k", state=state)) for state in "ab")
+    assert one == same
+    other = answers(stream(lines[:150], *options, "l", state="c"))
+    assert [each["selected_by"] for each in other] != [each["selected_by"] for each in one]
+    check_refused(stream(lines[150:160], *options, "l", state="a"), 2, "probe_key was")
+    check_refused(stream(lines[:9], "--fraction", "0.1", "--probe", "0.1", state="d"), 2, "--count")
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -166,3 +166,37 @@ def test_a_challenger_is_judged_on_the_same_probes():
     result = estimate_missed(outcomes, reasons, probabilities, challenger=chosen).challenger
     assert (result.gained, result.lost) == (pytest.approx(120), 2)
     assert result.is_better
+
+
+def test_a_draw_without_a_slot_counts_as_unknown():
+    """It may have been rare or not: the interval covers both, and nobody can have its outcome."""
+    outcomes, reasons, probabilities = reviewed()
+    plain = estimate_missed(outcomes, reasons, probabilities)
+    more = [None], ["probe without a slot"], [0.1]
+    columns = [own + extra for own, extra in zip(reviewed(), more, strict=True)]
+    answer = estimate_missed(*columns)
+    assert (answer.n_probes, answer.n_hits, answer.n_unknown) == (201, 12, 1)
+    assert answer.missed_high > plain.missed_high
+    assert answer.missed_low <= plain.missed_low
+    assert answer.found == plain.found
+    with pytest.raises(ValueError, match="row 230"):
+        estimate_missed([*outcomes, True], *columns[1:])
+
+
+def test_words_may_be_spelled_in_another_way_but_retries_are_refused():
+    """`Probe` is a probe; a retry has no reason of its own."""
+    outcomes, reasons, probabilities = reviewed()
+    spelled = estimate_missed(outcomes, [f" {word.title()}" for word in reasons], probabilities)
+    assert repr(spelled) == repr(estimate_missed(outcomes, reasons, probabilities))
+    with pytest.raises(ValueError, match="row 3"):
+        estimate_missed(outcomes, [*reasons[:3], "seen before", *reasons[4:]], probabilities)
+
+
+def test_a_period_without_any_draw_is_known_by_its_probabilities():
+    """Nobody was drawn in the second period, but its cases say how likely that was."""
+    outcomes = [True, False, None, None, None]
+    reasons = ["probe", "probe", "not selected", "not selected", "not selected"]
+    answer = estimate_missed(outcomes, reasons, [0.2, 0.2, 0.2, 0.1, 0.1], periods=[1, 1, 1, 2, 2])
+    second = answer.by_period[2]
+    assert (second.n_probes, second.missed, second.missed_low) == (0, 0.0, 0.0)
+    assert second.missed_high == 2.0

@@ -53,6 +53,23 @@ def test_items_without_a_score_are_left_out():
         out_of_fold_detection(is_rare, scores[1:], folds, Capacity.multiple(1))
 
 
+def test_groups_make_the_interval_wider_where_their_items_are_alike():
+    """Five copies of each row say no more than one; groups of unlike rows say nearly as much."""
+    is_rare, scores, folds = drawn(np.random.default_rng(2), n=2_000)
+    tenth, single = Capacity.fraction(0.1), np.arange(2_000)
+
+    def width(copies, groups):
+        rows = np.repeat(single, copies)
+        found = out_of_fold_detection(
+            is_rare[rows], scores[rows], folds[rows], tenth, groups=groups[rows]
+        )
+        return found.high - found.low
+
+    alone = width(1, single)
+    assert width(5, single) == pytest.approx(alone, rel=0.2)
+    assert width(1, single // 2) == pytest.approx(alone, rel=0.15)
+
+
 def test_the_interval_covers_what_the_folds_find():
     """The threshold of a tenth of all items finds a known share; 200 intervals cover it.
 

@@ -37,6 +37,12 @@ MAKERS = {
     "large budget": lambda: BudgetController(
         Capacity.count(400), calibration_scores=SCORES, period=300.0, expected_arrivals=900
     ),
+    "budget with probes": lambda: BudgetController(
+        Capacity.count(10), calibration_scores=SCORES, probe=0.3, probe_key="a", **TIMED
+    ),
+    "budget of items with probes": lambda: BudgetController(
+        Capacity.count(9, per=50), calibration_scores=SCORES, probe=0.5, probe_key="b", remember=40
+    ),
 }
 
 

@@ -25,7 +25,7 @@ def summary(table_fit, new_cases):
 
 
 def test_the_rules_are_those_of_evaluate(summary, table_fit, new_cases):
-    """The same flags, finds, detection and precision."""
+    """The same flags, finds, detection with its interval, and precision."""
     evaluated = {rule.rule: rule for rule in evaluate_table(table_fit.model, new_cases).rules}
     names = {
         "This model, case by case": "this model",
@@ -38,6 +38,8 @@ def test_the_rules_are_those_of_evaluate(summary, table_fit, new_cases):
         assert rules[ours]["found"] == evaluated[theirs].found
         assert rules[ours]["detection"] == evaluated[theirs].detection
         assert rules[ours]["precision"] == evaluated[theirs].precision
+        interval = evaluated[theirs].detection_interval
+        assert rules[ours]["detection_interval"] == (None if interval is None else list(interval))
 
 
 def test_a_cut_is_the_list_of_select(summary, table_fit, new_cases):

@@ -58,3 +58,15 @@ def test_settings_say_what_a_stream_is(table_fit):
     settings = StreamSettings(capacity=Capacity.count(5), period=60.0).resolved(table_fit.model)
     assert settings.to_json()["capacity"] == {"kind": "count", "value": 5, "per": None}
     assert "expected_arrivals" not in settings.to_json()
+
+
+def test_probes_belong_to_a_budget(table_fit):
+    """A share for probes reaches the controller, and is refused where nobody counts flags."""
+    settings = StreamSettings(capacity=Capacity.count(50), period=60.0, probe=0.1, probe_key="k")
+    assert make_controller(table_fit.model, settings).has_probes
+    said = settings.resolved(table_fit.model).to_json()
+    assert said["probe"] == 0.1
+    assert said["probe_key"] not in (None, "k")
+    with pytest.raises(CapacityError, match="--probe"):
+        make_controller(table_fit.model, StreamSettings(probe=0.1))
+    assert "probe" not in StreamSettings().to_json()

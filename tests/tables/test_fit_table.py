@@ -108,8 +108,9 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
     frame = pd.read_csv(cases)
     frame["customer"] = np.arange(len(frame)) // 2
     frame.to_csv(tmp_path / "groups.csv", index=False)
-    schema = fit(tmp_path / "groups.csv", group="customer").model.schema
-    assert "customer" not in [feature.name for feature in schema.features]
+    model = fit(tmp_path / "groups.csv", group="customer").model
+    assert "customer" not in [feature.name for feature in model.schema.features]
+    assert all(sample.groups is not None for sample in model.classifier.rule_.samples)
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +190,7 @@ def test_several_classes_are_one_against_the_rest(tmp_path, cases):
         ({"time": "country"}, "--time names 'country', which holds texts"),
         ({"time": "amount"}, "--time names 'amount', which has .* gaps"),
         ({"group": "nope"}, "--group names 'nope'"),
+        ({"group": "amount"}, "--group names 'amount', which has .* gaps"),
     ],
 )
 def test_wrong_columns_and_labels_are_named(cases, options, complaint):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, NamedTuple
@@ -17,6 +19,8 @@ __all__ = [
     "BY_SCORE",
     "NOT_SELECTED",
     "PROBE",
+    "PROBE_WITHOUT_SLOT",
+    "KeyedDraws",
     "Probed",
     "check_probe",
     "draw_probes",
@@ -25,6 +29,8 @@ __all__ = [
 
 #: Why a case is on the list, or not.
 BY_SCORE, PROBE, NOT_SELECTED = "score", "probe", "not selected"
+PROBE_WITHOUT_SLOT = "probe without a slot"
+_LONGEST_KEY = 64  # bytes
 _OWN_KEY = 0x70726F6265  # so that draws do not depend on the order of tied scores
 
 
@@ -34,6 +40,38 @@ class Probed(NamedTuple):
     flagged: Mask
     is_probe: Mask
     probabilities: Floats
+
+
+class KeyedDraws:
+    """Uniform numbers of cases that come one at a time: a keyed hash of the id.
+
+    The same id has the same number again, and nobody can foretell it without the key. An item
+    without an id is known by its number in the stream.
+    """
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: str) -> None:
+        text = key.encode()
+        self._key = text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text).digest()
+
+    def of_id(self, id: str | int) -> float:
+        """Return the number of an id, in [0, 1); whole numbers and texts differ."""
+        if isinstance(id, str):
+            return self._number(b"text " + id.encode("utf-8", "surrogatepass"))
+        return self._number(b"whole %d" % id)
+
+    def of_ids(self, ids: Iterable[str | int]) -> Floats:
+        """Return the numbers of many ids."""
+        return np.array([self.of_id(id) for id in ids], dtype=np.float64)
+
+    def of_place(self, place: int) -> float:
+        """Return the number of an item without an id, by its place in the stream."""
+        return self._number(b"place %d" % place)
+
+    def _number(self, text: bytes) -> float:
+        digest = hashlib.blake2b(text, digest_size=8, key=self._key).digest()
+        return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def check_probe(probe: Any) -> Fraction:

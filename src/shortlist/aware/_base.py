@@ -26,7 +26,7 @@ from .._wrapping.fitting import (
     holds_out,
 )
 from ..capacity import Capacity
-from ..classifier import CapacityDecisionMixin
+from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
 from ..exceptions import CapacityError
 
 try:
@@ -132,7 +132,7 @@ class CapacityAwareBase(
         seed = check_seed(self.random_state)
         is_rare = self._learn_labels(labels)
         # Rows are hashed as they were given, here and in use.
-        calibrator = self._calibrator(X, is_rare, ids, segments, seed=seed, groups=groups)
+        calibrator = calibrator_of(self, X, is_rare, ids, segments, seed=seed, groups=groups)
         self._learned_for = self._as_fraction(calibrator.terms.reference.value)
         rng = np.random.default_rng(None if self.random_state is None else seed)
         progress = self._begin(self._n_steps())
@@ -153,7 +153,7 @@ class CapacityAwareBase(
         return Capacity.fraction(self.capacity.as_ratio(prevalence))
 
     def _check_params(self) -> None:
-        self._check_promise()
+        check_promise(self)
         self._check_cv()
 
     def _check_cv(self) -> None:

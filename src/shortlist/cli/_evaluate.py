@@ -23,6 +23,7 @@ from ._shared import (
     progress_bar,
     rows_read,
 )
+from ._worth_options import Budget, Effort, Unit, Value, money_table
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _MOST_LINES = 12
 # Of fewer rows than this share, equal ones are not worth a line.
 _A_FEW = 0.01
+_FOR_SHARE = "The 95 % intervals are for as large a share of new cases."
+_FOR_THRESHOLD = "The 95 % intervals are for the same threshold on new cases."
 
 
 @answering
@@ -38,6 +41,10 @@ def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
     engine: Engine = None,
     master: Master = None,
     as_json: AsJson = False,
@@ -46,29 +53,45 @@ def evaluate(
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
-    Detection is the adjusted detection score M. The intervals in the first table hold for the same
-    thresholds on new cases, those of the capacity curve for the same share of new cases.
+    Detection is the adjusted detection score M. Its intervals are for as large a share of new
+    cases, as in the report. (With --engine, that of the model is for the same threshold.)
+
+    With --value, and with a model that was fitted with it, the value found is measured as well,
+    beside lists of the same budget in other orders.
     """
     from ..persistence import load_model
-    from ..tables import evaluate_table
+    from ..tables import WorkColumns, evaluate_table
+
+    work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
     result: Evaluation
-    if is_large(data, engine, master):
+    large = is_large(data, engine, master)
+    if large:
+        if work.is_given:
+            raise typer.BadParameter("--value and --effort do not work with --engine")
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:
         loaded = load_model(model)
         with progress_bar() as progress:
             result = evaluate_table(
-                loaded, data, target=target, reading=reading, on_progress=rows_read(progress)
+                loaded,
+                data,
+                target=target,
+                reading=reading,
+                work=work,
+                on_progress=rows_read(progress),
             )
     warn_of_seen(result.seen)
     if as_json:
         print_json(result)
         return
     console = Console()
-    console.print(_rules(result))
+    console.print(_rules(result, large=large))
+    if result.money is not None:
+        console.print(money_table(result.money))
+        console.print(result.money.plan.one_more_in_words, highlight=False)
     console.print(curve_table(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
 
 
@@ -87,12 +110,12 @@ def _validity(result: Evaluation) -> str:
     return "The model was not fitted on these cases."
 
 
-def _rules(result: Evaluation) -> Table:
+def _rules(result: Evaluation, *, large: bool) -> Table:
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
         f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
-        caption=f"{_validity(result)} The 95 % intervals are for the same thresholds on new cases.",
+        caption=f"{_validity(result)} {_FOR_THRESHOLD if large else _FOR_SHARE}",
     )
     table.add_column("Rule")
     headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")

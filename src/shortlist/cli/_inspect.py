@@ -31,6 +31,8 @@ def inspect(model: Model, as_json: AsJson = False) -> None:
     rules = (content["card"] or {}).get("rules") or []
     if rules:
         console.print(_rules(content, rules))
+    for note in (content["card"] or {}).get("notes") or []:
+        console.print(f"Note of the fit: {note}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _facts(content: dict[str, Any]) -> Table:
@@ -53,6 +55,9 @@ def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("Threshold", ", ".join(_threshold(value) for value in content["thresholds"])),
         ("Id", schema["id"] or "none: a case is named by its row"),
     ]
+    weighed = {name: text for name, text in (schema.get("work") or {}).items() if text is not None}
+    for name in [name for name in ("worth", "effort", "value") if name in weighed]:
+        lines.insert(3, (name.capitalize(), str(weighed[name])))
     if card is not None:
         lines += _fitted(card)
     seen = content["fingerprints"]
@@ -85,8 +90,13 @@ def _capacity(content: dict[str, Any]) -> str:
         "fraction": f"{share} of all cases",
         "multiple": f"{capacity['value'] if value is None else f'{value:g}'} follow-ups for each "
         f"rare case, {share} of all cases",
+        "effort": f"{capacity['value']:g} {_unit(content)} for every {capacity.get('per')} cases",
     }
     return words[capacity["kind"]]
+
+
+def _unit(content: dict[str, Any]) -> str:
+    return str((content["schema"].get("work") or {}).get("unit", "units"))
 
 
 def _guarantee(content: dict[str, Any]) -> str:
@@ -103,12 +113,14 @@ def _threshold(value: float | None) -> str:
 
 
 def _columns(content: dict[str, Any]) -> Table:
+    from ..tables import Feature
+
     table = Table(title="Columns", caption="Usual value: the median, or the commonest category.")
     for heading in ("Column", "Read as", "Usual value"):
         table.add_column(heading)
-    for feature in content["schema"]["features"]:
-        usual = _usual(content["reference"].get(feature["name"]), feature["kind"])
-        table.add_row(feature["name"], feature["kind"], usual)
+    for feature in map(Feature.from_json, content["schema"]["features"]):
+        usual = _usual(content["reference"].get(feature.name), feature.kind)
+        table.add_row(feature.name, feature.in_words, usual)
     return table
 
 

@@ -40,9 +40,15 @@ _CALIBRATES = (
     "n_batches",
     "random_state",
     "reading",
+    "work",
 )
-# Options that say how to fit.
-_FOR_A_FIT = ("minutes", "test_share", "time", "group", "unlabelled")
+# Options that say how to fit, and their defaults.
+_FOR_A_FIT = {
+    **dict.fromkeys(("minutes", "test_share", "time", "group", "unlabelled", "n_jobs", "memory")),
+    "size": "default",
+    "folds": 10,
+}
+_NAMED = {"n_jobs": "jobs", "memory": "resume"}
 
 
 def fit_or_calibrate(
@@ -62,9 +68,9 @@ def fit_or_calibrate(
     estimator = load_own_model(own, trust=trust)
     if not is_trained(estimator):
         return fit_table(data, own=estimator, **options)
-    unused = [name for name in _FOR_A_FIT if options.get(name) is not None]
+    unused = [name for name, default in _FOR_A_FIT.items() if options[name] != default]
     if unused:
-        named = ", ".join("--" + name.replace("_", "-") for name in unused)
+        named = ", ".join("--" + _NAMED.get(name, name).replace("_", "-") for name in unused)
         raise typer.BadParameter(f"the model in {own} is trained; {named} would not be used")
     used = {name: value for name, value in options.items() if name in _CALIBRATES}
     result = calibrate_own(estimator, data, **used)

@@ -10,6 +10,7 @@ import typer
 from .._core.atomic import check_writable, write_whole
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
+from ._worth_options import Budget, Effort, Unit, Value
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -48,6 +49,10 @@ def report(
         str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
     ] = None,
     author: Annotated[str | None, _named("Who made it, such as --author 'Ann B.'.", "TEXT")] = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -63,6 +68,7 @@ def report(
     check_writable(out, keep=(model, data))  # before any work
     from ..persistence import load_model
     from ..report import find_browser, make_report, print_report, render_report
+    from ..tables import WorkColumns
 
     is_paper = _is_paper(out)
     if is_paper:
@@ -79,6 +85,7 @@ def report(
             title=title,
             author=author,
             model_file=model,
+            work=WorkColumns(value, effort, budget, None, unit),
         )
         page = render_report(summary)
         content = print_report(page) if is_paper else page.encode("utf-8")
@@ -111,6 +118,8 @@ def _print(summary: dict[str, Any], out: Path) -> None:
     flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
     typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}.")
     typer.echo(_found(summary))
+    if summary["money"] is not None:
+        typer.echo(summary["money"]["in_words"])
     typer.echo(f"Report: {out}")
 
 

@@ -12,14 +12,13 @@ from ._engine import (
 )
 from ._evaluate import Drift, LargeEvaluation, measure_model
 from ._frames import FrameEngine, FrameFunctions
-from ._kernels import ALL, Inside
+from ._kernels import Inside
 from ._local import LocalEngine, calibrate, evaluate, flag, ranked, score, select
 from ._models import DecidedRows, ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
 from ._versions import check_same, versions_here
 
 __all__ = [
-    "ALL",
     "FEW",
     "TIE_KEY",
     "CutSearch",

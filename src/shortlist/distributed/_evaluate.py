@@ -123,8 +123,9 @@ def measure_model(
     Returns
     -------
     LargeEvaluation
-        Up to 131,072 rows, all numbers are those of :func:`~shortlist.tables.evaluate_table`.
-        Beyond, so are all counts, M and the intervals at the threshold. The intervals for a
+        Up to 131,072 rows, all numbers are those of :func:`~shortlist.tables.evaluate_table`; only
+        the interval of M is for the same threshold on new rows. Beyond, so are all counts and M.
+        The intervals for a
         capacity are then at most a little wider, and `marginal` is that of a coarser curve.
     """
     target = _target(model, target)

@@ -155,10 +155,10 @@ def estimate_missed(
     reasons : array-like of str, shape (n_items,)
         Why each case was selected; ``"probe"`` for probes. Cases that were not selected
         (``"not selected"``, ``"below threshold"``, ``"capacity used up"``) may be listed without an
-        outcome; they are counted.
+        outcome; they are counted. The outcome of a ``"probe without a slot"`` stays unknown.
     probabilities : array-like of shape (n_items,)
         The probability with which each case below the cut was drawn, as answered when it was
-        decided. Only those of probes are used.
+        decided. Probes must have one.
     ids : array-like of shape (n_items,), default=None
         Identifiers; an id that comes twice is an error.
     periods : array-like of shape (n_items,), default=None
@@ -247,7 +247,7 @@ def _estimate(
     return MissedEstimate(
         n_probes=reviews.count(probed),
         n_hits=n_hits,
-        n_unknown=reviews.count(selected & reviews.is_unknown),
+        n_unknown=reviews.count((selected | probed) & reviews.is_unknown),
         found=found,
         missed=estimate - n_hits,
         missed_low=max(rare_below.low - n_hits - n_unknown, 0.0),
@@ -284,9 +284,9 @@ def _known_estimate(reviews: Reviews) -> float:
     if not shares.size:
         return math.nan
     known = drawn - reviews.strata(reviews.is_unknown)[0]
-    if not known.all():
+    if np.any((known == 0) & (drawn > 0)):
         return math.nan
-    return estimated_count(hits, shares * known / drawn)
+    return estimated_count(hits, shares * np.where(drawn > 0, known / np.maximum(drawn, 1), 1.0))
 
 
 def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) -> float:

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ids import values_of
-from .._core.probing import NOT_SELECTED, PROBE
+from .._core.probing import NOT_SELECTED, PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import check_count, name_rows
 
 __all__ = ["NOT_REVIEWED", "Reviews", "check_reviews"]
 
 #: Reasons of cases that were not selected, and have no outcome.
-NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "moment refused")
+NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "capacity used up elsewhere")
+#: Reasons of rows that are no cases: the same case comes a second time, or was not decided.
+NO_CASES = ("seen before", "moment refused")
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,21 @@ class Reviews:
         return int(np.count_nonzero(mask))
 
     def strata(self, marked: Mask) -> tuple[Rows, Floats, Rows]:
-        """Return for each probability: the probes marked, the probability, and the probes drawn."""
-        shares, codes = np.unique(self.probabilities[self.is_probe], return_inverse=True)
-        drawn = np.bincount(codes, minlength=shares.size)
-        hits = np.bincount(codes[marked[self.is_probe]], minlength=shares.size)
+        """Return for each probability: the probes marked, the probability, and the probes drawn.
+
+        Cases below the cut that are listed with their probabilities count, drawn or not.
+        """
+        below = self.is_probe | (~self.is_selected & (self.probabilities > 0))
+        shares, codes = np.unique(self.probabilities[below], return_inverse=True)
+        drawn = np.bincount(codes[self.is_probe[below]], minlength=shares.size)
+        hits = np.bincount(codes[(marked & self.is_probe)[below]], minlength=shares.size)
         return hits.astype(np.intp), shares, drawn.astype(np.intp)
 
     def count_cases(self, n_cases: int | None) -> int | None:
         """Return how many cases there were; unknown if only reviewed ones are listed."""
         if n_cases is None:
-            return None if self.is_selected.all() else self.is_selected.size
+            drawn_or_selected = self.is_selected | self.is_probe
+            return None if drawn_or_selected.all() else drawn_or_selected.size
         return check_count("n_cases", n_cases, at_least=self.count(self.is_selected))
 
     def check_periods(self, periods: ArrayLike) -> NDArray[Any]:
@@ -79,9 +86,14 @@ def check_reviews(
     """Check reviews, with errors that name the rows."""
     is_rare, is_unknown = _check_outcomes(outcomes)
     n = is_rare.size
-    words = np.asarray(_column("reasons", reasons, n), dtype=object).astype(str)
-    is_selected = ~np.isin(words, NOT_REVIEWED)
-    is_probe = words == PROBE
+    words = np.array([str(word).strip().lower() for word in _column("reasons", reasons, n)], str)
+    _refuse(
+        np.isin(words, NO_CASES),
+        f"have a reason like {NO_CASES[0]!r}: they were not decided then. Keep the first answer to "
+        "each case, with its own reason",
+    )
+    is_lost = words == PROBE_WITHOUT_SLOT
+    is_selected, is_probe = ~np.isin(words, NOT_REVIEWED) & ~is_lost, (words == PROBE) | is_lost
     _refuse(
         ~is_selected & ~is_unknown,
         "have an outcome but were never selected. Only reviewed cases have outcomes: correct the "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
+from scipy.stats import t as student_t
 
 from .._core.arrays import Floats, Mask, Rows
+from .._core.groups import number_groups
 from .._core.labels import rare_share
 from .._core.validation import check_same_length
 from ..capacity import Capacity, check_capacity
@@ -49,6 +51,7 @@ def out_of_fold_detection(
     *,
     confidence: float = 0.95,
     prevalence: Any = None,
+    groups: ArrayLike | None = None,
 ) -> OutOfFoldDetection:
     """Measure what a capacity finds from scores out of fold, without any rows held out.
 
@@ -72,6 +75,9 @@ def out_of_fold_detection(
         Of the interval.
     prevalence : number, default=None
         Share of rare items that a multiple refers to.
+    groups : array-like of shape (n_items,), default=None
+        The group of each item, if several belong together: the rows of one customer. They are
+        found or missed together, so the interval is wider.
 
     Returns
     -------
@@ -85,6 +91,10 @@ def out_of_fold_detection(
     once and is conservative. Models of different folds have seen each other's items, so they
     depend on each other; what an interval could lose by that, it has in reserve
     (`studies/promises/folds.py`).
+
+    With groups, both sides of the interval are stretched by the root of the design effect: the
+    variance of the detection between groups, divided by that of as many single items. This is
+    approximate, and needs some ten groups with rare items.
 
     Examples
     --------
@@ -101,35 +111,54 @@ def out_of_fold_detection(
     >>> round(found.detection, 3), found.n_rare
     (0.667, 3)
     """
-    is_rare, scores, folds = _checked(is_rare, scores, folds)
+    known = _with_scores(is_rare, scores, folds, groups)
+    is_rare, numbers = known.is_rare, known.folds
     share = rare_share(is_rare) if prevalence is None else prevalence
     limit = Capacity.fraction(check_capacity(capacity).as_ratio(share))
-    places = _places(scores, folds)
+    places = _places(known.scores, numbers)
     curve = capacity_curve(is_rare, -places, rare_label=True, confidence=confidence)
+    detection = detection_at_capacity(is_rare, -places, limit)
     # With the share of these items, the interval covers that it is an estimate.
     low, high = curve.interval_at(capacity if prevalence is None else limit)
+    if known.groups is not None:
+        found = _shares_listed(places, limit.max_flags(is_rare.size))[is_rare]
+        wider = _stretch(found, known.groups[is_rare])
+        low = max(0.0, detection - wider * (detection - low))
+        high = min(1.0, detection + wider * (high - detection))
     return OutOfFoldDetection(
-        detection=detection_at_capacity(is_rare, -places, limit),
+        detection=detection,
         low=low,
         high=high,
         n_rare=int(np.count_nonzero(is_rare)),
         n_items=is_rare.size,
-        n_folds=np.unique(folds).size,
+        n_folds=np.unique(numbers).size,
     )
 
 
-def _checked(is_rare: ArrayLike, scores: ArrayLike, folds: ArrayLike) -> tuple[Mask, Floats, Rows]:
-    """Return labels, scores and folds of the items that have a score."""
-    is_rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
+class _Known(NamedTuple):
+    """Items that have a score."""
+
+    is_rare: Mask
+    scores: Floats
+    folds: Rows
+    groups: Rows | None
+
+
+def _with_scores(
+    is_rare: ArrayLike, scores: ArrayLike, folds: ArrayLike, groups: ArrayLike | None
+) -> _Known:
+    rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
     values = np.asarray(scores, dtype=np.float64)
-    check_same_length(is_rare=is_rare, scores=values, folds=numbers)
+    check_same_length(is_rare=rare, scores=values, folds=numbers)
+    together = number_groups(groups, values.size)
     known = np.flatnonzero(~np.isnan(values) & (numbers >= 0))
-    if not is_rare[known].any():
+    if not rare[known].any():
         raise ValueError(
             f"Detection needs rare items with a score; got none among {known.size} items. Pass "
             "is_rare as truth values, and the scores and folds of the same items."
         )
-    return is_rare[known], values[known], numbers[known]
+    of_known = None if together is None else together[known]
+    return _Known(rare[known], values[known], numbers[known], of_known)
 
 
 def _places(scores: Floats, folds: Rows) -> Floats:
@@ -139,3 +168,27 @@ def _places(scores: Floats, folds: Rows) -> Floats:
         own = np.flatnonzero(folds == number)
         places[own] = (rankdata(-scores[own]) - 0.5) / own.size
     return places
+
+
+def _shares_listed(places: Floats, n_listed: int) -> Floats:
+    """Return the probability that each item is listed, where tied items are drawn at random."""
+    ordered = np.sort(places)
+    before = np.searchsorted(ordered, places, side="left")
+    tied = np.searchsorted(ordered, places, side="right") - before
+    return np.clip((n_listed - before) / tied, 0.0, 1.0)
+
+
+def _stretch(found: Floats, groups: Rows) -> float:
+    """Return how much wider an interval is if items of a group are found or missed together.
+
+    `found` has one number for each rare item. Where all or none are found, nothing is known about
+    how they depend, and those of one group count as one item.
+    """
+    sizes = np.bincount(groups)
+    n_groups, total = np.count_nonzero(sizes), found.size
+    mean = found.mean()
+    alone = float(((found - mean) ** 2).sum())
+    together = float((np.bincount(groups, found - mean) ** 2).sum())
+    effect = together / alone if alone > 0 else float((sizes**2).sum()) / total
+    few = student_t.ppf(0.975, n_groups - 1) / norm.ppf(0.975) if n_groups > 1 else 1.0
+    return float(few * np.sqrt(max(effect, 1.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from fractions import Fraction
 from typing import Any
 
@@ -9,19 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
+from .._core.probing import check_probe
 from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget_ledger import (
+    ALLOWED,
     CAPACITY,
+    DRAWN,
     LENGTH,
     LISTED,
+    MEAN_DRAWS,
     ORIGIN,
     PINNED,
     SINCE,
     SIZE,
     STRIDE,
+    TOTAL,
     USED,
     WORK_ALLOWED,
     WORK_USED,
@@ -35,10 +41,13 @@ from ._budget_pacing import (
     RECENT,
     pacing_loop,
     pacing_step,
+    probing_loop,
+    probing_step,
     usual_flags,
     work_loop,
     work_step,
 )
+from ._budget_probes import most_probes, set_rate
 from ._clock import Clock
 from ._controller import Controller
 from ._inputs import (
@@ -99,6 +108,15 @@ class BudgetController(Controller):
     expected_effort : float, default=None
         The usual work of a flagged item, as a first estimate; it is then learned. Required with
         ``Capacity.effort(...)``.
+    probe : float, default=0
+        Share of the flags that goes to items below the threshold, drawn at random, so that
+        :func:`~shortlist.feedback.estimate_missed` can say what is missed: on average in a busy
+        period, and a little less in others. Answers are then :class:`ProbedDecision`, with the
+        probability of each draw. The draw is a keyed hash of the id: a retry has the same answer.
+        An item without an id is drawn by its number. Not for ``Capacity.effort(...)``.
+    probe_key : str, default=None
+        A text that makes the draws reproducible. `None` makes up a secret one, which is saved with
+        the state. Whoever knows it can choose ids that are never drawn.
     clock, remember
         As for :class:`Controller`.
 
@@ -110,6 +128,13 @@ class BudgetController(Controller):
     The quantile is solved again after every flag. Therefore the regret against a choice with
     hindsight grows like log T rather than the square root of T (Arlotto and Gurvich, arXiv
     1710.07719).
+
+    Each item below the threshold is drawn with a probability that is fixed at the start of its
+    period, from the arrivals of the last six, whatever happened before it. Probes and scores share
+    the flags: enough are kept for the draws still to come. If many more items arrive than in any of
+    the last six periods, probes run out of flags before they take those of the scores. An item that
+    is drawn then is not flagged (``"probe without a slot"``); pass it to `estimate_missed` with an
+    unknown outcome.
 
     Examples
     --------
@@ -145,12 +170,30 @@ class BudgetController(Controller):
     ... ).flagged
     >>> np.bincount((times[flagged] // 86_400).astype(int), minutes[flagged]).tolist()
     [463.0, 479.0, 477.0]
+
+    A tenth of 50 flags a day for probes:
+
+    >>> budget = BudgetController(
+    ...     Capacity.count(50),
+    ...     period=86_400,
+    ...     expected_arrivals=5_000,
+    ...     calibration_scores=rng.normal(size=5_000),
+    ...     probe=0.1,
+    ...     probe_key="an example",
+    ... )
+    >>> batch = budget.decide_many(rng.normal(size=15_000), at=times, ids=np.arange(15_000))
+    >>> np.bincount((times[batch.flagged] // 86_400).astype(int)).tolist()
+    [50, 50, 50]
+    >>> batch.selected_by.tolist().count("probe"), batch.probabilities.min().round(4).item()
+    (13, 0.001)
     """
 
     compiled_step = staticmethod(pacing_step)
     compiled_loop = staticmethod(pacing_loop)
     compiled_work_step = staticmethod(work_step)
     compiled_work_loop = staticmethod(work_loop)
+    compiled_probe_step = staticmethod(probing_step)
+    compiled_probe_loop = staticmethod(probing_loop)
 
     def __init__(
         self,
@@ -162,6 +205,8 @@ class BudgetController(Controller):
         pace: str = "auto",
         starts_at: Any = 0.0,
         expected_effort: float | None = None,
+        probe: float = 0,
+        probe_key: str | None = None,
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
@@ -170,7 +215,7 @@ class BudgetController(Controller):
                 "expected_arrivals is required with period=...: pass the usual number of items in "
                 "a period. A rough number is enough, because it is learned."
             )
-        options = {}
+        options = _probe_options(probe, probe_key)
         if expected_effort is not None:
             options["expected_effort"] = check_positive("expected_effort", expected_effort)
         super().__init__(
@@ -191,6 +236,8 @@ class BudgetController(Controller):
         ints = self.state_ints
         if self.counts_work:
             return float(Fraction(max(int(ints[WORK_ALLOWED] - ints[WORK_USED]), 0), WORK_UNITS))
+        if self.has_probes:
+            return max(int(ints[TOTAL] - ints[USED] - ints[DRAWN]), 0)
         return max(int(ints[CAPACITY] - ints[USED]), 0)
 
     def check_capacity(self, capacity: Capacity) -> None:
@@ -210,6 +257,11 @@ class BudgetController(Controller):
                 f"{capacity!r} {'needs' if capacity.kind == 'effort' else 'has no'} "
                 "expected_effort: the usual work of a flagged item belongs to Capacity.effort(...)."
             )
+        if capacity.kind == "effort" and self.has_probes:
+            raise CapacityError(
+                f"probe=... is a share of the flags, and {capacity!r} is a budget of work. Limit "
+                "the number of flags, or leave probes out."
+            )
         if capacity.kind == "effort":
             work_allowed(capacity)
         else:
@@ -225,12 +277,21 @@ class BudgetController(Controller):
                 f"same n throughout; got {capacity!r}."
             )
 
-    def count_flags(self, n: int) -> None:
-        """Count flags that were given elsewhere to items observed in the present period."""
+    def count_flags(self, n: int, *, probes: int = 0) -> None:
+        """Count flags that were given elsewhere to items observed in the present period.
+
+        `n` of them went to scores, and `probes` more to probes.
+        """
         if self.capacity.kind != "count":
             raise CapacityError(f"Only a budget of flags counts flags; this is {self.capacity!r}.")
+        by_score, drawn = check_count("n", n, at_least=0), check_count("probes", probes, at_least=0)
+        if drawn and not self.has_probes:
+            raise ValueError(f"probes={probes} were given elsewhere, but this controller has none.")
         with self._lock:
-            self.state_ints[USED] += check_count("n", n, at_least=0)
+            self.state_ints[USED] += by_score
+            if self.has_probes:
+                self.state_ints[DRAWN] += drawn
+                self._keep_within(self.capacity)
             self.state_ints[SINCE] = _OUT_OF_DATE
 
     def _length(self) -> float:
@@ -251,6 +312,7 @@ class BudgetController(Controller):
             expected=self.options["expected_arrivals"] or self._length(),
             rule=_RULES[self.options["pace"]],
             usual_work=usual,
+            probes=self.has_probes,
         )
 
     def _usual_work(self) -> float:
@@ -269,12 +331,28 @@ class BudgetController(Controller):
         if usual is not None:
             ints[WORK_ALLOWED] = work_allowed(capacity)
         ints[CAPACITY] = self._flags(capacity, usual)
+        if self.has_probes:
+            self._apply_probes(capacity)
         stride = stride_for(int(ints[CAPACITY]), int(ints[SIZE]))
         while ints[STRIDE] < stride:
             kept = today[:, : ints[LISTED] : 2]
             today[:, : kept.shape[1]] = kept.copy()
             ints[LISTED], ints[STRIDE] = kept.shape[1], 2 * ints[STRIDE]
         ints[SINCE] = _OUT_OF_DATE
+
+    def _apply_probes(self, capacity: Capacity) -> None:
+        """Set the mean and the limit of the draws; what they have used up stays used up."""
+        flags, ints = int(capacity.value), self.state_ints
+        mean = float(check_probe(self.options["probe"]) * flags)
+        ints[TOTAL], ints[ALLOWED] = flags, most_probes(mean, flags)
+        self.state_floats[MEAN_DRAWS] = mean
+        self._keep_within(capacity)
+        set_rate(open_ledger(self.state_floats, ints))
+
+    def _keep_within(self, capacity: Capacity) -> None:
+        """Leave to scores what probes have not used; the next item sees to what is kept."""
+        drawn = int(self.state_ints[DRAWN])
+        self.state_ints[CAPACITY] = max(int(capacity.value) - drawn, 0)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all listed scores."""
@@ -287,7 +365,7 @@ class BudgetController(Controller):
         """Check the ledger, and that it belongs to the capacity and the options."""
         floats, ints = self.state_floats, self.state_ints
         return (
-            is_valid_ledger(floats, ints, of_work=self.counts_work)
+            is_valid_ledger(floats, ints, of_work=self.counts_work, with_probes=self.has_probes)
             and self._is_capacity_right()
             and floats[LENGTH] == self._length()
             and floats[ORIGIN] == self._origin()
@@ -296,6 +374,15 @@ class BudgetController(Controller):
 
     def _is_capacity_right(self) -> bool:
         ints = self.state_ints
+        if self.has_probes:
+            flags = int(self.capacity.value)
+            return bool(
+                ints[TOTAL] == flags
+                and 0 <= ints[ALLOWED] <= flags
+                and 0 <= ints[CAPACITY] <= max(flags - ints[DRAWN], 0)
+                and self.state_floats[MEAN_DRAWS]
+                == float(check_probe(self.options["probe"]) * flags)
+            )
         if not self.counts_work:
             return bool(ints[CAPACITY] == int(self.capacity.value))
         return bool(
@@ -303,3 +390,13 @@ class BudgetController(Controller):
             and ints[WORK_USED] >= 0
             and 0 <= ints[CAPACITY] <= _MOST_USUAL_FLAGS
         )
+
+
+def _probe_options(probe: Any, key: Any) -> dict[str, Any]:
+    """Return the options of the draw; none without probes, so that states stay as they were."""
+    share = check_probe(probe)
+    if key is not None and (not isinstance(key, str) or not key):
+        raise TypeError(f"probe_key must be a text that is not empty; got {type(key).__name__}.")
+    if share == 0:
+        return {}
+    return {"probe": float(share), "probe_key": key or secrets.token_hex(16)}

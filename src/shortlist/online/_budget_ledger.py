@@ -22,6 +22,7 @@ __all__ = [
     "Ledger",
     "counts_work",
     "first_ledger",
+    "has_probes",
     "insert",
     "is_valid_ledger",
     "open_ledger",
@@ -42,6 +43,14 @@ _N_INTS = SHADOW_NOTED + N_RULES
 # A budget of work has two more ints, work allowed and work used in whole units, and one more float
 # at the end: the usual work of a flag. Its capacity is then the usual number of flags.
 WORK_ALLOWED, WORK_USED = _N_INTS, _N_INTS + 1
+_WORK = 2, 1
+# A budget with probes has three more ints: all flags, the most for probes, and probes drawn; and
+# two more floats at the end: the draws to be expected in a period, and the rate of draws. Its
+# capacity is then what is left to scores at present.
+TOTAL, ALLOWED, DRAWN = _N_INTS, _N_INTS + 1, _N_INTS + 2
+MEAN_DRAWS, RATE = -2, -1
+_PROBES = 3, 2
+_NOTHING_MORE = 0, 0
 # The first floats: length and start of periods, expected arrivals, the phase at which the
 # thresholds were computed, the threshold in force, the share of the period that had passed unseen
 # when the stream began; then, for each rule in the shadow, its threshold and the average share of
@@ -102,7 +111,13 @@ def open_ledger(floats: Any, ints: Any) -> Any:
 @njit(cache=True)
 def counts_work(ledger: Any) -> bool:
     """Whether the budget is one of work rather than of flags."""
-    return ledger.ints.size > WORK_ALLOWED
+    return ledger.ints.size == _N_INTS + _WORK[0]
+
+
+@njit(cache=True)
+def has_probes(ledger: Any) -> bool:
+    """Whether some of the flags go to probes."""
+    return ledger.ints.size == _N_INTS + _PROBES[0]
 
 
 @njit(cache=True)
@@ -197,12 +212,15 @@ def first_ledger(
     expected: float,
     rule: int | None,
     usual_work: float | None = None,
+    probes: bool = False,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the floats and ints of a new budget; calibration scores stand in for the past."""
     size = _list_size(capacity)
-    ints, floats = np.zeros(_N_INTS, np.int64), np.zeros(_n_floats(size))
+    more_ints, more_floats = _n_more(of_work=usual_work is not None, with_probes=probes)
+    ints = np.zeros(_N_INTS + more_ints, np.int64)
+    floats = np.zeros(_n_floats(size) + more_floats)
     if usual_work is not None:
-        ints, floats = np.append(ints, [0, 0]), np.append(floats, usual_work)
+        floats[-1] = usual_work
     ints[SIZE], ints[STRIDE] = size, stride_for(capacity, size)
     ints[PINNED], ints[LEADER] = rule is not None, rule or 0
     floats[LENGTH], floats[ORIGIN], floats[EXPECTED] = length, origin, expected
@@ -210,6 +228,13 @@ def first_ledger(
     _fill_past(ledger, calibration)
     ledger.profile[0] = 1 / _BLOCKS
     return floats, ints
+
+
+def _n_more(*, of_work: bool, with_probes: bool) -> tuple[int, int]:
+    """Return how many more ints and floats a budget of work, or one with probes, has."""
+    if of_work:
+        return _WORK
+    return _PROBES if with_probes else _NOTHING_MORE
 
 
 def _list_size(capacity: int) -> int:
@@ -234,15 +259,25 @@ def _fill_past(ledger: Any, calibration: Floats) -> None:
         ledger.sizes[:, age] = n, stride / expected, expected
 
 
-def is_valid_ledger(floats: Floats, ints: NDArray[np.int64], *, of_work: bool = False) -> bool:
+def is_valid_ledger(
+    floats: Floats,
+    ints: NDArray[np.int64],
+    *,
+    of_work: bool = False,
+    with_probes: bool = False,
+) -> bool:
     """Whether compiled code can safely work with arrays that were loaded."""
-    n_ints = _N_INTS + 2 * of_work
-    if ints.shape != (n_ints,) or not _SHORTEST_LIST <= ints[SIZE] <= _LONGEST_LIST:
+    more_ints, more_floats = _n_more(of_work=of_work, with_probes=with_probes)
+    if ints.shape != (_N_INTS + more_ints,):
         return False
     size = int(ints[SIZE])
-    if floats.shape != (_n_floats(size) + of_work,):
+    if not _SHORTEST_LIST <= size <= _LONGEST_LIST:
+        return False
+    if floats.shape != (_n_floats(size) + more_floats,):
         return False
     if of_work and not 0 < floats[-1] < np.inf:
+        return False
+    if with_probes and not 0 <= floats[RATE] <= 0.5:
         return False
     ledger = open_ledger(floats, ints)
     lengths = [ints[LISTED], *ints[SHADOW_NOTED:_N_INTS], *ledger.sizes[0]]

@@ -41,12 +41,14 @@ from ._budget_ledger import (
     WORK_ALLOWED,
     WORK_USED,
     counts_work,
+    has_probes,
     insert,
     open_ledger,
     pattern_threshold,
     recent_threshold,
     stride_for,
 )
+from ._budget_probes import begin_probes, draw_probe, keep_for_probes
 from ._clock import period_of
 from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 
@@ -55,6 +57,8 @@ __all__ = [
     "RECENT",
     "pacing_loop",
     "pacing_step",
+    "probing_loop",
+    "probing_step",
     "usual_flags",
     "work_loop",
     "work_step",
@@ -90,6 +94,16 @@ def _unseen_share(phase: float, ledger: Any) -> float:
 
 
 @njit(cache=True)
+def _volume(phase: float, ledger: Any) -> tuple[float, float]:
+    """Return the share of arrivals that should have come by now, and all that this period has."""
+    unseen = ledger.floats[UNSEEN]
+    share = _expected_share(phase, ledger.profile)
+    seen = ledger.ints[SEEN]
+    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
+    return share, volume
+
+
+@njit(cache=True)
 def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
     """Return the threshold of a rule that has `left` flags left.
 
@@ -103,8 +117,7 @@ def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
     if to_use <= 0:
         return np.inf
     seen = ledger.ints[SEEN]
-    share = _expected_share(phase, ledger.profile)
-    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
+    share, volume = _volume(phase, ledger)
     still_to_come = volume * (1.0 - share)
     if to_use < 1.0:
         # A part of a flag is left, and towards the end of the period it must not go to any item.
@@ -125,6 +138,9 @@ def _refresh(phase: float, ledger: Any) -> None:
     """Compute all thresholds again."""
     ints, floats = ledger.ints, ledger.floats
     floats[PHASE], ints[SINCE] = phase, 0
+    if has_probes(ledger):
+        share, volume = _volume(phase, ledger)
+        keep_for_probes(volume * (1.0 - share), ledger)
     if not ints[PINNED]:
         for rule in range(N_RULES):
             _refresh_shadow(rule, phase, ledger)
@@ -213,6 +229,8 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
     if counts_work(ledger):
         ints[WORK_USED] = 0
         ints[CAPACITY] = usual_flags(ints[WORK_ALLOWED], ledger.floats[-1])
+    if has_probes(ledger):
+        begin_probes(ledger)
     ints[STRIDE] = stride_for(ints[CAPACITY], ints[SIZE])
     ledger.profile[1, :] = 0
     ledger.floats[PHASE] = 0.0
@@ -344,3 +362,43 @@ def work_loop(
     ledger = open_ledger(floats, ints)
     for i in range(scores.size):
         codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, works[i], ledger)
+
+
+@njit(cache=True)
+def _probe(
+    score: float, at: float, deciding: bool, number: float, ledger: Any
+) -> tuple[int, float, float]:
+    """Decide about one item, and draw it below the threshold if its number is small."""
+    code, threshold = _decide(score, at, deciding, 0, ledger)
+    if not deciding:
+        return code, threshold, 0.0
+    code, probability = draw_probe(code, number, ledger)
+    return code, threshold, probability
+
+
+@njit(cache=True)
+def probing_step(
+    score: float, at: float, deciding: bool, floats: Any, ints: Any, number: float
+) -> tuple[int, float, float]:
+    """Decide about one item with a number that may draw it."""
+    return _probe(score, at, deciding, number, open_ledger(floats, ints))
+
+
+@njit(cache=True)
+def probing_loop(
+    scores: Any,
+    times: Any,
+    deciding: bool,
+    codes: Any,
+    thresholds: Any,
+    floats: Any,
+    ints: Any,
+    numbers: Any,
+    probabilities: Any,
+) -> None:
+    """Decide about many items in order, each with a number that may draw it."""
+    ledger = open_ledger(floats, ints)
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _probe(
+            scores[i], times[i], deciding, numbers[i], ledger
+        )

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
-from .._core.timestamps import check_moments, to_seconds
-from .._core.validation import check_count, check_id, check_ids
+from .._core.timestamps import to_seconds
+from .._core.validation import check_count, check_id
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
-from ._clock import ArrivalLog, Clock, JumpGuard, Schedule
+from ._bundles import decide_in_parts, decide_new_ids
+from ._clock import Clock
 from ._decisions import (
-    ABOVE_THRESHOLD,
     MOMENT_REFUSED,
-    REASONS,
     SEEN_BEFORE,
     AnswerMemory,
     Decision,
     DecisionBatch,
+    ProbedBatch,
+    ProbedDecision,
+    as_batch,
+    as_decision,
+    is_flag,
 )
 from ._inputs import (
     WORK_UNITS,
     Arrivals,
     check_calibration_scores,
+    check_names,
     check_score,
     check_score_array,
     count_work,
 )
-from ._periods import CalendarPeriod, read_period
+from ._periods import CalendarPeriod
 from ._scale import TailScale
 from ._state import load_controller, save_controller
+from ._stepping import Stepper, Steps, joined
+from ._timeline import Timeline
 
 __all__ = ["Controller"]
 
@@ -76,18 +82,11 @@ class Controller:
     **options
         The subclass's own arguments, as plain JSON; saved with the state. An option called
         `period` that is not None means that the controller keeps time: in seconds, or in periods of
-        a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long.
+        a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long. An option
+        called `probe_key` means that the controller draws probes.
 
     Attributes
     ----------
-    now : float
-        The latest moment seen, in seconds; minus infinity before the first.
-    n_items : int
-        How many items have been decided or observed. A repeated id does not count.
-    is_timed : bool
-        Whether the capacity refers to a period of time. If so, every item needs a moment.
-    calendar : CalendarPeriod or None
-        The calendar, if the period is one of a calendar.
     state_floats : ndarray of float
         What the controller has learned; only compiled functions and the methods above change it.
     state_ints : ndarray of int
@@ -108,6 +107,11 @@ class Controller:
     #: millionths, as whole numbers) as one more argument at the end; None if it keeps none.
     compiled_work_step: ClassVar[Any] = None
     compiled_work_loop: ClassVar[Any] = None
+    #: The same two for a controller that draws probes, with the number of each item, in [0, 1), as
+    #: one more argument at the end. The step also returns the probability of a flag, and the loop
+    #: writes it into an array that is its last argument.
+    compiled_probe_step: ClassVar[Any] = None
+    compiled_probe_loop: ClassVar[Any] = None
     #: Whether :meth:`apply_capacity` makes up for announcements that come late. If so, the
     #: controller records when items arrived.
     corrects_late_changes: ClassVar[bool] = False
@@ -122,22 +126,13 @@ class Controller:
         **options: Any,
     ) -> None:
         self.options = {"remember": check_count("remember", remember, at_most=_MOST_IDS), **options}
-        # Without a period, time is the number of items.
-        period = options.get("period")
-        self.is_timed = period is not None
-        self.calendar: CalendarPeriod | None = None
-        if self.is_timed:
-            described = read_period(period)
-            self.calendar = described if isinstance(described, CalendarPeriod) else None
-            period = described.longest
-        self._clock = clock
         self._lock = threading.RLock()
         self._capacity = check_capacity(capacity)
-        self.now, self.n_items = -math.inf, 0
-        self._schedule = Schedule()
-        self._guard = JumpGuard(period)
-        self._answers = AnswerMemory(self.options["remember"])
-        self._arrivals = ArrivalLog() if self.corrects_late_changes else None
+        self._time = Timeline(
+            type(self).__name__, options.get("period"), clock, self.corrects_late_changes
+        )
+        self._stepper = Stepper(type(self), options.get("probe_key"))
+        self._answers = AnswerMemory(self.options["remember"], with_probability=self.has_probes)
         scores = check_calibration_scores(calibration_scores)
         self.scale = TailScale.from_scores(scores)
         self.check_capacity(capacity)
@@ -150,12 +145,37 @@ class Controller:
         return self._capacity
 
     @property
+    def now(self) -> float:
+        """The latest moment seen, in seconds; minus infinity before the first."""
+        return self._time.now
+
+    @property
+    def n_items(self) -> int:
+        """How many items have been decided or observed. A repeated id does not count."""
+        return self._time.n_items
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the capacity refers to a period of time. If so, every item needs a moment."""
+        return self._time.is_timed
+
+    @property
+    def calendar(self) -> CalendarPeriod | None:
+        """The calendar, if the period is one of a calendar."""
+        return self._time.calendar
+
+    @property
+    def has_probes(self) -> bool:
+        """Whether some flags go to items below the threshold, drawn at random."""
+        return self._stepper.draws is not None
+
+    @property
     def farthest_jump(self) -> float:
         """How many seconds the next moment may lie ahead: 31 periods, and at least a week.
 
         Moments beyond are refused until five in a row agree. Infinite without a period.
         """
-        return self._guard.farthest
+        return self._time.guard.farthest
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity!r})"
@@ -196,7 +216,8 @@ class Controller:
 
         Only for controllers with `corrects_late_changes`; exact to within sixteen items.
         """
-        return 0 if self._arrivals is None else self._arrivals.items_since(moment, self.n_items)
+        arrivals = self._time.arrivals
+        return 0 if arrivals is None else arrivals.items_since(moment, self.n_items)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -212,7 +233,7 @@ class Controller:
         at: Any = None,
         id: str | int | None = None,
         effort: float | None = None,
-    ) -> Decision:
+    ) -> Decision | ProbedDecision:
         """Decide whether to follow up one item.
 
         Parameters
@@ -235,28 +256,42 @@ class Controller:
 
         Returns
         -------
-        Decision
-            With `flag`, `threshold` and `reason`.
+        Decision or ProbedDecision
+            With `flag`, `threshold` and `reason`, and `probability` if there are probes.
         """
         with self._lock:
             id = None if id is None else check_id(id)
             if id is not None and (known := self._answers.get(id)) is not None:
-                return Decision(known[0], known[1], REASONS[SEEN_BEFORE])
-            score, moment = check_score(score), self._moment(at)
+                return self._answer(*known, code=SEEN_BEFORE)
+            score, moment = check_score(score), self._time.moment(at)
             work = None
             if effort is not None or self.counts_work:
                 work = self._check_work(None if effort is None else [effort], 1)
-            if self._is_refused(moment):
-                return Decision(False, math.inf, REASONS[MOMENT_REFUSED])
-            arguments = score, self._advance(moment), True, self.state_floats, self.state_ints
-            if work is None:
-                code, threshold = self.compiled_step(*arguments)
-            else:
-                code, threshold = self.compiled_work_step(*arguments, int(work[0]))
-            flag = code == ABOVE_THRESHOLD
-            if id is not None:
-                self._answers.keep(id, flag, threshold)
-            return Decision(flag, threshold, REASONS[code])
+            if self._time.is_refused(moment):
+                return self._answer(False, math.inf, 0.0, code=MOMENT_REFUSED)
+            return self._decide_one(score, moment, id, None if work is None else int(work[0]))
+
+    def _decide_one(
+        self, score: float, moment: float, id: Any, work: int | None
+    ) -> Decision | ProbedDecision:
+        """Decide about an item that was checked."""
+        if moment > self.now and self._time.schedule.changes:
+            self._make_due_changes(until=moment)
+        place, at = self.n_items, self._time.count_one(moment)
+        state = self.state_floats, self.state_ints
+        code, threshold, probability = self._stepper.one(
+            score, at, state, id=id, place=place, work=work
+        )
+        flag = bool(is_flag(code))
+        if id is not None:
+            drawn = () if probability is None else (probability,)
+            self._answers.keep(id, flag, threshold, *drawn)
+        return self._answer(flag, threshold, probability, code=code)
+
+    def _answer(
+        self, flag: bool, threshold: float, probability: float | None = None, *, code: int
+    ) -> Decision | ProbedDecision:
+        return as_decision(flag, threshold, code, probability if self.has_probes else None)
 
     def decide_many(
         self,
@@ -265,7 +300,7 @@ class Controller:
         at: Any = None,
         ids: ArrayLike | None = None,
         efforts: ArrayLike | None = None,
-    ) -> DecisionBatch:
+    ) -> DecisionBatch | ProbedBatch:
         """Decide about many items in order. The decisions are those of :meth:`decide`, but faster.
 
         Everything is checked before the first decision. An error therefore changes nothing.
@@ -283,17 +318,21 @@ class Controller:
 
         Returns
         -------
-        DecisionBatch
-            With `flagged`, `thresholds` and `reasons`.
+        DecisionBatch or ProbedBatch
+            With `flagged`, `thresholds` and `reasons`, and `probabilities` if there are probes.
         """
         checked = check_score_array(scores)
-        values = Arrivals(checked, self._check_work(efforts, checked.size))
-        keys = None if ids is None else _check_each_id(ids, values.size)
+        work = self._check_work(efforts, checked.size)
+        items = Arrivals(checked, work, check_names(ids, checked.size))
         with self._lock:
-            moments = self._moments(at, values.size)
-            if self._guard.count_safe(moments, self.now) == values.size:
-                return self._decide_safe(values, moments, keys)
-            return self._decide_guarded(values, moments, keys)
+            moments = self._time.moments(at, items.size)
+            if self._time.guard.count_safe(moments, self.now) == items.size:
+                return self._decide_safe(items, moments)
+            return decide_in_parts(
+                self._time.parts(moments),
+                lambda part: self._decide_safe(items[part], moments[part]),
+                lambda place: self._decide_alone(items, moments, place),
+            )
 
     def observe(
         self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
@@ -318,9 +357,9 @@ class Controller:
             work = self._check_work(given, checked.size)
         values = Arrivals(checked, work)
         with self._lock:
-            moments = self._moments(at, values.size)
-            for part, safe in self._parts(moments):
-                if safe or not self._is_refused(moments[part.start]):
+            moments = self._time.moments(at, values.size)
+            for part, safe in self._time.parts(moments):
+                if safe or not self._time.is_refused(moments[part.start]):
                     self._run(values[part], moments[part], deciding=False)
         return self
 
@@ -340,12 +379,12 @@ class Controller:
         """
         self.check_capacity(check_capacity(capacity))
         with self._lock:
-            now = self.now if self._clock is None else max(self.now, to_seconds(self._clock()))
+            now = self._time.present()
             moment = now if at is None else to_seconds(at)
             self._make_due_changes(until=now)
-            self.now = now
+            self._time.now = now
             if moment > now:
-                self._schedule.add(moment, capacity)
+                self._time.schedule.add(moment, capacity)
             else:
                 self._change_capacity(capacity, since=None if at is None else moment)
         return self
@@ -407,62 +446,18 @@ class Controller:
         self.__dict__.update(saved)
         self._lock = threading.RLock()
 
-    # --- time ----------------------------------------------------------------------------------
-
-    def _moment(self, at: Any) -> float:
-        """Return a moment in seconds: the one given, the clock's, or the latest."""
-        if at is not None or self._clock is not None:
-            moment = to_seconds(at if at is not None or self._clock is None else self._clock())
-            if self.calendar is not None:
-                self.calendar.check(moment)
-            return moment
-        if self.is_timed:
-            raise ValueError(
-                f"{type(self).__name__} keeps a number per period and must know when an item "
-                "arrived. Pass at=..., or give the controller a clock=..."
-            )
-        return self.now
-
-    def _moments(self, at: Any, n: int) -> Floats:
-        moments = check_moments(at, n) if at is not None else np.full(n, self._moment(None))
-        if self.calendar is not None and n:
-            self.calendar.check(float(moments.min()), float(moments.max()))
-        return moments
-
-    def _is_refused(self, moment: float) -> bool:
-        """Whether a moment is a jump to be refused; most are not, and cost one comparison."""
-        guard = self._guard
-        return (moment > self.now + guard.farthest or guard.suspect is not None) and guard.refuses(
-            moment, self.now
-        )
-
-    def _advance(self, moment: float) -> float:
-        """Move on to the next item, make the changes that are due, and return the item's time."""
-        if moment > self.now:
-            if self._schedule.changes:
-                self._make_due_changes(until=moment)
-            self.now = moment
-        number = self.n_items
-        if self._arrivals is not None and number % ArrivalLog.EVERY == 0:
-            self._arrivals.note((self.now,), number)
-        self.n_items = number + 1
-        if self.calendar is not None:
-            return float(self.calendar.progress(np.array([self.now]))[0])
-        return self.now if self.is_timed else float(number)
+    # --- helpers -------------------------------------------------------------------------------
 
     def _make_due_changes(self, *, until: float) -> None:
         """Change the capacity as announced, each time at its own moment."""
-        while self._schedule.next_moment <= until:
-            self.now, capacity = self._schedule.pop()
+        for capacity in self._time.due_changes(until):
             self._change_capacity(capacity)
 
     def _change_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         self.apply_capacity(capacity, since=since)
         self._capacity = capacity
-        if self._arrivals is not None:
-            self._arrivals.last_change = self.now
-
-    # --- many items ----------------------------------------------------------------------------
+        if self._time.arrivals is not None:
+            self._time.arrivals.last_change = self.now
 
     def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
         """Return the work of items in whole units; None if the capacity is no budget of work."""
@@ -480,95 +475,35 @@ class Controller:
             )
         return count_work(efforts, n_items)
 
-    def _decide_safe(
-        self, scores: Arrivals, moments: Floats, ids: list[Any] | None
-    ) -> DecisionBatch:
+    def _decide_safe(self, items: Arrivals, moments: Floats) -> DecisionBatch | ProbedBatch:
         """Decide about items of which no moment is refused."""
-        if ids is not None:
-            return self._decide_with_ids(scores, moments, ids)
-        codes, thresholds = self._run(scores, moments, deciding=True)
-        return DecisionBatch(codes == ABOVE_THRESHOLD, thresholds, codes)
+        if items.ids is not None:
+            return decide_new_ids(items, moments, self._answers, self._run)
+        ran = self._run(items, moments)
+        return as_batch(is_flag(ran.codes), ran.thresholds, ran.codes, ran.probabilities)
 
-    def _decide_guarded(
-        self, scores: Arrivals, moments: Floats, ids: list[Any] | None
-    ) -> DecisionBatch:
-        """Decide in parts between jumps, and about each item at a jump alone."""
-        codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
-        flagged = np.zeros(scores.size, dtype=bool)
-        for part, safe in self._parts(moments):
-            keys = None if ids is None else ids[part]
-            if safe:
-                decided = self._decide_safe(scores[part], moments[part], keys)
-                flagged[part], thresholds[part], codes[part] = decided
-            else:
-                one = self._decide_alone(scores[part], float(moments[part][0]), keys)
-                flagged[part], thresholds[part] = one.flag, one.threshold
-                codes[part] = REASONS.index(one.reason)
-        return DecisionBatch(flagged, thresholds, codes)
+    def _decide_alone(
+        self, items: Arrivals, moments: Floats, place: int
+    ) -> Decision | ProbedDecision:
+        effort = None if items.work is None else int(items.work[place]) / WORK_UNITS
+        id = None if items.ids is None else items.ids[place]
+        score, at = float(items.scores[place]), float(moments[place])
+        return self.decide(score, at=at, id=id, effort=effort)
 
-    def _decide_alone(self, item: Arrivals, at: float, keys: list[Any] | None) -> Decision:
-        """Decide about the only item of a part."""
-        effort = None if item.work is None else int(item.work[0]) / WORK_UNITS
-        id = None if keys is None else keys[0]
-        return self.decide(float(item.scores[0]), at=at, id=id, effort=effort)
-
-    def _parts(self, moments: Floats) -> Iterator[tuple[slice, bool]]:
-        """Yield parts without a jump, and single items that may be one."""
-        start = 0
-        while start < moments.size:
-            safe = self._guard.count_safe(moments[start:], self.now)
-            part = slice(start, start + max(safe, 1))
-            yield part, safe > 0
-            start = part.stop
-
-    def _run(
-        self, scores: Arrivals, moments: Floats, *, deciding: bool
-    ) -> tuple[NDArray[np.int8], Floats]:
+    def _run(self, items: Arrivals, moments: Floats, *, deciding: bool = True) -> Steps:
         """Run the compiled loop over checked items, in parts between changes of capacity."""
-        codes, thresholds = np.empty(scores.size, np.int8), np.empty(scores.size)
         moments = np.maximum.accumulate(np.maximum(moments, self.now))
+        parts: list[Steps] = []
         start = 0
-        while start < scores.size:
-            self._make_due_changes(until=moments[start])
-            stop = start + int(np.searchsorted(moments[start:], self._schedule.next_moment))
-            part = slice(start, stop)
-            times = moments[part]
-            if self._arrivals is not None:
-                self._arrivals.note(times, self.n_items)
-            if not self.is_timed:
-                times = np.arange(self.n_items, self.n_items + stop - start, dtype=np.float64)
-            elif self.calendar is not None:
-                times = self.calendar.progress(times)
-            items, outputs = scores[part], (codes[part], thresholds[part])
+        while start < items.size or not parts:
+            if items.size:
+                self._make_due_changes(until=moments[start])
+            next_change = self._time.schedule.next_moment
+            stop = start + int(np.searchsorted(moments[start:], next_change))
+            part, place = slice(start, stop), self.n_items
+            times = self._time.count_many(moments[part])
             state = self.state_floats, self.state_ints
-            if items.work is None:
-                self.compiled_loop(items.scores, times, deciding, *outputs, *state)
-            else:
-                self.compiled_work_loop(items.scores, times, deciding, *outputs, *state, items.work)
-            self.n_items += stop - start
-            self.now = float(moments[stop - 1])
+            ran = self._stepper.many(items[part], times, state, deciding=deciding, place=place)
+            parts.append(ran)
             start = stop
-        return codes, thresholds
-
-    def _decide_with_ids(self, scores: Arrivals, moments: Floats, ids: list[Any]) -> DecisionBatch:
-        """Decide about each new id once; repeated ids get the answer of the first."""
-        sources = np.array(self._answers.find_sources(ids), dtype=np.intp)
-        new = np.flatnonzero(sources == np.arange(sources.size))
-        codes = np.full(scores.size, SEEN_BEFORE, dtype=np.int8)
-        flagged, thresholds = np.zeros(scores.size, dtype=bool), np.empty(scores.size)
-        for i in np.flatnonzero(sources < 0).tolist():
-            flagged[i], thresholds[i] = self._answers.get(ids[i]) or (False, np.inf)
-        # A repeated id changes nothing: not even its moment counts.
-        codes[new], thresholds[new] = self._run(scores[new], moments[new], deciding=True)
-        flagged[new] = codes[new] == ABOVE_THRESHOLD
-        repeated = np.flatnonzero((sources >= 0) & (codes == SEEN_BEFORE))
-        flagged[repeated] = flagged[sources[repeated]]
-        thresholds[repeated] = thresholds[sources[repeated]]
-        for i in new.tolist():
-            self._answers.keep(ids[i], bool(flagged[i]), float(thresholds[i]))
-        return DecisionBatch(flagged, thresholds, codes)
-
-
-def _check_each_id(ids: ArrayLike, n: int) -> list[Any]:
-    checked = check_ids(ids, n)
-    return [] if checked is None else [check_id(id) for id in checked.tolist()]
+        return joined(parts)

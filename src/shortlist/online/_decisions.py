@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import probing
 from .._core.arrays import Floats, Mask
+from .._core.probing import BY_SCORE, NOT_SELECTED
 from .._core.validation import check_id
 
 __all__ = [
@@ -16,11 +18,19 @@ __all__ = [
     "BELOW_THRESHOLD",
     "CAPACITY_USED_UP",
     "MOMENT_REFUSED",
+    "PROBE",
+    "PROBE_WITHOUT_SLOT",
     "REASONS",
     "SEEN_BEFORE",
+    "USED_UP_ELSEWHERE",
     "AnswerMemory",
     "Decision",
     "DecisionBatch",
+    "ProbedBatch",
+    "ProbedDecision",
+    "as_batch",
+    "as_decision",
+    "is_flag",
 ]
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
@@ -30,9 +40,19 @@ REASONS = (
     "capacity used up",
     "seen before",
     "moment refused",
+    "capacity used up elsewhere",
+    probing.PROBE,
+    probing.PROBE_WITHOUT_SLOT,
 )
-#: The codes of the reasons. Only ABOVE_THRESHOLD flags an item.
+#: The codes of the reasons. Only ABOVE_THRESHOLD and PROBE flag an item. No controller answers
+#: USED_UP_ELSEWHERE: it is for whoever counts the flags of several of them.
 BELOW_THRESHOLD, ABOVE_THRESHOLD, CAPACITY_USED_UP, SEEN_BEFORE, MOMENT_REFUSED = range(5)
+USED_UP_ELSEWHERE, PROBE, PROBE_WITHOUT_SLOT = range(5, 8)
+
+
+def is_flag(codes: Any) -> Any:
+    """Whether the reason with a code flags an item; for one code or an array of them."""
+    return (codes == ABOVE_THRESHOLD) | (codes == PROBE)
 
 
 class Decision(NamedTuple):
@@ -53,6 +73,46 @@ class Decision(NamedTuple):
     flag: bool
     threshold: float
     reason: str
+
+    @property
+    def probability(self) -> float:
+        """The probability of a flag, given the score: 1 or 0, because there are no probes."""
+        return float(self.flag)
+
+    def as_batch(self) -> DecisionBatch:
+        """Return a batch of this decision alone."""
+        codes = np.array([REASONS.index(self.reason)], np.int8)
+        return DecisionBatch(np.array([self.flag]), np.array([self.threshold]), codes)
+
+
+class ProbedDecision(NamedTuple):
+    """The decision about one item by a controller with probes.
+
+    Attributes
+    ----------
+    flag, threshold, reason
+        As of :class:`Decision`. The reason may also be ``"probe"``, and ``"probe without a slot"``
+        if the item was drawn after the slots of the probes had been used up. Such an item is not
+        flagged, and its outcome counts as unknown.
+    probability : float
+        The probability of a flag: 1 above the threshold, and otherwise that of the draw. A retry
+        has that of the first answer.
+    """
+
+    flag: bool
+    threshold: float
+    reason: str
+    probability: float
+
+    @property
+    def selected_by(self) -> str:
+        """One of ``"score"``, ``"probe"``, ``"probe without a slot"`` and ``"not selected"``."""
+        return selected_by(self.flag, self.probability, REASONS.index(self.reason))
+
+    def as_batch(self) -> ProbedBatch:
+        """Return a batch of this decision alone."""
+        probabilities = np.array([self.probability])
+        return ProbedBatch(*Decision(*self[:3]).as_batch(), probabilities)
 
 
 class DecisionBatch(NamedTuple):
@@ -77,6 +137,11 @@ class DecisionBatch(NamedTuple):
         """The reasons in words."""
         return np.array(REASONS)[self.codes]
 
+    @property
+    def probabilities(self) -> Floats:
+        """The probability of a flag, given the score: 1 or 0, because there are no probes."""
+        return self.flagged.astype(np.float64)
+
     def decision(self, i: int) -> Decision:
         """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
         return Decision(
@@ -84,25 +149,86 @@ class DecisionBatch(NamedTuple):
         )
 
 
+class ProbedBatch(NamedTuple):
+    """The decisions about many items by a controller with probes.
+
+    Attributes
+    ----------
+    flagged, thresholds, codes
+        As of :class:`DecisionBatch`.
+    probabilities : ndarray of float
+        The probability of a flag of each item, as of :class:`ProbedDecision`.
+    """
+
+    flagged: Mask
+    thresholds: Floats
+    codes: NDArray[np.int8]
+    probabilities: Floats
+
+    @property
+    def reasons(self) -> NDArray[np.str_]:
+        """The reasons in words."""
+        return np.array(REASONS)[self.codes]
+
+    @property
+    def selected_by(self) -> NDArray[np.str_]:
+        """How each item was selected, retries like the first answer; for `estimate_missed`."""
+        columns = self.flagged.tolist(), self.probabilities.tolist(), self.codes.tolist()
+        return np.array([selected_by(*each) for each in zip(*columns, strict=True)], dtype=str)
+
+    def decision(self, i: int) -> ProbedDecision:
+        """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
+        flag, threshold, code, probability = (column[i].item() for column in self)
+        return ProbedDecision(flag, threshold, REASONS[code], probability)
+
+
+def as_decision(
+    flag: bool, threshold: float, code: int, probability: float | None
+) -> Decision | ProbedDecision:
+    """Return a decision, with a probability if there is one."""
+    if probability is None:
+        return Decision(flag, threshold, REASONS[code])
+    return ProbedDecision(flag, threshold, REASONS[code], probability)
+
+
+def as_batch(
+    flagged: Mask, thresholds: Floats, codes: NDArray[np.int8], probabilities: Floats | None
+) -> DecisionBatch | ProbedBatch:
+    """Return decisions, with probabilities if there are any."""
+    if probabilities is None:
+        return DecisionBatch(flagged, thresholds, codes)
+    return ProbedBatch(flagged, thresholds, codes, probabilities)
+
+
+def selected_by(flag: bool, probability: float, code: int) -> str:
+    """Say how an item was selected; below the threshold, the probability is less than 1."""
+    if flag:
+        return probing.PROBE if probability < 1 else BY_SCORE
+    return REASONS[code] if code == PROBE_WITHOUT_SLOT else NOT_SELECTED
+
+
 class AnswerMemory:
-    """The answers to the most recent ids; the oldest id is forgotten first."""
+    """The answers to the most recent ids; the oldest id is forgotten first.
 
-    __slots__ = ("_known", "_size")
+    An answer is a flag and a threshold, and a probability if there are probes.
+    """
 
-    def __init__(self, size: int) -> None:
-        self._known: OrderedDict[Any, tuple[bool, float]] = OrderedDict()
-        self._size = size
+    __slots__ = ("_known", "_length", "_size")
+
+    def __init__(self, size: int, *, with_probability: bool = False) -> None:
+        self._known: OrderedDict[Any, tuple[Any, ...]] = OrderedDict()
+        self._size, self._length = size, 2 + with_probability
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, id: Any) -> tuple[bool, float] | None:
-        """Return the flag and the threshold of an id, or None if the id is unknown."""
+    def get(self, id: Any) -> tuple[Any, ...] | None:
+        """Return the answer to an id, or None if the id is unknown."""
         return self._known.get(id)
 
-    def keep(self, id: Any, flag: bool, threshold: float) -> None:
+    def keep(self, id: Any, *answer: Any) -> None:
         """Remember an answer."""
-        self._known[id] = (flag, threshold)
+        self._known[id] = answer
         if len(self._known) > self._size:
             self._known.popitem(last=False)
 
@@ -135,9 +261,11 @@ class AnswerMemory:
 
     def to_list(self) -> list[list[Any]]:
         """Return ids and answers, the oldest first."""
-        return [[id, flag, threshold] for id, (flag, threshold) in self._known.items()]
+        return [[id, *answer] for id, answer in self._known.items()]
 
     def load(self, answers: list[list[Any]]) -> None:
         """Read what :meth:`to_list` returned."""
-        for id, flag, threshold in answers:
-            self.keep(check_id(id), bool(flag), float(threshold))
+        for id, flag, *numbers in answers:
+            if 1 + len(numbers) != self._length:
+                raise ValueError(f"an answer has {self._length} parts; got {[flag, *numbers]!r}.")
+            self.keep(check_id(id), bool(flag), *(float(number) for number in numbers))

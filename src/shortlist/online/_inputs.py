@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
-from .._core.validation import check_number, check_positive, check_scores
+from .._core.validation import check_id, check_ids, check_number, check_positive, check_scores
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
@@ -21,6 +21,7 @@ __all__ = [
     "Arrivals",
     "check_calibration_scores",
     "check_flag_count",
+    "check_names",
     "check_optional_positive",
     "check_optional_prevalence",
     "check_period",
@@ -29,6 +30,8 @@ __all__ = [
     "count_work",
     "work_allowed",
 ]
+
+Names = NDArray[np.object_]
 
 _MOST_FLAGS = 1 << 40
 #: Work is counted in millionths.
@@ -39,10 +42,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Checked scores, and the work of each item if the capacity is a budget of it."""
+    """Checked scores, and the work or the ids of the items if there are any."""
 
     scores: Floats
     work: Ints | None = None
+    ids: Names | None = None
 
     @property
     def size(self) -> int:
@@ -51,7 +55,8 @@ class Arrivals:
 
     def __getitem__(self, part: Any) -> Arrivals:
         """Return some of the items."""
-        return Arrivals(self.scores[part], None if self.work is None else self.work[part])
+        work = None if self.work is None else self.work[part]
+        return Arrivals(self.scores[part], work, None if self.ids is None else self.ids[part])
 
 
 def check_score(score: Any) -> float:
@@ -70,6 +75,16 @@ def check_score_array(scores: ArrayLike) -> Floats:
             f"scores must be finite; got {values[bad]} in row {bad}. Nothing has been changed."
         )
     return values
+
+
+def check_names(ids: ArrayLike | None, n: int) -> Names | None:
+    """Return one id per item, each a plain text or whole number; None if there are none."""
+    checked = None if ids is None else check_ids(ids, n)
+    if checked is None:
+        return None
+    names = np.empty(n, dtype=object)
+    names[:] = [check_id(id) for id in checked.tolist()]
+    return names
 
 
 def check_calibration_scores(scores: ArrayLike) -> Floats:

@@ -20,6 +20,7 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..worth import expected_worth
 from ._controller import Controller
+from ._decisions import PROBE, is_flag
 from ._inputs import check_period
 from ._periods import read_period
 
@@ -48,6 +49,8 @@ class Replay:
         The same for `fixed_threshold`.
     flagged : ndarray of bool
         The decision about each item.
+    probes : ndarray of int or None
+        Flags that went to probes; None if the controller has none.
     effort, value, oracle_value, fixed_effort, fixed_value : ndarray of float or None
         With values or efforts: work of the flags, value of the rare items among them, and the same
         for the oracle and the fixed threshold. The oracle knows each period's probabilities,
@@ -65,6 +68,7 @@ class Replay:
     fixed_flags: NDArray[np.int64]
     fixed_detections: NDArray[np.int64]
     flagged: Mask
+    probes: NDArray[np.int64] | None = None
     effort: Floats | None = None
     value: Floats | None = None
     oracle_value: Floats | None = None
@@ -153,7 +157,8 @@ def replay(
     times : array-like of shape (n_items,)
         Moments in seconds, or datetimes.
     controller : Controller
-        A copy of it runs; the controller itself does not change.
+        A copy of it runs; the controller itself does not change. Probes are drawn by the numbers of
+        the items.
     period : float or str, default=86400
         Length of a period in seconds, or a period of a calendar as in :class:`CalendarPeriod`.
     starts_at : float or datetime, default=0
@@ -200,16 +205,17 @@ def replay(
         raise CapacityError(
             f"{controller.capacity!r} is a budget of work. Pass efforts=..., the work of each item."
         )
-    flagged, first_threshold, in_force = _run(copy.deepcopy(controller), recording)
+    codes, first_threshold, in_force = _run(copy.deepcopy(controller), recording)
     capacities = in_force if capacity is None else _one_per_period(capacity, recording)
     allowed = _allowed_flags(capacities, recording, controller.options.get("prevalence"))
     fixed = recording.scores > (first_threshold if fixed_threshold is None else fixed_threshold)
     return _make_table(
         recording,
         allowed=allowed,
-        flagged=flagged,
+        flagged=is_flag(codes),
         fixed=fixed,
         oracle=_oracle_flags(recording, allowed),
+        probes=codes == PROBE if controller.has_probes else None,
     )
 
 
@@ -278,9 +284,11 @@ def _weighed(recording: _Recording, values: Any, efforts: Any) -> _Recording:
     )
 
 
-def _run(controller: Controller, recording: _Recording) -> tuple[Mask, float, list[Capacity]]:
-    """Return the flags, the first threshold, and the capacity in force after each period."""
-    flagged, in_force = np.zeros(recording.scores.size, dtype=bool), []
+def _run(
+    controller: Controller, recording: _Recording
+) -> tuple[NDArray[np.int8], float, list[Capacity]]:
+    """Return the reasons, the first threshold, and the capacity in force after each period."""
+    codes, in_force = np.zeros(recording.scores.size, dtype=np.int8), []
     first_threshold = np.inf
     for start, stop in zip(recording.starts, recording.stops, strict=True):
         part = slice(start, stop)
@@ -289,11 +297,11 @@ def _run(controller: Controller, recording: _Recording) -> tuple[Mask, float, li
         batch = controller.decide_many(
             recording.scores[part], at=recording.moments[part], efforts=work
         )
-        flagged[part] = batch.flagged
+        codes[part] = batch.codes
         if start == 0:
             first_threshold = float(batch.thresholds[0])
         in_force.append(controller.capacity)
-    return flagged, first_threshold, in_force
+    return codes, first_threshold, in_force
 
 
 def _one_per_period(capacity: Any, recording: _Recording) -> list[Capacity]:
@@ -342,7 +350,13 @@ def _by_arrival(tied: Rows) -> NDArray[np.float64]:
 
 
 def _make_table(
-    recording: _Recording, *, allowed: NDArray[np.int64], flagged: Mask, fixed: Mask, oracle: Mask
+    recording: _Recording,
+    *,
+    allowed: NDArray[np.int64],
+    flagged: Mask,
+    fixed: Mask,
+    oracle: Mask,
+    probes: Mask | None,
 ) -> Replay:
     count, is_rare = recording.count, recording.is_rare
     flags, detections, n_rare = count(flagged), count(flagged & is_rare), count(is_rare)
@@ -367,6 +381,7 @@ def _make_table(
         fixed_flags=count(fixed),
         fixed_detections=count(fixed & is_rare),
         flagged=flagged,
+        probes=None if probes is None else count(probes),
         **(weighed if recording.is_weighed else {}),
     )
 

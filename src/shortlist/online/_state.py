@@ -101,7 +101,7 @@ def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
 
 def save_controller(controller: Controller) -> dict[str, Any]:
     """Return everything that later decisions depend on, as plain JSON."""
-    arrivals = controller._arrivals
+    time = controller._time
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -110,10 +110,10 @@ def save_controller(controller: Controller) -> dict[str, Any]:
         "options": to_plain(controller.options),
         "now": to_plain(controller.now),
         "n_items": controller.n_items,
-        "scheduled": controller._schedule.to_list(),
+        "scheduled": time.schedule.to_list(),
         "answers": to_plain(controller._answers.to_list()),
-        "arrivals": None if arrivals is None else to_plain(arrivals.to_list()),
-        "suspect": controller._guard.to_list(),
+        "arrivals": None if time.arrivals is None else to_plain(time.arrivals.to_list()),
+        "suspect": time.guard.to_list(),
         "scale": controller.scale.knots.tolist(),
         "floats": to_plain(controller.state_floats.tolist()),
         "ints": controller.state_ints.tolist(),
@@ -151,15 +151,16 @@ def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None)
         **from_plain(state["options"]),
     )
     made.scale = scale
-    made.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
-    made.n_items = _read_count(state["n_items"])
-    made._schedule.load(state["scheduled"])
-    for _, capacity in made._schedule.changes:
+    time = made._time
+    time.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
+    time.n_items = _read_count(state["n_items"])
+    time.schedule.load(state["scheduled"])
+    for _, capacity in time.schedule.changes:
         made.check_capacity(capacity)
     made._answers.load(from_plain(state["answers"]))
-    if made._arrivals is not None:
-        made._arrivals.load(from_plain(state["arrivals"]))
-    made._guard.load(state["suspect"])
+    if time.arrivals is not None:
+        time.arrivals.load(from_plain(state["arrivals"]))
+    time.guard.load(state["suspect"])
     made.state_floats = read_numbers(state["floats"], float)
     made.state_ints = read_numbers(state["ints"], int)
     return made

@@ -238,7 +238,7 @@ class QuantileTracker(Controller):
                 "need no bound: pass the smallest capacity above zero."
             )
         floats, step = self.state_floats, self.options["step"]
-        announced = [self._rate(capacity) for _, capacity in self._schedule.changes]
+        announced = [self._rate(capacity) for _, capacity in self._time.schedule.changes]
         rates = [
             rate for rate in (*given, *announced, floats[SMALLEST], floats[LARGEST]) if rate > 0
         ]

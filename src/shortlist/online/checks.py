@@ -12,7 +12,17 @@ import numpy as np
 from .._core.arrays import Floats
 from ..capacity import Capacity
 from ._controller import Controller
-from ._decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP, REASONS, SEEN_BEFORE, DecisionBatch
+from ._decisions import (
+    ABOVE_THRESHOLD,
+    CAPACITY_USED_UP,
+    PROBE,
+    PROBE_WITHOUT_SLOT,
+    REASONS,
+    SEEN_BEFORE,
+    DecisionBatch,
+    ProbedBatch,
+    is_flag,
+)
 
 __all__ = ["CHECKS", "check_controller"]
 
@@ -61,7 +71,7 @@ def _work(scores: Any) -> Floats:
 
 def _many(
     controller: Controller, scores: Any, *, like: Any = None, **options: Any
-) -> DecisionBatch:
+) -> DecisionBatch | ProbedBatch:
     """Decide about items, which take some work (that of other scores) if it is counted."""
     if controller.counts_work:
         numbers = np.asarray(scores if like is None else like).tolist()
@@ -83,7 +93,7 @@ def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None
     ]
 
 
-def _same(one_by_one: list[Any], batch: DecisionBatch) -> bool:
+def _same(one_by_one: list[Any], batch: DecisionBatch | ProbedBatch) -> bool:
     return one_by_one == [batch.decision(i) for i in range(len(one_by_one))]
 
 
@@ -122,7 +132,7 @@ def check_repeated_ids_change_nothing(make: Make) -> None:
     first = _one(controller, 9.0, at=float(times[0]), id="again")
     before = _plain(controller)
     second = _one(controller, -9.0, at=float(times[-1]), id="again")
-    assert second == (first.flag, first.threshold, REASONS[SEEN_BEFORE])
+    assert second == first._replace(reason=REASONS[SEEN_BEFORE])
     assert _plain(controller) == before, "a repeated id changed the state"
 
 
@@ -169,16 +179,38 @@ def check_invalid_input_changes_nothing(make: Make) -> None:
 
 
 def check_flags_are_above_their_threshold(make: Make) -> None:
-    """An item is flagged when its score exceeds the threshold, unless the capacity is used up."""
+    """An item is flagged when its score exceeds the threshold, unless the capacity is used up.
+
+    Only probes, which are drawn, are flagged all the same.
+    """
     scores, times = _items()
     batch = _many(make(), scores, at=times)
-    above = scores > batch.thresholds
-    assert np.all(above[batch.flagged]), "an item at or below its threshold was flagged"
-    refused = above & ~batch.flagged
-    assert np.all(batch.codes[refused] == CAPACITY_USED_UP), (
+    above, by_score = scores > batch.thresholds, batch.codes == ABOVE_THRESHOLD
+    assert np.all(above[by_score]), "an item at or below its threshold was flagged"
+    refused = above & ~by_score
+    assert np.isin(batch.codes[refused], (CAPACITY_USED_UP, PROBE, PROBE_WITHOUT_SLOT)).all(), (
         "an item above its threshold was not flagged"
     )
-    assert np.array_equal(batch.flagged, batch.codes == ABOVE_THRESHOLD)
+    assert np.array_equal(batch.flagged, is_flag(batch.codes))
+
+
+def check_probabilities_belong_to_the_answers(make: Make) -> None:
+    """A flag by score has probability 1; without probes nothing else has any, and with them all."""
+    scores, times = _items()
+    controller = make()
+    batch = _many(controller, scores, at=times)
+    by_score = batch.codes == ABOVE_THRESHOLD
+    assert np.all(batch.probabilities[by_score] == 1)
+    others = batch.probabilities[~by_score]
+    if not controller.has_probes:
+        assert not np.any(others)
+        assert not np.any(batch.codes == PROBE)
+        return
+    assert np.all((others > 0) & (others < 1)), "an item below the threshold cannot be drawn"
+    drawn = np.isin(batch.codes, (PROBE, PROBE_WITHOUT_SLOT))
+    rates = batch.probabilities[~by_score]
+    spread = np.sqrt(np.sum(rates * (1 - rates)))
+    assert abs(drawn.sum() - rates.sum()) <= 4 * spread + 1, "draws contradict their probabilities"
 
 
 def check_time_does_not_run_backwards(make: Make) -> None:
@@ -298,6 +330,7 @@ CHECKS = (
     check_foreign_states_are_refused,
     check_invalid_input_changes_nothing,
     check_flags_are_above_their_threshold,
+    check_probabilities_belong_to_the_answers,
     check_time_does_not_run_backwards,
     check_work_stays_within_its_budget,
     check_no_capacity_flags_nothing,

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
-from .._core.binomial import Interval, proportion_interval
+from .._core.arrays import Doubles, Mask, Rows
+from .._core.binomial import proportion_interval
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import CapacityCurve, capacity_curve
 from ..tables import (
     Reading,
     SeenRows,
@@ -21,16 +20,15 @@ from ..tables import (
     TableRows,
     TableSchema,
     check_has_both_classes,
+    curve_of,
+    interval_of_flags,
 )
 from ._kept import KeptTable
 
 __all__ = [
     "NEAR",
     "Cases",
-    "curve_of",
     "cut_table",
-    "interval_of_flags",
-    "interval_of_rule",
     "neighbours",
     "read_cases",
     "spread_cuts",
@@ -73,6 +71,8 @@ class Cases:
         The segment of each case, if they were asked for.
     days : ndarray or None
         The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
+    values, efforts : ndarray or None
+        What each case is worth if it is rare, and how much work it takes, if that is known.
     """
 
     X: Any
@@ -86,6 +86,8 @@ class Cases:
     seen: SeenRows | None = None
     segments: NDArray[Any] | None = None
     days: NDArray[np.float64] | None = None
+    values: Doubles | None = None
+    efforts: Doubles | None = None
 
     @property
     def n_items(self) -> int:
@@ -146,10 +148,10 @@ def read_cases(
         rows = schema.read(kept.source, target=kept.target)
     if kept.target is not None:
         _check_both_classes(rows, schema, kept.target)
-    decided = model.classifier.decide(rows.X, ids=rows.ids)
+    decided = model.decide(rows)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
-        scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
+        scores = np.asarray(model.list_scores(rows), dtype=np.float64)
     return Cases(
         X=rows.X,
         ids=rows.ids,
@@ -162,6 +164,8 @@ def read_cases(
         seen=model.seen_in(rows),
         segments=None if segment is None else kept.texts(segment),
         days=None if time is None else kept.days(time, rows),
+        values=rows.values,
+        efforts=rows.efforts,
     )
 
 
@@ -170,34 +174,6 @@ def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> No
         check_has_both_classes(rows, schema, target)
     except TableError as error:
         raise TableError(f"{error} Or make the report without labels: --no-labels.") from None
-
-
-# --- intervals ---
-
-
-def curve_of(is_rare: Mask, order: Rows) -> CapacityCurve:
-    """Return the capacity curve of a ranking, in which ties are broken already."""
-    return capacity_curve(is_rare[order], -np.arange(order.size, dtype=np.float64), rare_label=True)
-
-
-def interval_of_flags(curve: CapacityCurve, n_flagged: int, capacity: Capacity) -> Interval:
-    """Return the interval of the detection when as large a share of new cases is flagged.
-
-    In the unit of `capacity`: a multiple means as many flags for each rare case.
-    """
-    if capacity.kind == "multiple" and n_flagged > 0:
-        return curve.interval_at(Capacity.multiple(n_flagged / curve.n_rare))
-    return curve.interval_at(Capacity.count(n_flagged))
-
-
-def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capacity) -> Interval:
-    """Return the interval of the detection of any rule, when it flags as large a share.
-
-    What the rule flags comes first in the ranking. Such a ranking is a score, too, for which the
-    interval holds.
-    """
-    flagged_first = order[np.argsort(~flagged[order], kind="stable")]
-    return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
 
 
 # --- cuts ---

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Mask, Rows
-from .._core.binomial import Interval
 from .._core.labels import rare_share
 from .._core.scoring import rare_scores
-from ..tables import RuleResult, TableModel, measure_random, measure_rule
-from ._cases import Cases, interval_of_rule
+from ..tables import TableModel, measure_random, measure_rule
+from ._cases import Cases
 
 __all__ = ["compare_rules"]
 
@@ -31,11 +30,11 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    room = model.classifier.capacity.max_flags(cases.n_items, rare_share(cases.rare))
+    room = model.flag_capacity.max_flags(cases.n_items, rare_share(cases.rare))
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
     def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
-        rule = _measure(name, flagged, order, model, cases)
+        rule = measure_rule(name, cases.rare, flagged, model.flag_capacity, order=order)
         return {"kind": kind, **rule.to_json(), "over_capacity": bool(rule.flagged > room)}
 
     rules = [
@@ -50,7 +49,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
             measured("smote", "SMOTE, default threshold", _predicted([model.twin], cases), order),
             measured("smote list", f"SMOTE, a list of {room:,}", listed, order),
         ]
-    chance = measure_random(cases.rare, model.classifier.capacity)
+    chance = measure_random(cases.rare, model.flag_capacity)
     rules.append(
         {
             "kind": "random",
@@ -60,16 +59,6 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     )
     missing = _KNOWS_CAPACITY if model.knows_capacity else _NO_TWIN
     return {"room": room, "rules": rules, "smote": None if model.twin is not None else missing}
-
-
-def _measure(name: str, flagged: Mask, order: Rows, model: TableModel, cases: Cases) -> RuleResult:
-    """Measure a rule; its interval is for M when it flags as large a share of new cases."""
-    capacity = model.classifier.capacity
-    rule = measure_rule(name, cases.rare, flagged, capacity)
-    low, high = interval_of_rule(cases.rare, order, flagged, capacity)
-    followed_up = rule.detection * cases.rare.sum() / rule.found if rule.found else 1.0
-    interval = Interval(followed_up * low, followed_up * high)
-    return replace(rule, detection_interval=interval)
 
 
 def _order(model: TableModel, cases: Cases) -> Rows:

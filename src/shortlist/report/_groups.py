@@ -11,8 +11,8 @@ from scipy.stats import hypergeom
 from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
-from ..tables import TableModel, chances_of_flags
-from ._cases import Cases, interval_of_rule
+from ..tables import TableModel, chances_of_flags, interval_of_rule
+from ._cases import Cases
 from ._kept import EMPTY
 from ._promise import room_for
 
@@ -94,7 +94,7 @@ def _found(model: TableModel, cases: Cases, own: Mask, n_flagged: int) -> dict[s
     }
     if n_rare:
         order = np.argsort(np.argsort(cases.order)[own], kind="stable")
-        capacity = model.classifier.capacity
+        capacity = model.flag_capacity
         result["detection_interval"] = interval_of_rule(is_rare, order, flagged, capacity)
     return result
 

@@ -66,6 +66,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "curve": lambda summary: summary["cuts"],
     "list": lambda summary: summary["list"],
     "groups": lambda summary: summary["groups"],
+    "money": lambda summary: summary["money"],
     "rules": lambda summary: summary["comparison"],
     "expectations": lambda summary: summary["expectations"],
     "scores": lambda summary: True,

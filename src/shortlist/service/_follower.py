@@ -25,12 +25,14 @@ from ..capacity import Capacity
 from ..online import (
     ABOVE_THRESHOLD,
     REASONS,
+    USED_UP_ELSEWHERE,
     BudgetController,
     CalendarPeriod,
     Controller,
     DecisionBatch,
     DriftAlarm,
     FixedPeriod,
+    ProbedBatch,
     read_period,
 )
 from ._store import CAPACITY, DECISION, KERNEL, MODEL, Entry
@@ -47,7 +49,7 @@ __all__ = [
 
 #: The code of an item that the controller would flag, but that the counts in the database do not
 #: allow: a shared total is used up, or another version has used the last flag.
-REFUSED_BY_COUNT = len(REASONS)
+REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 _MOST_RECENT = 200_000
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
@@ -149,8 +151,9 @@ class Follower:
 
     def fork(self) -> Follower:
         """Return a copy that may be thrown away: a rewind is to keep the original."""
-        other = copy.copy(self)
-        other.controller = copy.deepcopy(self.controller)
+        other, mine = copy.copy(self), self.controller
+        unchanging = (mine.options, mine.capacity, mine.scale, mine.calendar)
+        other.controller = copy.deepcopy(mine, {id(each): each for each in unchanging})
         return other
 
     def state(self) -> str:
@@ -200,7 +203,7 @@ class Follower:
             self.controller.swap_model(calibration)
             self.model, self.drift = body["model"], DriftAlarm(calibration)
 
-    def decide(self, scores: Floats, at: float) -> DecisionBatch:
+    def decide(self, scores: Floats, at: float) -> DecisionBatch | ProbedBatch:
         """Decide about new items that arrived at one moment."""
         return _decide(self.controller, scores, np.full(scores.size, at))
 
@@ -239,7 +242,7 @@ def _columns(run: list[Entry]) -> tuple[Floats, Floats]:
     return scores, np.array([entry.at for entry in run])
 
 
-def _decide(controller: Controller, scores: Floats, at: Floats) -> DecisionBatch:
+def _decide(controller: Controller, scores: Floats, at: Floats) -> DecisionBatch | ProbedBatch:
     """Decide about items of one period; only the first of them can be a jump in time."""
     _believe(controller, float(scores[0]), float(at[0]))
     return controller.decide_many(scores, at=at)

@@ -14,7 +14,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Floats
-from ..online import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Controller, DecisionBatch
+from .._core.work import reaches
+from ..online import (
+    MOMENT_REFUSED,
+    REASONS,
+    SEEN_BEFORE,
+    Controller,
+    DecisionBatch,
+    ProbedBatch,
+)
 from ..tables import Reading, TableModel
 from ._durable import DurableController
 from ._lines import Item, LineReader, read_batches
@@ -28,12 +36,13 @@ _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divid
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """How many lines were read, flagged, repeated, and invalid."""
+    """How many lines were read, flagged, repeated, invalid, and not worth a slot."""
 
     n_lines: int = 0
     n_flagged: int = 0
     n_repeated: int = 0
     n_errors: int = 0
+    n_not_worth: int = 0
 
 
 def run_stream(
@@ -47,6 +56,7 @@ def run_stream(
     batch: int = 1_024,
     reading: Reading | None = None,
     scorer: str = "auto",
+    worth: float | None = None,
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
@@ -76,6 +86,9 @@ def run_stream(
     scorer : {"auto", "model"}, default="auto"
         How lines are scored: by compiled functions where that is possible, or by the model itself,
         which takes milliseconds for a line. See :class:`ItemScorer`.
+    worth : float, default=None
+        The least expected value per unit of effort for which a line is flagged. A line of less
+        uses no slot, and the controller does not see it.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
 
@@ -94,7 +107,7 @@ def run_stream(
                 if line.strip()
             ]
             n_read += len(lines)
-            answers, counts = _answer(scores, durable, items, clock)
+            answers, counts = _answer(scores, durable, items, clock, worth)
             out.write(b"".join(answers))
             out.flush()
             summary = _sum(summary, counts)
@@ -117,26 +130,55 @@ def _answer(
     durable: DurableController,
     items: list[Item],
     clock: Callable[[], float],
+    worth: float | None,
 ) -> tuple[list[bytes], StreamSummary]:
     now = clock()
     items = _without_future(items, durable.controller, now)
+    items = _without_too_large(items, durable.controller)
     items, scores = _score_all(scores_of, items)
+    enough = np.ones(scores.size, dtype=bool) if worth is None else reaches(scores, worth)
     valid = [item for item in items if item.error is None]
-    decisions = iter(_decide(durable, scores, valid, now) if valid else [])
+    worthy = [item for item, is_enough in zip(valid, enough, strict=True) if is_enough]
+    decisions = iter(_decide(durable, scores[enough], worthy, now) if worthy else [])
+    judged = iter(zip(scores.tolist(), enough.tolist(), strict=True))
     answers = [
-        next(decisions) if item.error is None else _invalid(item, item.error) for item in items
+        _invalid(item, item.error)
+        if item.error is not None
+        else next(decisions)
+        if (known := next(judged))[1]
+        else _not_worth(item, known[0])
+        for item in items
     ]
     counts = StreamSummary(
         len(items),
         sum(answer.get("flag", False) for answer in answers),
         sum(answer.get("reason") == REASONS[SEEN_BEFORE] for answer in answers),
         sum("error" in answer for answer in answers),
+        int(np.count_nonzero(~enough)),
     )
     return [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
 def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
+
+
+def _not_worth(item: Item, score: float) -> dict[str, Any]:
+    known = {"line": item.line, "id": item.shown, "score": score, "flag": False, "threshold": None}
+    return {**known, "reason": "not worth a slot"}
+
+
+def _without_too_large(items: list[Item], controller: Controller) -> list[Item]:
+    """Mark items as invalid that take more work than the bound of the controller allows."""
+    most = controller.options.get("max_effort")
+    if most is None:
+        return items
+    return [
+        replace(item, error=f"It takes {item.effort:g}, more than any case of the fit ({most:g}).")
+        if item.error is None and item.effort is not None and item.effort > most
+        else item
+        for item in items
+    ]
 
 
 def _without_future(items: list[Item], controller: Controller, now: float) -> list[Item]:
@@ -162,9 +204,11 @@ def _decide(
     at, before = None, durable.controller.now
     if durable.controller.is_timed:
         at = np.array([now if item.at is None else item.at for item in valid])
-    decided = durable.decide(scores, at=at, ids=[item.id for item in valid])
+    efforts = [item.effort for item in valid] if durable.controller.counts_work else None
+    decided = durable.decide(scores, at=at, ids=[item.id for item in valid], efforts=efforts)
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
+    drawn = _drawn_columns(decided)
     return [
         _invalid(item, _describe_jump(at[place], durable.controller))
         if at is not None and decided.codes[place] == MOMENT_REFUSED
@@ -175,10 +219,21 @@ def _decide(
             "flag": bool(decided.flagged[place]),
             "threshold": float(decided.thresholds[place]) if finite[place] else None,
             "reason": REASONS[int(decided.codes[place])],
+            **{name: column[place] for name, column in drawn.items()},
             **({} if at is None else {"at": counted[place]}),
         }
         for place, item in enumerate(valid)
     ]
+
+
+def _drawn_columns(decided: DecisionBatch | ProbedBatch) -> dict[str, list[Any]]:
+    """Return what `shortlist missed` needs to know about each line, if there are probes."""
+    if not isinstance(decided, ProbedBatch):
+        return {}
+    return {
+        "selected_by": decided.selected_by.tolist(),
+        "inclusion": decided.probabilities.tolist(),
+    }
 
 
 def _describe_jump(at: float, controller: Controller) -> str:
@@ -188,7 +243,9 @@ def _describe_jump(at: float, controller: Controller) -> str:
     )
 
 
-def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> list[float | None]:
+def _counted_at(
+    decided: DecisionBatch | ProbedBatch, at: Floats | None, before: float
+) -> list[float | None]:
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:

@@ -34,9 +34,19 @@ from ._fit import FitResult, fit_table
 from ._flag import FlagSummary, flag_rows
 from ._formats import files_of, open_source
 from ._forms import Form, read_number, read_truth
+from ._intervals import curve_of, interval_of_flags, interval_of_rule
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._money import (
+    Money,
+    MoneyPlan,
+    MoneyPoint,
+    MoneyRule,
+    measure_money,
+    money_of,
+    weighed_columns,
+)
 from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
@@ -50,7 +60,8 @@ from ._select import select_rows
 from ._selection import SelectedRow, Selection
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
-from ._work import MoneyPlan, MoneyPoint, WorkColumns
+from ._work import WorkColumns
+from ._work_spent import SpentWork
 from ._writers import open_writer, output_format
 
 __all__ = [
@@ -69,8 +80,10 @@ __all__ = [
     "Form",
     "MissedResult",
     "ModelCard",
+    "Money",
     "MoneyPlan",
     "MoneyPoint",
+    "MoneyRule",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -82,6 +95,7 @@ __all__ = [
     "SeenRows",
     "SelectedRow",
     "Selection",
+    "SpentWork",
     "TableCheck",
     "TableModel",
     "TableRows",
@@ -95,17 +109,22 @@ __all__ = [
     "compare_columns",
     "compare_scores",
     "count_columns",
+    "curve_of",
     "date_text",
     "evaluate_table",
     "files_of",
     "fit_table",
     "flag_rows",
+    "interval_of_flags",
+    "interval_of_rule",
     "is_trained",
     "judge_shifts",
     "measure_list",
+    "measure_money",
     "measure_random",
     "measure_rule",
     "missed_in_table",
+    "money_of",
     "open_list",
     "open_source",
     "open_writer",
@@ -121,4 +140,5 @@ __all__ = [
     "spread_capacities",
     "stability_index",
     "verdict_on",
+    "weighed_columns",
 ]

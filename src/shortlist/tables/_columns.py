@@ -7,7 +7,7 @@ the whole table, from text files and from typed files.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
-from ._dates import as_days
+from ._dates import as_days, days_since_1970
 from ._forms import (
     PLAIN,
     TRUTHS,
     Form,
     as_numbers,
     combined,
+    currencies,
+    is_number,
     is_word_for_missing,
     lowered,
-    read_number,
     sentinels,
 )
 from ._inference import Guess, guess_form
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
 __all__ = [
     "MISSING_CATEGORY",
@@ -49,6 +49,7 @@ __all__ = [
 #: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"
 _WAS = {"numeric": "numeric", "boolean": "true or false", "date": "a date"}
+_LIKE_THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}\s*$"
 _SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
 
 
@@ -77,7 +78,8 @@ def guess_column(column: Any, name: str, *, form: Form = PLAIN, numeric: bool = 
     if kind.is_boolean(column.type):
         return Guess("boolean", form)
     if _is_number(column.type):
-        return Guess("numeric", form)
+        whole = bool(pa.types.is_integer(column.type))
+        return Guess("numeric", replace(form, whole=whole))
     if _is_moment(column.type):
         return Guess("date", form)
     raise TableError(
@@ -151,6 +153,7 @@ def _numeric(column: Any, name: str, form: Form, place: Place) -> NDArray[np.flo
         if is_odd.any():
             raise _unreadable(texts, is_odd, name, "numeric", form, place)
         _tell_of_words(texts, np.isnan(values), name, form)
+        _tell_of_signs(texts, values, name, form)
         return np.array(values, dtype=np.float64)
     if not (_is_number(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "numeric")
@@ -193,8 +196,9 @@ def _date(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float6
         return _date(pa.array(as_ids(column.fill_null(0), name)), name, form, place)
     if not (_is_moment(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "a date")
-    moments = pd.to_datetime(column.to_pandas(), utc=True)
-    return ((moments - pd.Timestamp(0, tz="UTC")) / np.timedelta64(1, "D")).to_numpy(np.float64)
+    zone = getattr(column.type, "tz", None)
+    moments = pa.compute.cast(combined(column), pa.timestamp("us", zone), safe=False)
+    return np.asarray(days_since_1970(moments.to_numpy(zero_copy_only=False)))
 
 
 def _categorical(column: Any, name: str, form: Form, place: Place) -> Any:
@@ -237,7 +241,38 @@ def _tell_of_words(texts: Any, is_missing: Mask, name: str, form: Form) -> None:
     words = [text for text in present if text.strip() and text.strip().lower() not in form.missing]
     if words:
         shown = ", ".join(repr(word) for word in words[:3])
-        warnings.warn(f"{name!r} holds {shown}, read as missing.", TableNote, stacklevel=2)
+        _note(f"{name!r} holds {shown}, read as missing.")
+
+
+def _tell_of_signs(texts: Any, values: Any, name: str, form: Form) -> None:
+    """Say where signs of numbers may mean something else than when the model was fitted."""
+    is_part = values != np.floor(values)
+    is_part &= ~np.isnan(values)
+    if form.whole and is_part.any():
+        parts = texts.filter(pa.array(is_part))
+        if pa.compute.all(pa.compute.match_substring_regex(parts, _LIKE_THOUSANDS)).as_py():
+            _note(
+                f"{name!r} had whole numbers when the model was fitted, and now has such as "
+                f"{parts[0].as_py()!r}, read as {values[is_part][0]:.15g}. If the sign separates "
+                f"thousands, use --decimal {_other(form.decimal)}"
+            )
+    before = form.currency or form.unit
+    if before:
+        others = [sign for sign in currencies(texts, form) if sign != before]
+        if others:
+            _note(
+                f"{name!r} was in {before} when the model was fitted, and now holds "
+                f"{', '.join(others)}. The numbers are taken as they are. Convert them, or fit a "
+                "new model."
+            )
+
+
+def _note(message: str) -> None:
+    warnings.warn(message, TableNote, stacklevel=2)
+
+
+def _other(decimal: str) -> str:
+    return "," if decimal == "." else "."
 
 
 def _unreadable(
@@ -255,10 +290,10 @@ def _remedy(text: str, name: str, kind: str, form: Form) -> str:
     missing = f"If it means missing, use --na {text!r}; otherwise correct it, or fit a new model."
     if kind == "date":
         return f"Use --date-format {name}=... if dates are written differently here. {missing}"
-    other = "," if form.decimal == "." else "."
-    try:
-        read_number(text, Form(decimal=other, thousands=form.decimal))
-    except ValueError:
+    if kind == "numeric" and form.percent and is_number(text, replace(form, percent=False)):
+        return f"Its numbers ended in %, and 12 % is 0.12. Write the % here, too. {missing}"
+    other = _other(form.decimal)
+    if is_number(text, form) or not is_number(text, Form(decimal=other, thousands=form.decimal)):
         return missing
     words = "commas" if other == "," else "points"
     return f"Use --decimal {other} if this file has decimal {words}. {missing}"

@@ -13,7 +13,7 @@ from ._forms import Form, tidy
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["as_days", "day_formats"]
+__all__ = ["as_days", "day_formats", "days_since_1970"]
 
 _DAY = np.timedelta64(1, "D")
 _TIME = r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?$"
@@ -23,6 +23,7 @@ _PLAIN = {
     r"^([0-9]{4})/([0-9]{2})/([0-9]{2})(" + _TIME[:-1] + ")$": r"\1-\2-\3\4",
     r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})(" + _TIME[:-1] + ")$": r"\3-\2-\1\4",
 }
+_WHOLE = "^[0-9]{4}-?[0-9]{2}-?[0-9]{2}(?:[T ]|$)"
 #: Other ways, told apart by which of them reads all values.
 _OTHERS = (
     *(f"%{a}{sign}%{b}{sign}%{year}" for sign in "/-" for year in "Yy" for a, b in ("dm", "md")),
@@ -50,12 +51,20 @@ def as_days(texts: Any, form: Form) -> Any:
         if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
             for pattern, iso in _PLAIN.items():
                 texts = pa.compute.replace_substring_regex(texts, pattern, iso)
-    return _days(pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True, errors="coerce"))
+    texts = pa.compute.replace_substring_regex(texts, r"([0-9]) ?(?:UTC|GMT)$", r"\1Z")
+    # A year or a month alone is no day, although ISO 8601 allows it.
+    texts = pa.compute.if_else(pa.compute.match_substring_regex(texts, _WHOLE), texts, None)
+    moments = texts.to_pandas().astype(object)
+    return _days(pd.to_datetime(moments, format="ISO8601", utc=True, errors="coerce"))
 
 
 def _days(moments: Any) -> Any:
-    values = moments.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
-    days = (values - np.datetime64(0, "us")) / _DAY
+    return days_since_1970(moments.dt.tz_localize(None).to_numpy())
+
+
+def days_since_1970(moments: Any) -> Any:
+    """Return moments in UTC as days since 1970; they may lie in any year."""
+    days = (moments.astype("datetime64[us]") - np.datetime64(0, "us")) / _DAY
     return np.array(days, dtype=np.float64)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.arrays import Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
+from .._core.ranking import lift, rank
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import (
@@ -20,10 +21,13 @@ from ..metrics import (
     capacity_curve,
 )
 from ._fingerprints import SeenRows
+from ._intervals import curve_of, interval_of_rule
 from ._model import RuleResult, TableModel
+from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
+from ._work import WorkColumns
 
 __all__ = [
     "CurvePoint",
@@ -69,6 +73,7 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    `money` is what is found in values, if the rows have any.
     """
 
     n_items: int
@@ -79,6 +84,7 @@ class Evaluation:
     rules: list[RuleResult]
     curve: list[CurvePoint]
     seen: SeenRows | None = None
+    money: Money | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -92,6 +98,7 @@ def evaluate_table(
     *,
     target: str | None = None,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
 ) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
@@ -107,29 +114,35 @@ def evaluate_table(
         The column with the labels; `None` takes the target of the fit.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and a budget for these rows, to measure value; `None` takes
+        those of the fit.
     on_progress : callable, default=None
         Called with the number of rows that were read so far.
 
     Returns
     -------
     Evaluation
-        M, flag rate and precision of the rule with exact intervals for its threshold, and the
-        capacity curve with intervals for each capacity.
+        M, flag rate and precision of the rule with exact intervals, and the capacity curve. The
+        intervals of a detection are for as large a share of new rows, as in reports.
     """
     target = model.schema.target if target is None else target
-    found, classifier = Columns(), model.classifier
+    found, model = Columns(), model.reading_work(work)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
     for rows in passing:
         found.add(
             is_rare=labels_of(rows),
-            flagged=classifier.decide(rows.X, ids=rows.ids).flagged,
-            scores=classifier.score_samples(rows.X),  # of all models, as lists have them
+            flagged=model.decide(rows).flagged,
+            scores=model.list_scores(rows),  # of all models, as lists have them
             by_default=model.predict(rows.X),
+            tie_keys=model.tie_keys(rows.X, rows.ids),
+            **weighed_columns(model, rows),
         )
-    is_rare, flagged, capacity = found["is_rare"], found["flagged"], classifier.capacity
+    is_rare, flagged, capacity = found["is_rare"], found["flagged"], model.flag_capacity
     check_both_classes(is_rare, model.schema, target)
     n_flagged = int(flagged.sum())
     curve = capacity_curve(is_rare, found["scores"], rare_label=True)
+    order = rank(lift(found["scores"]), found["tie_keys"].__getitem__)[0]
     return Evaluation(
         n_items=is_rare.size,
         n_rare=int(is_rare.sum()),
@@ -137,12 +150,13 @@ def evaluate_table(
         flag_rate=n_flagged / is_rare.size,
         flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
         rules=[
-            measure_rule("this model", is_rare, flagged, capacity),
-            measure_rule(default_name(model), is_rare, found["by_default"], capacity),
+            measure_rule("this model", is_rare, flagged, capacity, order=order),
+            measure_rule(default_name(model), is_rare, found["by_default"], capacity, order=order),
             measure_random(is_rare, capacity),
         ],
         curve=points_at(curve, spread_capacities(is_rare.size)),
         seen=passing.seen,
+        money=money_of(model, found, budget=None if work is None else work.budget),
     )
 
 
@@ -212,7 +226,9 @@ def labels_of(rows: TableRows) -> Mask:
 # --- one rule ---
 
 
-def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) -> RuleResult:
+def measure_rule(
+    rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity, *, order: Rows | None = None
+) -> RuleResult:
     """Count what a rule flagged and found.
 
     Parameters
@@ -223,11 +239,14 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
         Which rows are rare, and which the rule flagged.
     capacity : Capacity
         How many rows can be followed up.
+    order : ndarray of int, default=None
+        Positions of the rows, the most suspicious first.
 
     Returns
     -------
     RuleResult
-        The intervals are for the same rule on new rows: its threshold is fixed.
+        The intervals are for the same rule on new rows: its threshold is fixed. With an `order`,
+        that of M is for as large a share of new rows, whatever the threshold is then.
 
     Examples
     --------
@@ -244,12 +263,19 @@ def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) ->
     """
     options: dict[str, Any] = {"capacity": capacity, "rare_label": True}
     n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
+    detection = adjusted_detection_score(is_rare, flagged, **options)
+    if order is None:
+        interval = adjusted_detection_interval(is_rare, flagged, **options)
+    else:
+        low, high = interval_of_rule(is_rare, order, flagged, capacity)
+        followed_up = detection * int(is_rare.sum()) / n_found if n_found else 1.0
+        interval = Interval(followed_up * low, followed_up * high)
     return RuleResult(
         rule,
         n_flagged,
         n_found,
-        adjusted_detection_score(is_rare, flagged, **options),
-        adjusted_detection_interval(is_rare, flagged, **options),
+        detection,
+        interval,
         n_found / n_flagged if n_flagged else float("nan"),
         proportion_interval(n_found, n_flagged),
     )
@@ -288,7 +314,7 @@ def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> R
     room = capacity.max_flags(is_rare.size, rare_share(is_rare))
     listed = np.zeros(is_rare.size, dtype=bool)
     listed[order[:room]] = True
-    curve = capacity_curve(is_rare[order], -np.arange(is_rare.size), rare_label=True)
+    curve = curve_of(is_rare, order)
     measured = measure_rule(rule, is_rare, listed, capacity)
     return replace(measured, detection_interval=curve.interval_at(capacity))
 
@@ -299,7 +325,7 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
 
 
 def default_name(model: TableModel) -> str:

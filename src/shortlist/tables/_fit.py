@@ -25,6 +25,7 @@ from ._evaluate import labels_of
 from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._money import Money, money_of, weighed_columns
 from ._notes import notes_on
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
@@ -33,8 +34,10 @@ from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
+from ._work import WorkColumns
+from ._work_fit import affordable_folds, as_flags, check_rate, promise_about_work, with_bound
 
-__all__ = ["FitResult", "fit_table"]
+__all__ = ["FitResult", "fit_table", "read_to_fit"]
 
 _FEWEST_RARE = 10
 _TIMED_ROWS = 2_000
@@ -63,6 +66,8 @@ class FitResult:
         Processor time for the score of one row among many.
     notes : list of str
         Sentences about columns to check.
+    money : Money or None
+        What the rules find in values, if the model weighs them.
     """
 
     model: TableModel
@@ -75,6 +80,7 @@ class FitResult:
     measured_on: str = "out-of-fold"
     seconds_per_row: float = float("nan")
     notes: list[str] = field(default_factory=list)
+    money: Money | None = None
 
 
 def fit_table(
@@ -101,6 +107,7 @@ def fit_table(
     n_jobs: int | None = None,
     memory: Any = None,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
@@ -118,7 +125,7 @@ def fit_table(
     capacity : Capacity
         How many rows can be followed up.
     rare : str, default=None
-        The label to look for, as text; `None` takes the rarest.
+        The label to look for, as text; `None` takes the rarest. Equally rare labels raise an error.
     id : str, default=None
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
@@ -164,6 +171,10 @@ def fit_table(
         A folder for finished members of the ensemble: an interrupted fit resumes.
     reading : Reading, default=None
         What to know about the file; everything else is inferred.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and what a slot must be worth. The threshold is then one of
+        value * probability / effort, and the model keeps the names of the columns. A budget of work
+        is the `capacity`.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -178,30 +189,28 @@ def fit_table(
     test_share = _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    with open_source(path, reading=reading) as source:
-        table = source.read()
-        schema = infer_schema(source, table, target=target, id=id, rare=rare)
-        rows = schema.convert(table, target=target, place=Place(source.name))
-        notes = source.take_notes()
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
+    schema, capped = with_bound(schema, rows, capacity, guarantee)
+    notes += capped
     aside = set_aside(rows, schema, time=time, group=group)
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
+    groups = aside.groups_of(parts.learn)
     pairs = make_folds(
         labels_of(learned),
-        aside.groups_of(parts.learn),
+        groups,
         guarantee,
-        folds=check_count("folds", folds),
+        folds=affordable_folds(check_count("folds", folds), learned, schema, capacity),
         random_state=random_state,
     )
-    options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
-    if minutes is not None:
-        options["minutes"] = check_positive("minutes", minutes) / len(pairs)
-    estimator = make_estimator(
-        learner, schema, capacity=capacity, random_state=random_state, **options
-    )
-    if own is not None:
+    if own is None:
+        minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
+        options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
+        options |= {"capacity": as_flags(capacity, learned), "random_state": random_state}
+        estimator = make_estimator(learner, schema, **options)
+    else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
     classifier = CapacityClassifier(
         estimator,
@@ -215,11 +224,19 @@ def fit_table(
         n_batches=n_batches,
         ties="hash",
         random_state=random_state,
+        **promise_about_work(schema, capacity),
     )
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
-        classifier.fit(learned.X, labels_of(learned), ids=learned.ids)
-    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs])
+        classifier.fit(
+            learned.X,
+            labels_of(learned),
+            ids=learned.ids,
+            groups=groups,
+            values=learned.values,
+            efforts=learned.efforts,
+        )
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], groups)
     reference = reference_values(learned.X, schema)
     known = RowFingerprints.of(learned, key=random_state)
     model = TableModel(classifier, schema, reference, learner, fingerprints=known)
@@ -228,12 +245,26 @@ def fit_table(
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
         _set_threshold(model, unlabelled)
-    where = "out-of-fold" if len(pairs) > 1 else "calibration"
-    if parts.test.size:
-        where = "held-out" if time is None else "latest"
     n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
-    result = _result(model, rows, parts, unseen, where, n_train)
-    return replace(result, notes=[*notes, *result.notes])
+    where = _measured_on(parts, len(pairs), time)
+    return _result(model, rows, parts, unseen, where, n_train, [*notes, *notes_on(rows, schema)])
+
+
+def read_to_fit(
+    path: Path, reading: Reading | None, **named: Any
+) -> tuple[TableRows, TableSchema, list[str]]:
+    """Read a table with labels, and what was decided about its columns."""
+    with open_source(path, reading=reading) as source:
+        table = source.read()
+        schema = infer_schema(source, table, **named)
+        rows = schema.convert(table, target=schema.target, place=Place(source.name))
+        return rows, schema, source.take_notes()
+
+
+def _measured_on(parts: Parts, n_folds: int, time: str | None) -> str:
+    if parts.test.size:
+        return "held-out" if time is None else "latest"
+    return "out-of-fold" if n_folds > 1 else "calibration"
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
@@ -257,8 +288,7 @@ def _without(
     kept = tuple(feature for feature in schema.features if feature.name not in names)
     if not kept:
         raise TableError("There is no column left to learn from besides those that were named.")
-    X = rows.X[[feature.name for feature in kept]]
-    return TableRows(X, rows.ids, rows.is_rare), replace(schema, features=kept)
+    return rows.of_columns(kept), replace(schema, features=kept)
 
 
 def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
@@ -277,7 +307,9 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
     """Set the threshold of the model by recent rows without labels."""
     with model.schema.open(unlabelled) as source:
         recent = model.schema.read(source)
-    model.classifier.recalibrate(recent.X, ids=recent.ids)
+    model.classifier.recalibrate(
+        recent.X, ids=recent.ids, values=recent.values, efforts=recent.efforts
+    )
 
 
 def _result(
@@ -287,6 +319,7 @@ def _result(
     unseen: OutOfFold,
     measured_on: str,
     n_train: int,
+    notes: list[str],
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
@@ -305,10 +338,11 @@ def _result(
         rules=tuple(measured),
         profiles=column_profiles(learned.X.iloc[unseen.rows], model.schema, bins_from=learned.X),
         measured_on=measured_on,
+        notes=tuple(notes),
     )
     return FitResult(
         replace(model, card=card),
-        unseen.members(model.classifier.capacity),
+        unseen.members(model.flag_capacity),
         measured,
         card.n_train,
         card.n_calibration,
@@ -316,8 +350,24 @@ def _result(
         card.n_test_rare,
         measured_on,
         _seconds_per_row(model, learned),
-        notes_on(rows, model.schema),
+        notes,
+        _money(model, test, learned, unseen),
     )
+
+
+def _money(
+    model: TableModel, test: TableRows, learned: TableRows, unseen: OutOfFold
+) -> Money | None:
+    rows = test if len(test.X) else learned.take(unseen.rows)
+    known = weighed_columns(model, rows)
+    if not known:
+        return None
+    known |= {"is_rare": labels_of(rows), "flagged": unseen.flagged}
+    if len(test.X):
+        known["flagged"] = model.decide(test).flagged
+    else:
+        known["p"] = model.classifier.out_of_fold_scores_[unseen.rows]
+    return money_of(model, known)
 
 
 def _seconds_per_row(model: TableModel, rows: TableRows) -> float:
@@ -337,7 +387,7 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
             f"{schema.rare_label!r}; at least {_FEWEST_RARE} are needed to train, calibrate and "
             "test. Collect more, or name another label with --rare."
         )
-    capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
+    check_rate(capacity, rare_share(is_rare))  # a count without `per` raises an error here
 
 
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:

@@ -58,9 +58,11 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
         with translated(name):
             source = opener(path, name, stack, reading)
         _check_unique(source)
-        yield source
-        for note in source.notes:
-            warnings.warn(note, TableNote, stacklevel=3)
+        try:
+            yield source
+        finally:  # a note may explain an error
+            for note in source.notes:
+                warnings.warn(note, TableNote, stacklevel=3)
 
 
 def _opener(path: Path) -> Opener:

@@ -25,9 +25,13 @@ __all__ = [
     "Form",
     "as_numbers",
     "combined",
+    "currencies",
+    "is_currency",
+    "is_number",
     "is_word_for_missing",
     "lowered",
     "matches_numbers",
+    "matches_times",
     "read_number",
     "read_truth",
     "sentinels",
@@ -43,8 +47,10 @@ _WORDS = frozenset(
 ) | {"", "k. a.", "keine angabe", "not available", "not known", "0000-00-00 00:00:00", "\\n"}
 #: Words for true and false, in small letters.
 TRUTHS = {
-    **dict.fromkeys(("true", "yes", "ja", "wahr", "y", "j", "t", "oui", "sí", "on", "1"), 1.0),
-    **dict.fromkeys(("false", "no", "nein", "falsch", "n", "f", "non", "off", "0"), 0.0),
+    **dict.fromkeys(("true", "yes", "ja", "wahr", "y", "j", "t", "oui", "vrai", "sí"), 1.0),
+    **dict.fromkeys(("false", "no", "nein", "falsch", "n", "f", "non", "faux"), 0.0),
+    **dict.fromkeys(("on", "1", "1.0"), 1.0),
+    **dict.fromkeys(("off", "0", "0.0"), 0.0),
 }
 _CURRENCY = (
     r"(?:(?:US|R|A|C|CA|AU|NZ|HK|S|MX)?\$|[€£¥₹₽₺₩₪₫₴฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK"
@@ -75,6 +81,12 @@ class Form:
         What stands behind every number, such as kg.
     codes : bool
         Whether numbers are codes, such as those of shops: categories.
+    whole : bool
+        Whether there were whole numbers only when the model was fitted.
+    currency : str
+        The sign or name of the currency, if there was one and no other.
+    colons : int
+        The number of colons in durations and times of day; 1:30 is 90, and 1:30:15 is 5415.
     """
 
     decimal: str = "."
@@ -84,11 +96,38 @@ class Form:
     missing: tuple[str, ...] = ()
     unit: str = ""
     codes: bool = False
+    whole: bool = False
+    currency: str = ""
+    colons: int = 0
 
     @property
     def is_plain(self) -> bool:
         """Whether numbers are written as a computer writes them."""
-        return self.decimal == "." and not (self.thousands or self.percent or self.unit)
+        return self.decimal == "." and not (
+            self.thousands or self.percent or self.unit or self.colons
+        )
+
+    @property
+    def in_words(self) -> str:
+        """What is not as a computer writes it, for people; an empty text if all is.
+
+        Examples
+        --------
+        >>> from shortlist.tables import Form
+        >>> Form(decimal=",", thousands=".", currency="€", missing=("unknown",)).in_words
+        "decimal comma, thousands with a point, in €, missing: 'unknown'"
+        """
+        signs = {".": "point", ",": "comma"}
+        words = [
+            "decimal comma" if self.decimal == "," else "",
+            f"thousands with a {signs[self.thousands]}" if self.thousands else "",
+            "in %" if self.percent else "",
+            f"in {self.unit or self.currency}" if self.unit or self.currency else "",
+            "durations with colons" if self.colons else "",
+            f"written as {self.date_format}" if self.date_format else "",
+            f"missing: {', '.join(map(repr, self.missing))}" if self.missing else "",
+        ]
+        return ", ".join(word for word in words if word)
 
     def adapted(self, name: str, reading: Reading) -> Form:
         """Return the form of a column in a file about which the user says more."""
@@ -128,13 +167,14 @@ def is_word_for_missing(text: str, form: Form = PLAIN) -> bool:
 def _pattern(decimal: str, thousands: str, unit: str = "") -> str:
     """Return a pattern with named groups that Arrow and Python understand alike."""
     sign, group = re.escape(decimal), re.escape(thousands) + " '"
-    whole = rf"[0-9]{{1,3}}(?:[{group}][0-9]{{3}})+|[0-9]+"
+    # 0.123 has no thousands; in India, groups before the last one have two digits.
+    whole = rf"[1-9][0-9]{{0,2}}(?:[{group}][0-9]{{2,3}})*[{group}][0-9]{{3}}|[0-9]+"
     number = rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    behind = rf"(?:{_CURRENCY}|{re.escape(unit)})" if unit else _CURRENCY
+    unit = rf"(?:{re.escape(unit)})?" if unit else ""
     return (
-        rf"^ *'?(?P<open>\(?) *(?P<before>[+-]?) *{_CURRENCY}? *(?P<inside>[+-]?)"
+        rf"^ *'?(?P<open>\(?) *(?P<before>[+-]?) *(?P<front>{_CURRENCY}?) *(?P<inside>[+-]?)"
         rf"(?P<number>{number})"
-        rf" *(?P<percent>%?) *{behind}? *(?P<after>-?) *(?P<close>\)?) *$"
+        rf" *(?P<percent>%?) *{unit}(?P<back>{_CURRENCY}?) *(?P<after>-?) *(?P<close>\)?) *$"
     )
 
 
@@ -158,9 +198,21 @@ def read_number(text: str, form: Form = PLAIN) -> float | None:
     return None if number in sentinels(form) else number
 
 
+def is_number(text: str, form: Form) -> bool:
+    """Return whether a text is a number of this form."""
+    return _number(text, form) is not None
+
+
 def _number(text: str, form: Form) -> float | None:
     """Return the number that a text is, or None."""
-    found = re.match(_pattern_of(form), text.translate(_TRANSLATION).strip())
+    tidied = text.translate(_TRANSLATION).strip()
+    if form.colons:
+        parts = re.match(_times(form.colons), tidied)
+        if parts is None:
+            return None
+        minus, *numbers = parts.groups()
+        return float(f"{minus}1") * _sixtieths(*map(float, numbers))
+    found = re.match(_pattern_of(form), tidied)
     if found is None or bool(found["open"]) != bool(found["close"]):
         return None
     if bool(found["percent"]) != form.percent:
@@ -170,6 +222,35 @@ def _number(text: str, form: Form) -> float | None:
     signs = found["open"] + found["before"] + found["inside"] + found["after"]
     number = -number if set(signs) & set("(-") else number
     return number / 100 if form.percent else number
+
+
+def _times(colons: int) -> str:
+    """Return a pattern for durations and times of day."""
+    last = r":(?P<last>[0-5][0-9](?:\.[0-9]+)?)" if colons == 2 else ""
+    return rf"^(?P<minus>-?)(?P<first>[0-9]+):(?P<second>[0-5][0-9]){last}$"
+
+
+def _sixtieths(first: Any, second: Any, last: Any = None) -> Any:
+    """Return the length of a duration in its last unit; numbers or arrays of them."""
+    value = 60.0 * first + second
+    return value if last is None else 60.0 * value + last
+
+
+def matches_times(texts: Any, colons: int) -> Any:
+    """Return which texts are durations or times of day with so many colons."""
+    return pa.compute.fill_null(
+        pa.compute.match_substring_regex(tidy(texts), _times(colons)), False
+    )
+
+
+def _as_times(texts: Any, form: Form) -> tuple[Any, Any]:
+    parts = pa.compute.extract_regex(tidy(texts), _times(form.colons))
+    named = ("first", "second", "last")[: form.colons + 1]
+    fields = [pa.compute.cast(pa.compute.struct_field(parts, n), pa.float64()) for n in named]
+    values = np.array(_sixtieths(*(f.to_numpy(zero_copy_only=False) for f in fields)))
+    values[_equals(pa.compute.struct_field(parts, "minus"), "-")] *= -1
+    is_time = np.array(pa.compute.is_valid(parts), dtype=bool)
+    return values, ~is_time & ~_means_missing(texts, form)
 
 
 @functools.cache
@@ -187,15 +268,29 @@ def matches_numbers(texts: Any, decimal: str, unit: str = "") -> Any:
     return is_number, pa.compute.fill_null(percent, False)
 
 
+def currencies(texts: Any, form: Form) -> list[str]:
+    """Return the signs and names of currencies that stand beside numbers."""
+    parts = pa.compute.extract_regex(tidy(texts), _pattern_of(form))
+    found = [pa.compute.struct_field(parts, place).unique() for place in ("front", "back")]
+    return sorted({sign for signs in found for sign in signs.to_pylist() if sign})
+
+
+def is_currency(text: str) -> bool:
+    """Return whether a text is the sign or the name of a currency."""
+    return re.fullmatch(_CURRENCY, text) is not None
+
+
 def as_numbers(texts: Any, form: Form) -> tuple[Any, Any]:
     """Return texts as 64-bit floats, and which of them are neither numbers nor missing."""
     texts = combined(texts)
-    if form.is_plain and not form.missing:
+    if _may_be_plain(texts, form):
         try:
             fast = pa.compute.cast(pa.compute.utf8_trim_whitespace(texts), pa.float64())
             return fast.to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
         except pa.ArrowInvalid:
             pass
+    if form.colons:
+        return _as_times(texts, form)
     compute = pa.compute
     parts = compute.extract_regex(tidy(texts), _pattern_of(form))
     field = functools.partial(compute.struct_field, parts)
@@ -215,6 +310,15 @@ def as_numbers(texts: Any, form: Form) -> tuple[Any, Any]:
     values[np.isin(values, sentinels(form))] = np.nan
     is_number = ~is_odd & np.array(compute.is_valid(parts), dtype=bool)
     return values, ~is_number & ~_means_missing(texts, form)
+
+
+def _may_be_plain(texts: Any, form: Form) -> bool:
+    """Return whether texts may be numbers as a computer writes them, which are read quickly."""
+    if form.missing or form.percent or form.unit or form.colons:
+        return False
+    if form.is_plain:
+        return True
+    return not pa.compute.any(pa.compute.match_substring_regex(texts, "[.,]")).as_py()
 
 
 def _any(*parts: Any) -> Any:

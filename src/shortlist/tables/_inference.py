@@ -18,12 +18,30 @@ from ._forms import (
     PLAIN,
     TRUTHS,
     Form,
-    as_numbers,
     combined,
+    currencies,
+    is_currency,
     is_word_for_missing,
     lowered,
     matches_numbers,
+    matches_times,
     words_for_missing,
+)
+from ._inference_notes import (
+    CODE,
+    about_codes,
+    about_conflict,
+    about_either_order,
+    about_look,
+    about_many_words,
+    about_mixed_dates,
+    about_odd_numbers,
+    about_order,
+    about_percent,
+    about_times,
+    about_words,
+    matches_all,
+    matches_any,
 )
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -32,16 +50,17 @@ __all__ = ["Guess", "guess_form", "is_prose", "settle_decimals"]
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05
-_MOST_SHOWN = 3
 _FEWEST_TEXTS = 50
 _MOST_DIFFERENT = 0.5
 _FEWEST_WORDS = 3
-_CODE = r"^0[0-9]+$"
 _DIGITS = r"^[0-9]+$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
 _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
 _MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8} [0-9]"
+_BEGINS_WITH_A_YEAR = "^(19|20)[0-9]{2}[^0-9]"
+_BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
+_OTHER = {".": ",", ",": "."}
 _READS_LIKE_A_DAY = (19000101.0, 21001231.0)
 
 
@@ -76,8 +95,9 @@ def guess_form(texts: Any, name: str, *, form: Form = PLAIN, numeric: bool = Fal
         _plain_numbers(present, name, form)
         or _truths(present, name, form)
         or _dates(present, name, form)
+        or _times(present, name, form)
         or _numbers(present, name, form)
-        or Guess("categorical", form)
+        or _no_category(present, name, form)
     )
 
 
@@ -104,7 +124,17 @@ def settle_decimals(
     told = Counter(guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1)
     if decimal is None:
         decimal = told.most_common(1)[0][0] if told else ("," if sep == ";" else ".")
-    return {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
+    settled = {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
+    if len(told) != 1 or decimal == ".":  # some files have both
+        return settled
+    return {name: _with_commas(guess) for name, guess in settled.items()}
+
+
+def _with_commas(guess: Guess) -> Guess:
+    """Let whole numbers be written as the other columns are: later ones may have thousands."""
+    if not guess.form.whole:
+        return guess
+    return replace(guess, form=replace(guess.form, decimal=",", thousands="."))
 
 
 def _settled(guess: Guess, name: str, decimal: str) -> Guess:
@@ -133,18 +163,18 @@ def _plain_numbers(present: Any, name: str, form: Form) -> Guess | None:
     except pa.ArrowInvalid:
         return None
     if pa.compute.any(pa.compute.starts_with(trimmed, "0")).as_py() and _are_codes(trimmed):
-        return Guess("categorical", form, [_about_codes(trimmed, name)])
+        return Guess("categorical", form, [about_codes(trimmed, name)])
     if not pa.compute.any(pa.compute.match_substring(trimmed, ".")).as_py():
-        return Guess("numeric", form, _about_days(values, name))
+        return Guess("numeric", replace(form, whole=True), _about_days(values, name))
     if form.decimal == ",":
         return None
-    if not form.thousands and _matches_all(trimmed, _EITHER_WAY):
+    if not form.thousands and matches_all(trimmed, _EITHER_WAY):
         return Guess("numeric", form, [], (".", ","), ".")
     return Guess("numeric", form, [], (".",))
 
 
 def _are_codes(texts: Any) -> bool:
-    return _matches_all(texts, _DIGITS) and _matches_any(texts, _CODE)
+    return matches_all(texts, _DIGITS) and matches_any(texts, CODE)
 
 
 def _about_days(values: Any, name: str) -> list[str]:
@@ -174,17 +204,19 @@ def _numbers(present: Any, name: str, form: Form, *, forced: bool = False) -> Gu
     if not forced:
         doubt = _doubt(by_sign, words, numbers, others, name)
         if doubt is not None:
-            return Guess("categorical", replace(form, unit=""), doubt)
+            return Guess("categorical", replace(form, unit=""), doubt) if doubt else None
     if n_read[best] == 0 or (is_percent.any() and int(is_percent.sum()) != n_read[best]):
         return None
     missing = tuple(dict.fromkeys((*form.missing, *words_for_missing(others.to_pylist()))))
     found = replace(form, percent=bool(is_percent.any()), missing=missing)
+    beside = currencies(numbers, replace(found, decimal=best, thousands=_OTHER[best]))
+    found = replace(found, currency=beside[0] if len(beside) == 1 else "")
     signs = _signs(numbers, n_read)
-    seen = "," if _matches_any(numbers, ",") else "."
+    seen = "," if matches_any(numbers, ",") else "."
     if len(signs) == 1 and (best == "," or seen == ","):
-        found = replace(found, decimal=best, thousands="," if best == "." else ".")
-    notes = _about_look(found, numbers, name) if len(signs) < 2 else []
-    notes += _about_words(others, words, name, len(present))
+        found = replace(found, decimal=best, thousands=_OTHER[best])
+    notes = about_look(found, numbers, name) if len(signs) < 2 else []
+    notes += about_words(others, words, name, len(present))
     return Guess("numeric", found, notes, signs, seen)
 
 
@@ -196,13 +228,13 @@ def _doubt(
     is_any = np.logical_or.reduce([is_number for is_number, _ in by_sign.values()])
     best = max(int(is_number.sum()) for is_number, _ in by_sign.values())
     if int(is_any.sum()) > best and int(is_any.sum()) >= (1 - _MOST_OTHER_WORDS) * n_present:
-        return [_about_conflict(numbers, others, name)]
+        return [about_conflict(numbers, others, name)]
     if len(numbers.unique()) < 2:
         return []
     if len(words) > _MOST_OTHER_WORDS * n_present:
-        return [_about_many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
+        return [about_many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
     percent = max(int(is_percent.sum()) for _, is_percent in by_sign.values())
-    return [_about_percent(name)] if 0 < percent < len(numbers) else None
+    return [about_percent(name)] if 0 < percent < len(numbers) else None
 
 
 def _unit(present: Any) -> str:
@@ -211,7 +243,8 @@ def _unit(present: Any) -> str:
     units = pa.compute.struct_field(pa.compute.extract_regex(sample, _WITH_UNIT), "unit")
     if len(units.unique().drop_null()) != 1 or 2 * units.null_count > len(units):
         return ""
-    return str(units.drop_null()[0].as_py())
+    unit = str(units.drop_null()[0].as_py())
+    return "" if is_currency(unit) else unit
 
 
 def _as_bools(pair: Any) -> tuple[Any, Any]:
@@ -222,7 +255,7 @@ def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
     """Return the decimal signs that the numbers allow."""
     if len(n_read) == 1:
         return tuple(n_read)
-    if not _matches_any(numbers, r"[.,]"):
+    if not matches_any(numbers, r"[.,]"):
         return ()
     if n_read["."] == n_read[","]:
         return (".", ",")
@@ -232,6 +265,30 @@ def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
 def _no_numbers(present: Any, name: str, form: Form) -> Guess:
     note = f"{name!r} holds no numbers, although --numeric names it. It is treated as text."
     return Guess("categorical", form, [note])
+
+
+def _times(present: Any, name: str, form: Form) -> Guess | None:
+    """Return durations and times of day, which have one colon, or two."""
+    if not matches_any(present.slice(0, 100), "[0-9]:[0-9]"):
+        return None
+    n_read = {colons: np.array(matches_times(present, colons), dtype=bool) for colons in (1, 2)}
+    colons, is_read = max(n_read.items(), key=lambda pair: int(pair[1].sum()))
+    others = present.filter(pa.array(~is_read))
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    if not is_read.any() or len(words) > _MOST_OTHER_WORDS * len(present):
+        return None
+    missing = tuple(dict.fromkeys((*form.missing, *words_for_missing(others.to_pylist()))))
+    found = replace(form, colons=colons, missing=missing)
+    notes = [about_times(present.filter(pa.array(is_read)), found, name)]
+    return Guess("numeric", found, notes + about_words(others, words, name, len(present)))
+
+
+def _no_category(present: Any, name: str, form: Form) -> Guess:
+    """Return categories, with a note if nearly all texts begin as numbers do."""
+    n_numbers = np.array(pa.compute.match_substring_regex(present, _BEGINS_AS_A_NUMBER)).sum()
+    many = len(present.unique()) >= _FEWEST_TEXTS or matches_all(present, _BEGINS_WITH_A_YEAR)
+    odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(present)
+    return Guess("categorical", form, [about_odd_numbers(present, name)] if odd else [])
 
 
 # --- truths and dates ---
@@ -248,7 +305,7 @@ def _truths(present: Any, name: str, form: Form) -> Guess | None:
 
 
 def _dates(present: Any, name: str, form: Form) -> Guess | None:
-    if not _matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
+    if not matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
         return None
     is_word = np.array([is_word_for_missing(text, form) for text in present.to_pylist()])
     texts = present.filter(pa.array(~is_word))
@@ -257,17 +314,17 @@ def _dates(present: Any, name: str, form: Form) -> Guess | None:
         return _no_dates(texts, name, form)
     date_format, n_read = formats[0]
     if len(texts) - n_read > _MOST_OTHER_WORDS * len(texts):
-        return Guess("categorical", form, [_about_mixed_dates(texts, date_format, name)])
+        return Guess("categorical", form, [about_mixed_dates(texts, date_format, name)])
     if len(formats) > 1:
-        return Guess("categorical", form, [_about_either_order(texts, name)])
+        return Guess("categorical", form, [about_either_order(texts, name)])
     found = _dates_as_told(present, name, replace(form, date_format=date_format))
     if date_format in (None, "%d.%m.%Y"):
         return found
-    return replace(found, notes=[_about_order(texts, date_format, name), *found.notes])
+    return replace(found, notes=[about_order(texts, date_format, name), *found.notes])
 
 
 def _no_dates(texts: Any, name: str, form: Form) -> Guess | None:
-    if not _matches_all(texts, r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"):
+    if not matches_all(texts, r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"):
         return None
     note = (
         f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but not all exist. It is "
@@ -285,118 +342,5 @@ def _dates_as_told(present: Any, name: str, form: Form) -> Guess:
         return guess_form(present, name, form=replace(form, date_format=None))
     missing = (*form.missing, *words_for_missing(others.to_pylist()))
     found = replace(form, missing=tuple(dict.fromkeys(missing)))
-    notes = _about_words(others, words, name, len(present), what="dates") if len(others) else []
+    notes = about_words(others, words, name, len(present), what="dates") if len(others) else []
     return Guess("date", found, notes)
-
-
-# --- words ---
-
-
-def _about_codes(present: Any, name: str) -> str:
-    code = present.filter(pa.compute.match_substring_regex(present, _CODE))[0].as_py()
-    return (
-        f"{name!r} holds codes with leading zeros, such as {code!r}, and is treated as text. If "
-        f"they are numbers, use --numeric {name}"
-    )
-
-
-def _about_look(form: Form, numbers: Any, name: str) -> list[str]:
-    """Say how numbers are read that are not written as a computer writes them."""
-    signs = Counter("".join(set("".join(map(str, numbers.slice(0, 1_000).to_pylist())))))
-    seen = []
-    if form.decimal == ",":
-        seen.append("decimal commas")
-    if form.thousands and _matches_any(numbers, rf"[0-9][{form.thousands}][0-9]{{3}}"):
-        seen.append("a sign between thousands")
-    elif _matches_any(numbers, "[0-9][ '’\u00a0\u202f][0-9]{3}"):
-        seen.append("gaps between thousands")
-    if form.percent:
-        seen.append("%")
-    if form.unit:
-        seen.append(f"the unit {form.unit}")
-    elif set(signs) & set("$€£¥₹₽₺₩₪₫₴฿") or _matches_any(numbers, "[A-Za-z]{2}"):
-        seen.append("currencies")
-    if not seen:
-        return []
-    example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
-    value = as_numbers(pa.array([example]), form)[0][0]
-    return [
-        f"{name!r} is read as numbers with {_listed(seen)}: {example.strip()!r} is "
-        f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}"
-    ]
-
-
-def _listed(words: list[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _about_words(
-    others: Any, unknown: list[str], name: str, n_present: int, *, what: str = "numbers"
-) -> list[str]:
-    if len(others) == 0:
-        return []
-    counts = Counter(text.strip() for text in others.to_pylist())
-    shown = ", ".join(repr(word) for word, _ in counts.most_common(_MOST_SHOWN))
-    more = f" and {len(counts) - _MOST_SHOWN} more" if len(counts) > _MOST_SHOWN else ""
-    remedy = f" If they mean something, use --categorical {name}" if unknown else ""
-    return [
-        f"{name!r} holds {what}; in {len(others):,} of {n_present:,} rows it holds {shown}{more}, "
-        f"read as missing.{remedy}"
-    ]
-
-
-def _about_conflict(numbers: Any, others: Any, name: str) -> str:
-    return (
-        f"{name!r} mixes decimal points and decimal commas, such as {numbers[0].as_py()!r} and "
-        f"{others[0].as_py()!r}, and is treated as text. Write them all in the same way, or say "
-        f"which sign is right with --decimal and --numeric {name}"
-    )
-
-
-def _about_many_words(words: list[str], name: str, n_present: int) -> str:
-    return (
-        f"{name!r} holds numbers, but in {len(words):,} of {n_present:,} rows it does not, such as "
-        f"{words[0]!r}. It is treated as text. To read these as missing, use --numeric {name}"
-    )
-
-
-def _about_percent(name: str) -> str:
-    return (
-        f"{name!r} holds % in some rows only, and is treated as text. Write all values in the same "
-        f"way, or leave it out: --drop {name}"
-    )
-
-
-def _about_either_order(texts: Any, name: str) -> str:
-    return (
-        f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but day and month are "
-        f"ambiguous. It is treated as text. Use --date-format {name}=DD/MM/YYYY or "
-        f"--date-format {name}=MM/DD/YYYY"
-    )
-
-
-def _about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
-    other = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))[0]
-    return (
-        f"{name!r} holds dates in several formats, such as {texts[0].as_py()!r} and "
-        f"{other.as_py()!r}, and is treated as text. Write them all in the same way, or say how "
-        f"most are written: --date-format {name}=DD/MM/YYYY"
-    )
-
-
-def _about_order(texts: Any, date_format: str, name: str) -> str:
-    day = np.datetime64(int(as_days(texts.slice(0, 1), Form(date_format=date_format))[0]), "D")
-    return (
-        f"{name!r} is read as dates: {texts[0].as_py()!r} is {day}. If that is wrong, use "
-        f"--date-format {name}=..."
-    )
-
-
-def _matches_all(texts: Any, pattern: str) -> bool:
-    trimmed = pa.compute.utf8_trim_whitespace(texts)
-    return bool(pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py())
-
-
-def _matches_any(texts: Any, pattern: str) -> bool:
-    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, pattern)).as_py())

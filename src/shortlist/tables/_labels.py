@@ -14,9 +14,10 @@ from ..exceptions import TableError, TableNote
 from ._columns import SOMEWHERE, Place, as_labels
 from ._forms import is_word_for_missing
 
-__all__ = ["find_labels", "is_rare_label"]
+__all__ = ["MOST_LABELS", "find_labels", "is_rare_label"]
 
-_MOST_LABELS = 50
+#: No more labels are kept with a model.
+MOST_LABELS = 50
 
 
 def find_labels(
@@ -33,13 +34,18 @@ def find_labels(
     labels = {key: spellings.most_common(1)[0][0] for key, spellings in by_label.items()}
     sizes = {key: spellings.total() for key, spellings in by_label.items()}
     _check_number(labels, counts, target, rare)
+    if len(labels) > 2 and sizes.get(_folded(target)) == 1:
+        raise TableError(
+            f"A row of {place.file} holds {target!r} in the column {target!r}: the heading comes "
+            "twice. Remove the second one."
+        )
     notes += [_about_spellings(each, target) for each in by_label.values() if len(each) > 1]
     key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
     if key not in labels:
         raise TableError(
             f"--rare {rare} does not occur in {target!r}; its labels are {_shown(labels)}."
         )
-    return labels[key], tuple(labels.values())[:_MOST_LABELS]
+    return labels[key], tuple(labels.values())[:MOST_LABELS]
 
 
 def is_rare_label(
@@ -51,7 +57,7 @@ def is_rare_label(
     folded = [_folded(spelling) for spelling in spellings.tolist()]
     seen = {_folded(label) for label in known}
     new = [s for s, key in zip(spellings.tolist(), folded, strict=True) if key not in seen]
-    if known and new and len(known) < _MOST_LABELS:
+    if known and new and len(known) < MOST_LABELS:
         warnings.warn(
             f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was no label when "
             f"the model was fitted. It counts as another label than {rare_label!r}.",
@@ -80,7 +86,7 @@ def _check_number(
             f"The target {target!r} has only one class, {_shown(labels)}. A model needs examples "
             "of rare and of other cases. Check the file, or name another column."
         )
-    if len(labels) > _MOST_LABELS and rare is None:
+    if len(labels) > MOST_LABELS and rare is None:
         raise TableError(
             f"The target {target!r} has {len(labels)} different values ({_shown(labels)}). It "
             "looks like a measurement, not a label. Name the column with the labels, or use --rare."

@@ -16,8 +16,10 @@ from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, as_ids
 from ._formats import open_source
+from ._reading import NOTHING_SAID, Reading
 from ._schema import TableSchema
 from ._source import Source
+from ._text_files import is_utf8
 from ._writers import open_writer
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -154,17 +156,20 @@ def as_texts(column: Any, name: str) -> NDArray[Any]:
     return texts
 
 
-def read_exclusions(path: Path, id: str | None) -> NDArray[Any]:
+def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID) -> NDArray[Any]:
     """Return the ids in a table of cases that were reviewed before.
 
-    The table has a column with the name of the id, or only one column.
+    The table has a column with the name of the id, or only one column. What was said about the
+    table of the cases holds for this one as far as it fits.
     """
     if id is None:
         raise TableError(
             f"The cases in {path} are found by their ids, and this model has no id column. Name "
             "one with --id."
         )
-    with open_source(path) as source:
+    encoding = None if is_utf8(path) else reading.encoding
+    said = Reading(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)
+    with open_source(path, reading=said) as source:
         name = source.columns[0] if len(source.columns) == 1 else id
         source.require([name], "which is the id of the cases to leave out")
         chunks = [chunk[name] for chunk in source.chunks([name], ())]

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._formats import open_source
+from ._labels import MOST_LABELS
 from ._model import TableModel
 from ._reading import Reading
 
@@ -77,14 +80,13 @@ def missed_in_table(
         names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
         source.require(names, "which a table of reviews needs (see shortlist missed --help)")
         table = source.read()
-    rare = model.schema.rare_label
 
     def column(name: str) -> Any:
         return table[name].to_pylist()
 
     try:
         estimate = estimate_missed(
-            np.array([_is_rare(label, rare) for label in column(outcome)], dtype=object),
+            _outcomes(column(outcome), outcome, model),
             ["not selected" if _is_empty(word) else str(word) for word in column(selected_by)],
             np.array([_number(value) for value in column(inclusion)]),
             ids=None if id is None else [str(value) for value in column(id)],
@@ -104,12 +106,28 @@ def _is_empty(value: Any) -> bool:
     return value is None or value != value or str(value).strip() == ""
 
 
-def _is_rare(label: Any, rare: str) -> bool | None:
-    if _is_empty(label):
-        return None
+def _outcomes(labels: list[Any], outcome: str, model: TableModel) -> NDArray[Any]:
+    """Return which labels are the rare one, None where there is none; refuse unknown labels."""
+    said = [None if _is_empty(label) else _said(label) for label in labels]
+    known = {_said(label) for label in model.schema.labels}
+    if known and len(known) < MOST_LABELS:
+        unknown = np.array([label is not None and label not in known for label in said], bool)
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise ValueError(
+                f"{int(unknown.sum())} cases have a label in {outcome!r} that the model was not "
+                f"fitted with, such as {labels[row]!r}; see {name_rows(np.flatnonzero(unknown))}. "
+                f"Known are {', '.join(map(repr, model.schema.labels))}. Leave the label empty "
+                "while the outcome is unknown."
+            )
+    rare = _said(model.schema.rare_label)
+    return np.array([None if label is None else label == rare for label in said], dtype=object)
+
+
+def _said(label: Any) -> str:
+    """Return a label as text; as in a fit, spellings that differ in case or blanks are one."""
     whole = isinstance(label, float) and label.is_integer()
-    said = str(int(label) if whole else label).strip()
-    return said.casefold() == rare.casefold()  # as in a fit, spelling variants are one label
+    return " ".join(str(int(label) if whole else label).split()).casefold()
 
 
 def _number(value: Any) -> float:

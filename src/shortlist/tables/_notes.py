@@ -6,6 +6,8 @@ model look perfect, and useless on new cases.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.stats import rankdata
 from .._core.arrays import Floats, Mask
 from ._columns import MISSING_CATEGORY, look_damaged
 from ._schema import Feature, TableRows, TableSchema
+from ._watch import date_text
 
 __all__ = ["notes_on"]
 
@@ -27,6 +30,8 @@ _TOO_PURE = 0.9
 _FEWEST_FILLED = 5
 _MOST_LEARNED = 32
 _WORDS_OF_A_SENTENCE = 3
+_MOST_TWINS = 3
+_NEARLY_EMPTY = 0.03
 
 
 def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
@@ -46,10 +51,25 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
             f"LEAK? {name!r} {leak}. If it is known only afterwards, the model is useless on new "
             f"cases: leave it out with --drop {name}"
         )
+    n_filled = int(_is_filled(column, kind).sum())
+    if 0 < n_filled < _NEARLY_EMPTY * len(column):
+        return (
+            f"{name!r} is filled in {n_filled:,} of {len(column):,} rows only. If it does not "
+            f"belong to the table, leave it out: --drop {name}"
+        )
+    stand_in = _stand_in(column, kind)
+    if stand_in is not None:
+        return _about_stand_in(column, name, kind, stand_in)
     if _identifies_rows(column, kind):
         return (
             f"{name!r} has a different value in nearly every row and looks like an id. If it is "
             f"one, use --id {name} to exclude it from learning; otherwise --drop {name}"
+        )
+    twins = _twins(column) if kind == "categorical" else ()
+    if twins:
+        return (
+            f"{name!r} holds {' and '.join(map(repr, twins))}, which count as different values. If "
+            "they are the same, write them in the same way."
         )
     if kind == "categorical" and column.nunique() > 3 * _MOST_LEARNED:
         return _about_many_texts(column, name)
@@ -124,6 +144,38 @@ def _rare_share_of_category(column: Any, is_rare: Mask) -> Floats:
     return (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
 
 
+# --- values that stand for a missing one ---
+
+
+def _stand_in(column: Any, kind: str) -> float | None:
+    """Return a repeated value that lies apart from all others, such as -999 or the year 9999."""
+    if kind not in ("numeric", "date"):
+        return None
+    values, counts = np.unique(column.dropna().to_numpy(), return_counts=True)
+    if values.size < _FEWEST_FILLED + 1:
+        return None
+    fewest = max(_FEWEST_FILLED, 0.01 * len(column))
+    for place, others in ((0, values[1:]), (-1, values[:-1])):
+        value = float(values[place])
+        apart = float(np.abs(others - value).min()) > others[-1] - others[0]
+        nines = kind == "numeric" and _is_of_nines(value) and (value > 0 or others[0] >= 0)
+        if counts[place] >= fewest and value != 0 and (apart or nines):
+            return value
+    return None
+
+
+def _is_of_nines(value: float) -> bool:
+    return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
+
+
+def _about_stand_in(column: Any, name: str, kind: str, value: float) -> str:
+    shown = date_text(value) if kind == "date" else f"{value:.15g}"
+    return (
+        f"{name!r} is {shown} in {int((column == value).sum()):,} of {len(column):,} rows, apart "
+        f"from all other values. If that means missing, use --na {shown}"
+    )
+
+
 # --- ids and texts ---
 
 
@@ -134,6 +186,15 @@ def _identifies_rows(column: Any, kind: str) -> bool:
     values = column.to_numpy()
     is_whole = bool(np.all(values == np.floor(values)))  # False if a value is missing
     return kind == "numeric" and is_whole and bool((np.diff(values) > 0).all())
+
+
+def _twins(column: Any) -> list[str]:
+    """Return values that differ only in case, spaces, or how their letters are encoded."""
+    by_key: dict[str, list[str]] = {}
+    for value in column.unique().tolist():
+        plain = unicodedata.normalize("NFKC", " ".join(value.split())).casefold()
+        by_key.setdefault(plain, []).append(value)
+    return next((values[:_MOST_TWINS] for values in by_key.values() if len(values) > 1), [])
 
 
 def _is_prose(column: Any) -> bool:

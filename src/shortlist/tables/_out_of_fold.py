@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.binomial import Interval, proportion_interval
+from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
-from ..metrics import detection_at_capacity
+from ..metrics import out_of_fold_detection
 from ._evaluate import (
     default_name,
     labels_of,
@@ -49,8 +50,10 @@ class OutOfFold:
         Their ids.
     rows : ndarray of int
         Their positions among the rows that were learned from.
-    sizes : list of int
-        Number of rows in each fold.
+    folds : ndarray of int
+        The number of the fold of each row.
+    groups : ndarray or None
+        The group of each row, where some belong together.
     is_rare : ndarray of bool
         Their labels.
     scores : ndarray
@@ -66,7 +69,8 @@ class OutOfFold:
     X: Any
     ids: NDArray[Any] | None
     rows: Rows
-    sizes: list[int]
+    folds: Rows
+    groups: NDArray[Any] | None
     is_rare: Mask
     scores: Doubles
     flagged: Mask
@@ -75,7 +79,13 @@ class OutOfFold:
     weights: dict[str, float]
 
     @classmethod
-    def of(cls, classifier: CapacityClassifier, learned: TableRows, folds: list[Rows]) -> OutOfFold:
+    def of(
+        cls,
+        classifier: CapacityClassifier,
+        learned: TableRows,
+        folds: list[Rows],
+        groups: NDArray[Any] | None = None,
+    ) -> OutOfFold:
         """Collect what the models of a fitted classifier say about the rows of their folds."""
         rows = np.concatenate(folds)
         unseen = learned.take(rows)
@@ -93,7 +103,8 @@ class OutOfFold:
             unseen.X,
             unseen.ids,
             rows,
-            [fold.size for fold in folds],
+            np.repeat(np.arange(len(folds)), [fold.size for fold in folds]),
+            None if groups is None else groups[rows],
             labels_of(unseen),
             np.asarray(classifier.calibration_scores_, dtype=np.float64),
             np.concatenate(judged),
@@ -104,28 +115,39 @@ class OutOfFold:
 
     def measure(self, model: TableModel) -> list[RuleResult]:
         """Return what the model finds on these rows, row by row and as a list, and other rules."""
-        capacity = model.classifier.capacity
-        order = self._order(model)
+        capacity = model.flag_capacity
+        places = np.argsort(model.rank(self.X, self.ids, self.scores))
         return [
             measure_rule("this model, row by row", self.is_rare, self.flagged, capacity),
-            measure_list("this model, as a list", self.is_rare, order, capacity),
+            self._as_list(-places, capacity),
             measure_rule(default_name(model), self.is_rare, self.by_default, capacity),
             measure_random(self.is_rare, capacity),
         ]
 
-    def _order(self, model: TableModel) -> Rows:
-        """Rank rows within their fold: scores of different models need not be comparable."""
-        overall = np.argsort(model.rank(self.X, self.ids, self.scores))
-        places = np.empty(self.rows.size)
-        for own in np.split(np.arange(self.rows.size), np.cumsum(self.sizes)[:-1]):
-            places[own] = (rankdata(overall[own]) - 0.5) / own.size
-        return np.lexsort((overall, places))
+    def _as_list(self, scores: Rows, capacity: Capacity) -> RuleResult:
+        """Return what lists find that rank the rows of each fold by the model of the fold."""
+        found = out_of_fold_detection(
+            self.is_rare, scores, self.folds, capacity, groups=self.groups
+        )
+        n_listed = capacity.max_flags(found.n_items, rare_share(self.is_rare))
+        n_found = found.detection * found.n_rare
+        return RuleResult(
+            "this model, as a list",
+            n_listed,
+            n_found,
+            found.detection,
+            Interval(found.low, found.high),
+            n_found / n_listed if n_listed else float("nan"),
+            proportion_interval(round(n_found), n_listed),
+        )
 
     def members(self, capacity: Capacity) -> list[Candidate]:
         """Return what each member of an ensemble detects alone."""
         return [
             Candidate(
-                name, detection_at_capacity(self.is_rare, scores, capacity), self.weights[name]
+                name,
+                out_of_fold_detection(self.is_rare, scores, self.folds, capacity).detection,
+                self.weights[name],
             )
             for name, scores in self.by_member.items()
         ]
@@ -151,10 +173,9 @@ def _weights(models: list[Any]) -> dict[str, float]:
 
 def measure_test_rows(model: TableModel, test: TableRows) -> list[RuleResult]:
     """Return what a finished model finds on rows that were kept aside, and other rules."""
-    classifier, is_rare = model.classifier, labels_of(test)
-    capacity = classifier.capacity
-    flagged = classifier.flag(test.X, ids=test.ids)
-    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    is_rare, capacity = labels_of(test), model.flag_capacity
+    flagged = model.decide(test).flagged
+    order = model.rank(test.X, test.ids, model.list_scores(test))
     measured = [
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         measure_list("this model, as a list", is_rare, order, capacity),

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import itertools
 import json
+import zipfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,9 @@ def _as_text(value: Any) -> str:
         value = value.date()
     if isinstance(value, (datetime.datetime, datetime.date)):
         return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
     return str(value)
 
 
@@ -62,10 +66,12 @@ def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: R
     openpyxl = load_extra("openpyxl", needed_for="Reading Excel files")
     with translated(name), open(path, "rb") as file:
         try:
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            plain = not _has_merged_cells(path)
+            book = openpyxl.load_workbook(file, read_only=plain, data_only=True)
             notes: list[str] = []
             sheet = _sheet(book, name, reading, notes)
             rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+            merged = [] if plain else [each.bounds for each in sheet.merged_cells.ranges]
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if isinstance(error, TableError):
                 raise
@@ -74,7 +80,9 @@ def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: R
             ) from None
     width = max(map(len, rows), default=0)
     rows = [row + [None] * (width - len(row)) for row in rows]
-    heading, rows = _heading(rows, f"The sheet {sheet.title!r} of {name}", notes)
+    where = f"The sheet {sheet.title!r} of {name}"
+    groups = _spread(rows, merged, where, notes)
+    heading, rows = _heading(rows, groups, where, notes)
     rows = _without_end(rows, name, reading, notes)
     data = {column: [row[place] for row in rows] for place, column in heading.items()}
     empty = [c for c, values in data.items() if not any(map(_is_filled, values))]
@@ -112,13 +120,34 @@ def _sheet(book: Any, name: str, reading: Reading, notes: list[str]) -> Any:
     return book[names[0]]
 
 
+def _has_merged_cells(path: Path) -> bool:
+    """Return whether cells of a workbook are merged; only a slower reader knows which."""
+    with zipfile.ZipFile(path) as archive:
+        sheets = [part for part in archive.namelist() if part.startswith("xl/worksheets/sheet")]
+        return any(b"mergeCell " in archive.read(part) for part in sheets)
+
+
+def _spread(
+    rows: list[list[Any]], merged: list[Any], where: str, notes: list[str]
+) -> Collection[int]:
+    """Give all rows of merged cells their value; return the rows with cells merged sideways."""
+    below = [bounds for bounds in merged if bounds[3] > bounds[1]]
+    for left, first, _, last in below:
+        for row in rows[first - 1 : last]:
+            row[left - 1] = rows[first - 1][left - 1]
+    if below:
+        notes.append(f"{where} has merged cells. Their value counts for all rows they span.")
+    return {first - 1 for left, first, right, _ in merged if right > left}
+
+
 def _heading(
-    rows: list[list[Any]], where: str, notes: list[str]
+    rows: list[list[Any]], groups: Collection[int], where: str, notes: list[str]
 ) -> tuple[dict[int, str], list[list[Any]]]:
     """Return the place and the name of every column, and the rows below the heading."""
     first = 0
-    width = max((sum(map(_is_filled, row)) for row in rows), default=0)
-    while first < len(rows) and sum(map(_is_filled, rows[first])) <= (1 if width > 2 else 0):
+    n_filled = [sum(map(_is_filled, row)) for row in rows]
+    fewest = 1 if max(n_filled, default=0) > 2 else 0
+    while first < len(rows) and (n_filled[first] <= fewest or first in groups):
         first += 1
     if first == len(rows):
         raise TableError(f"{where} is empty. Its first row must hold the column names.")

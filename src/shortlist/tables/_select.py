@@ -95,7 +95,7 @@ def select_rows(
         A sequence of rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
-    work = work or WorkColumns()
+    work = (work or WorkColumns()).for_list(model.schema.work)
     _check_count(count, segment, work)
     on_progress = on_progress or (lambda step, done, total: None)
     wanted = _Wanted(count, segment, keep, id, exclude, probe > 0, work)
@@ -193,7 +193,9 @@ class _Table:
 
 def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progress) -> _Table:
     carried = _carried(model, source, wanted)
-    excluded = None if wanted.exclude is None else read_exclusions(wanted.exclude, carried.id)
+    excluded = None
+    if wanted.exclude is not None:
+        excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
     watch, pool = Watch(model), Pool(model, wanted.most(carried.id is not None))
     segments: Counter[str] = Counter()
     n_excluded, weighed = 0, _Weighed(wanted.work)

@@ -26,6 +26,7 @@ _TOTAL = re.compile(
     r"|totale|suma|totaal|average|mean|mittelwert|durchschnitt)[ :=0-9.,]*",
     re.IGNORECASE,
 )
+_ABOVE = "If there are lines above the one with the column names, remove them. "
 _NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
 
 
@@ -64,17 +65,25 @@ class Source:
         if missing:
             raise TableError(
                 f"{self.name} has no column {listed(missing)}, {why}. "
-                f"Its columns are {listed(self.columns)}.{self._hint()}"
+                f"Its columns are {listed(self.columns)}.{self._hint(missing[0])}"
             )
 
-    def _hint(self) -> str:
-        """Say what may be wrong with a heading in which columns are missing."""
+    def _hint(self, missing: str) -> str:
+        """Say what may be wrong with a heading in which a column is missing."""
+        twins = [name for name in self.columns if _letters(name) == _letters(missing)]
+        if twins:
+            return f" Is {twins[0]!r} the column {missing!r}? Then write its name in the same way."
         values = [name for name in self.columns if re.fullmatch(_VALUE, name, re.IGNORECASE)]
         if 2 * len(values) >= len(self.columns):
             return " They look like values. Is the line with the column names missing?"
         if len(self.columns) == 1 and self.sep is not None:
             return " Is another sign between the columns? Then use --sep."
         return ""
+
+
+def _letters(name: str) -> str:
+    """Return what a name has besides upper case, spaces and signs."""
+    return re.sub(r"[\W_]+", "", name).casefold()
 
 
 def is_total(cells: Collection[str]) -> bool:
@@ -112,6 +121,7 @@ def _in_words(name: str, reason: str) -> str:
     if "Expected" in reason and "columns, got" in reason:
         return (
             f"{name} has a line with more or fewer values than its heading: {_one_line(reason)}. "
+            f"{_ABOVE if 'Expected 1 columns' in reason else ''}"
             "If another sign is between the columns, use --sep."
         )
     return f"{name} is damaged or not what its extension says: {_one_line(reason)}"

@@ -65,6 +65,11 @@ def set_aside(
             "leave these rows out: it is not known whether they belong to the past."
         )
     groups = None if group is None else rows.X[group].to_numpy()
+    if groups is not None and (n_gaps := int(rows.X[group].isna().sum())):
+        raise TableError(
+            f"--group names {group!r}, which has {n_gaps} gaps. Fill them, or leave these rows "
+            "out: rows without a group might belong together."
+        )
     return Sidelined(times, groups)
 
 

@@ -48,6 +48,8 @@ def open_text(path: Path, name: str, stack: contextlib.ExitStack, reading: Readi
         blocks = whole_lines(rest, _CHUNK_BYTES, delimiter=delimiter, name=name)
         with translated(name):
             for block in _without_end(blocks, rest, delimiter, name, reading, notes):
+                if b"\0" in block:
+                    raise TableError(_no_text(name))
                 with _rows_counted(n_before):
                     table = _parsed(block, named, delimiter, wanted, numeric, reading)
                 n_before += table.num_rows
@@ -184,13 +186,20 @@ def _header(file: Any, name: str, reading: Reading) -> tuple[list[str], str]:
     if not text:
         raise TableError(f"{name} is empty. Its first line must hold the column names.")
     if "\0" in text:
-        raise TableError(f"{name} is damaged or not what its extension says: it is no text file.")
+        raise TableError(_no_text(name))
     said = told[1] if told else reading.sep
     delimiter = said if said and said in text else _separator(text)
     columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     if not any(column.strip() for column in columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
     return [column.strip() for column in columns], delimiter
+
+
+def _no_text(name: str) -> str:
+    return (
+        f"{name} is damaged or not what its extension says: a text file holds no zero bytes. Save "
+        "it again, or name its encoding with --encoding."
+    )
 
 
 def _separator(heading: str) -> str:

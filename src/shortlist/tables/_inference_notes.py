@@ -1,0 +1,188 @@
+"""What is said about a column of texts: how it is read, and the option that decides otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from .._core.extras import load_extra
+from ._dates import as_days
+from ._forms import Form, as_numbers, currencies
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+
+__all__ = [
+    "CODE",
+    "about_codes",
+    "about_conflict",
+    "about_either_order",
+    "about_look",
+    "about_many_words",
+    "about_mixed_dates",
+    "about_odd_numbers",
+    "about_order",
+    "about_percent",
+    "about_times",
+    "about_words",
+    "matches_all",
+    "matches_any",
+]
+
+_MOST_SHOWN = 3
+#: A code such as 007, which would lose its zeros as a number.
+CODE = r"^0[0-9]+$"
+
+
+def about_codes(present: Any, name: str) -> str:
+    """Say that numbers with leading zeros are texts."""
+    code = present.filter(pa.compute.match_substring_regex(present, CODE))[0].as_py()
+    return (
+        f"{name!r} holds codes with leading zeros, such as {code!r}, and is treated as text. If "
+        f"they are numbers, use --numeric {name}"
+    )
+
+
+def about_look(form: Form, numbers: Any, name: str) -> list[str]:
+    """Say how numbers are read that are not written as a computer writes them."""
+    seen = []
+    if form.decimal == ",":
+        seen.append("decimal commas")
+    if form.thousands and matches_any(numbers, rf"[0-9][{form.thousands}][0-9]{{3}}"):
+        seen.append("a sign between thousands")
+    elif matches_any(numbers, "[0-9][ '’\u00a0\u202f][0-9]{3}"):
+        seen.append("gaps between thousands")
+    if form.percent:
+        seen.append("%")
+    if form.unit:
+        seen.append(f"the unit {form.unit}")
+    found = currencies(numbers, form)
+    if found:
+        seen.append("currencies")
+    if not seen:
+        return []
+    example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
+    value = as_numbers(pa.array([example]), form)[0][0]
+    return [
+        f"{name!r} is read as numbers with {_listed(seen)}: {example.strip()!r} is "
+        f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}",
+        *([_about_currencies(found, name)] if len(found) > 1 else []),
+    ]
+
+
+def _about_currencies(found: list[str], name: str) -> str:
+    return (
+        f"{name!r} mixes the currencies {_listed(found)}, which count alike. Convert it to one "
+        f"currency, or leave it out: --drop {name}"
+    )
+
+
+def _listed(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def about_words(
+    others: Any, unknown: list[str], name: str, n_present: int, *, what: str = "numbers"
+) -> list[str]:
+    """Say which words among numbers or dates are read as missing."""
+    if len(others) == 0:
+        return []
+    counts = Counter(text.strip() for text in others.to_pylist())
+    shown = ", ".join(repr(word) for word, _ in counts.most_common(_MOST_SHOWN))
+    more = f" and {len(counts) - _MOST_SHOWN} more" if len(counts) > _MOST_SHOWN else ""
+    remedy = f" If they mean something, use --categorical {name}" if unknown else ""
+    return [
+        f"{name!r} holds {what}; in {len(others):,} of {n_present:,} rows it holds {shown}{more}, "
+        f"read as missing.{remedy}"
+    ]
+
+
+def about_conflict(numbers: Any, others: Any, name: str) -> str:
+    """Say that both decimal signs occur."""
+    return (
+        f"{name!r} mixes decimal points and decimal commas, such as {numbers[0].as_py()!r} and "
+        f"{others[0].as_py()!r}, and is treated as text. Write them all in the same way, or say "
+        f"which sign is right with --decimal and --numeric {name}"
+    )
+
+
+def about_many_words(words: list[str], name: str, n_present: int) -> str:
+    """Say that too many values are no numbers."""
+    return (
+        f"{name!r} holds numbers, but in {len(words):,} of {n_present:,} rows it does not, such as "
+        f"{words[0]!r}. It is treated as text. To read these as missing, use --numeric {name}"
+    )
+
+
+def about_times(texts: Any, form: Form, name: str) -> str:
+    """Say how durations or times of day are read."""
+    first = texts[0].as_py()
+    value = as_numbers(pa.array([first]), form)[0][0]
+    return (
+        f"{name!r} is read as durations or times of day: {first!r} is {value:.15g} in its last "
+        f"unit. If that is wrong, use --categorical {name}"
+    )
+
+
+def about_odd_numbers(texts: Any, name: str) -> str:
+    """Say that texts begin with digits, but are no numbers that can be read."""
+    first = texts[0].as_py()
+    if matches_all(texts, r"^[0-9]{4}-[0-9]{2}$"):
+        return (
+            f"{name!r} looks like months, such as {first!r}, and is treated as text. To read them "
+            f"as dates, use --date-format {name}=YYYY-MM"
+        )
+    return (
+        f"{name!r} looks like numbers or dates, such as {first!r}, but cannot be read as such and "
+        "is treated as text. Write plain numbers in one unit, or dates such as 2024-05-31; or "
+        f"leave it out: --drop {name}"
+    )
+
+
+def about_percent(name: str) -> str:
+    """Say that only some values are percentages."""
+    return (
+        f"{name!r} holds % in some rows only, and is treated as text. Write all values in the same "
+        f"way, or leave it out: --drop {name}"
+    )
+
+
+def about_either_order(texts: Any, name: str) -> str:
+    """Say that day and month cannot be told apart."""
+    return (
+        f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but day and month are "
+        f"ambiguous. It is treated as text. Use --date-format {name}=DD/MM/YYYY or "
+        f"--date-format {name}=MM/DD/YYYY"
+    )
+
+
+def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
+    """Say that dates are written in several ways."""
+    other = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))[0]
+    return (
+        f"{name!r} holds dates in several formats, such as {texts[0].as_py()!r} and "
+        f"{other.as_py()!r}, and is treated as text. Write them all in the same way, or say how "
+        f"most are written: --date-format {name}=DD/MM/YYYY"
+    )
+
+
+def about_order(texts: Any, date_format: str, name: str) -> str:
+    """Say how the first date is read."""
+    day = np.datetime64(int(as_days(texts.slice(0, 1), Form(date_format=date_format))[0]), "D")
+    return (
+        f"{name!r} is read as dates: {texts[0].as_py()!r} is {day}. If that is wrong, use "
+        f"--date-format {name}=..."
+    )
+
+
+def matches_all(texts: Any, pattern: str) -> bool:
+    """Return whether all texts match a pattern."""
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    return bool(pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py())
+
+
+def matches_any(texts: Any, pattern: str) -> bool:
+    """Return whether a text matches a pattern."""
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, pattern)).as_py())
