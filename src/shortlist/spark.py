@@ -40,6 +40,7 @@ __all__ = [
     "decide_stream",
     "evaluate",
     "flag",
+    "sample",
     "score",
     "select",
 ]
@@ -392,5 +393,5 @@ def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str
 
 
 _functions = FrameFunctions(SparkEngine())
-select, calibrate = _functions.select, _functions.calibrate
+select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
