@@ -185,12 +185,9 @@ def fit_table(
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
     groups = aside.groups_of(parts.learn)
+    folds = check_count("folds", folds)
     pairs = make_folds(
-        labels_of(learned),
-        groups,
-        guarantee,
-        folds=check_count("folds", folds),
-        random_state=random_state,
+        labels_of(learned), groups, guarantee, folds=folds, random_state=random_state
     )
     if own is None:
         minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
@@ -199,19 +196,11 @@ def fit_table(
         estimator = make_estimator(learner, schema, **options)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
+    terms = {"guarantee": guarantee, "confidence": confidence, "n_batches": n_batches}
+    prevalence = _prevalence(labels_of(rows), capacity, guarantee)
     classifier = CapacityClassifier(
-        estimator,
-        capacity=capacity,
-        rare_label=True,
-        prevalence=_prevalence(labels_of(rows), capacity, guarantee),
-        cv=pairs,
-        ensemble=True,
-        guarantee=guarantee,
-        confidence=confidence,
-        n_batches=n_batches,
-        ties="hash",
-        random_state=random_state,
-    )
+        estimator, capacity=capacity, rare_label=True, prevalence=prevalence, cv=pairs, **terms
+    ).set_params(ensemble=True, ties="hash", random_state=random_state)
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
         classifier.fit(learned.X, labels_of(learned), ids=learned.ids, groups=groups)
