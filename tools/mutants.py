@@ -35,6 +35,11 @@ FOLDS = ("tests/thresholds/test_folds.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 STATE = ("tests/streaming/test_state_file.py",)
 DURABLE = ("tests/streaming/test_durable.py",)
+WORK = ("tests/online/test_budget_work.py",)
+EFFORTS = ("tests/thresholds/test_efforts.py",)
+EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
+PROBES = ("tests/online/test_online_probes.py",)
+MISSED = ("tests/feedback/test_missed.py",)
 _PATIENCE = 600  # seconds
 _NEEDED = (
     "pytest",
@@ -153,10 +158,26 @@ MUTANTS = [
     Mutant("tracker forgets the rate", "online/_tracker.py", "floats[OFFSET] += floats[STEP] * (1.0 - rate)", "floats[OFFSET] += floats[STEP] * (1.0 - 2 * rate)"),
     Mutant("period begins early", "online/_clock.py", "if origin + quotient * length > at:", "if origin + quotient * length > at + length:"),
     Mutant("period begins late", "online/_clock.py", "if origin + (quotient + 1) * length <= at:", "if origin + (quotient + 1) * length < at:"),
-    Mutant("time goes back", "online/_controller.py", "        if moment > self.now:", "        if moment != self.now:"),
+    Mutant("time goes back", "online/_timeline.py", "        self.now = max(self.now, moment)", "        self.now = moment"),
     Mutant("the newest answer is forgotten", "online/_decisions.py", "            self._known.popitem(last=False)", "            self._known.popitem(last=True)"),
     Mutant("alarm bets unfairly", "online/_alarm.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
     Mutant("alarm too early", "online/_alarm.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
+    # Work
+    Mutant("work of a flag not counted", "online/_budget_pacing.py", "ledger.ints[WORK_USED] += work", "ledger.ints[WORK_USED] += 0", WORK),
+    Mutant("a flag of any work fits", "online/_budget_pacing.py", "return work > ints[WORK_ALLOWED] - ints[WORK_USED]", "return ints[WORK_ALLOWED] <= ints[WORK_USED]", WORK),
+    Mutant("the future item takes no work", "thresholds/_efforts.py", "return _fitting(ranked, budget.per_item * (ranked.size + 1) - exact(budget.max_effort))", "return _fitting(ranked, budget.per_item * (ranked.size + 1))", EFFORTS),
+    Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
+    Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
+    Mutant("precision tested at many places", "thresholds/_precision.py", "share = error / max(places.size, 1)", "share = error", ("tests/thresholds/test_precision.py",)),
+    # Probes, and what they say
+    Mutant("probes beyond all flags", "online/_budget_probes.py", "ints[DRAWN] < ints[ALLOWED] and ints[USED] + ints[DRAWN] < ints[TOTAL]", "ints[DRAWN] < ints[ALLOWED]", PROBES),
+    Mutant("probes take no flag", "online/_budget_probes.py", "        ints[DRAWN] += 1", "        ints[DRAWN] += 0", PROBES),
+    Mutant("probes free no slot", "_core/probing.py", "result.flagged[listed[listed.size - n_probes :]] = False", "result.flagged[listed[:0]] = False", ("tests/feedback/test_probes.py",)),
+    Mutant("a probability of one slot", "_core/probing.py", "result.probabilities[part] = n_drawn / part.size", "result.probabilities[part] = 1 / part.size", ("tests/feedback/test_probes.py",)),
+    Mutant("missed at twice the error", "feedback/_counts.py", "binom.cdf(hits, n, share) <= error / 2", "binom.cdf(hits, n, share) <= 2 * error", MISSED),
+    Mutant("missed in one batch, one less", "feedback/_counts.py", "hypergeom.sf(hits - 1, total, n, drawn) > error / 2", "hypergeom.sf(hits, total, n, drawn) > error / 2", MISSED),
+    Mutant("unknown outcomes are common", "feedback/_missed.py", "most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]", "most = reviews.strata(reviews.is_rare)[0]", MISSED),
+    Mutant("looks cost nothing", "feedback/_missed.py", 'error /= check_count("look", look) * (look + 1)', 'check_count("look", look)', MISSED),
     # Model files
     Mutant("foreign types not refused", "persistence/_model_file.py", "        if foreign:", "        if False:"),
     Mutant("every type is trusted", "persistence/_model_file.py", "trusted = trusted_types()", "trusted = skops.get_untrusted_types(data=payload)"),

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ._core.extras import load_extra
-from .capacity import Capacity
 from .distributed import (
     FEW,
-    TIE_KEY,
-    LargeEvaluation,
-    ModelRows,
+    CutSearch,
+    FrameFunctions,
+    ListedRows,
     RowKernel,
+    SearchColumns,
     blocks_of,
     check_same,
-    find_list,
-    find_threshold,
-    measure_model,
-    plan_rows,
     ranked,
-    table_schema,
     versions_here,
 )
 from .exceptions import TableError
-from .thresholds import CalibratedThreshold
 
-__all__ = ["DaskEngine", "calibrate", "evaluate", "flag", "score", "select"]
+__all__ = ["DaskEngine", "calibrate", "evaluate", "flag", "sample", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
 _CHEAP = (
@@ -67,6 +61,23 @@ class DaskEngine:
         meta = _like(schema.empty_table().to_pandas(), table._meta)
         return source.map_partitions(_mapped, dask.delayed(kernel), meta, meta=meta)
 
+    def computed_once(self, table: Any) -> Any:
+        """Return a data frame that several passes see alike: itself, or persisted."""
+        if not hasattr(table, "expr"):  # not a frame of Dask; the first pass says so
+            return table
+        kinds = {type(each).__name__ for each in table.expr.walk()}
+        return table if all(kind.startswith(_CHEAP) for kind in kinds) else table.persist()
+
+    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+        """Return the rows of a list in one partition, in order."""
+        dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
+        listed = self.map_rows(table, kernel, schema).compute()
+        return dd.from_pandas(ranked(_arrow(listed), score).to_pandas(), npartitions=1)
+
+    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
+        """Return what finds cuts in a data frame."""
+        return CutSearch.through(self, table, columns)
+
     @contextmanager
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
         """Keep such rows in the memory of the workers."""
@@ -79,24 +90,6 @@ class DaskEngine:
         except (ImportError, ValueError):
             return
         check_same(client.run(versions_here()).values())
-
-
-def computed_once(table: Any) -> Any:
-    """Return a data frame that several passes see alike: itself, or persisted.
-
-    Parameters
-    ----------
-    table : dask.dataframe.DataFrame
-        Any frame.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-    """
-    if not hasattr(table, "expr"):  # not a frame of Dask; the first pass says so
-        return table
-    kinds = {type(each).__name__ for each in table.expr.walk()}
-    return table if all(kind.startswith(_CHEAP) for kind in kinds) else table.persist()
 
 
 def _arrow(frame: Any) -> Any:
@@ -122,134 +115,6 @@ def _mapped(frame: Any, kernel: RowKernel, meta: Any) -> Any:
     return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes)
 
 
-def select(
-    df: Any,
-    capacity: Capacity | Mapping[Any, Capacity],
-    *,
-    score: str,
-    id: str,
-    segment: str | None = None,
-    total: Capacity | None = None,
-    random_state: Any = None,
-) -> Any:
-    """List the highest scores of a data frame, exactly: the list of :func:`shortlist.select`.
-
-    Parameters
-    ----------
-    df : dask.dataframe.DataFrame
-        Scored rows. If the frame does more than read files or persisted rows, it is persisted.
-    capacity, score, id, segment, total, random_state
-        As for :func:`shortlist.distributed.select`.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        The listed rows with all their columns, and `rank` from 1 on, in one partition.
-    """
-    dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
-    engine, df = DaskEngine(), computed_once(df)
-    kernel = find_list(
-        engine,
-        df,
-        capacity,
-        score=score,
-        id=id,
-        segment=segment,
-        total=total,
-        random_state=random_state,
-    )
-    schema = table_schema(engine, df, added={TIE_KEY: "double"})
-    listed = engine.map_rows(df, kernel, schema)
-    rows = ranked(_arrow(listed.compute()), score).to_pandas()
-    return dd.from_pandas(rows, npartitions=1)
-
-
-def calibrate(
-    df: Any,
-    capacity: Capacity,
-    *,
-    score: str,
-    id: str | None = None,
-    **options: Any,
-) -> CalibratedThreshold:
-    """Find the lowest threshold that keeps a capacity, from a column of a data frame.
-
-    Parameters
-    ----------
-    df : dask.dataframe.DataFrame
-        Calibration scores.
-    capacity, score, id
-        As for :func:`shortlist.distributed.calibrate`.
-    **options
-        `prevalence`, `guarantee`, `confidence`, `n_batches` and `random_state`, as there.
-
-    Returns
-    -------
-    CalibratedThreshold
-    """
-    df = computed_once(df)
-    return find_threshold(DaskEngine(), df, capacity, score=score, id=id, **options)
-
-
-def score(model: Any, df: Any, *, id: str, keep: Collection[str] = ()) -> Any:
-    """Score a data frame on the workers.
-
-    Parameters
-    ----------
-    model, id, keep
-        As for :func:`shortlist.distributed.score`.
-    df : dask.dataframe.DataFrame
-        With the columns of the model.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        Ids, kept columns and `score`. Write or persist it before you select from it.
-    """
-    return _decided(ModelRows(model, id), df, ("score",), [id, *keep])
-
-
-def flag(
-    model: Any, df: Any, *, id: str, segment: str | None = None, keep: Collection[str] = ()
-) -> Any:
-    """Decide about every row of a data frame with the calibrated rule of a model.
-
-    Parameters
-    ----------
-    model, id, segment, keep
-        As for :func:`shortlist.distributed.flag`.
-    df : dask.dataframe.DataFrame
-        With the columns of the model.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        Ids, kept columns, `score` and `flagged`.
-    """
-    return _decided(ModelRows(model, id, segment), df, ("score", "flagged"), [id, *keep])
-
-
-def _decided(rows: ModelRows, df: Any, said: tuple[str, ...], kept: list[str]) -> Any:
-    engine = DaskEngine()
-    kernel, schema = plan_rows(engine, df, rows, said=said, kept=kept)
-    return engine.map_rows(df, kernel, schema)
-
-
-def evaluate(
-    model: Any, df: Any, *, id: str | None, target: str | None = None, segment: str | None = None
-) -> LargeEvaluation:
-    """Measure a model on a labelled data frame.
-
-    Parameters
-    ----------
-    model, id, target, segment
-        As for :func:`shortlist.distributed.evaluate`.
-    df : dask.dataframe.DataFrame
-        With the columns of the model, and the labels.
-
-    Returns
-    -------
-    LargeEvaluation
-    """
-    df = computed_once(df)
-    return measure_model(DaskEngine(), model, df, id=id, target=target, segment=segment)
+_functions = FrameFunctions(DaskEngine())
+select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
+score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate

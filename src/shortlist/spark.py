@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ._core.extras import load_extra
-from .capacity import Capacity
 from .distributed import (
     FEW,
     TIE_KEY,
-    LargeEvaluation,
-    ModelRows,
+    CutSearch,
+    FrameFunctions,
+    Inside,
+    ListedRows,
+    Located,
     RowKernel,
+    SearchColumns,
+    Totals,
     blocks_of,
     check_same,
-    find_list,
-    find_threshold,
-    measure_model,
-    plan_rows,
-    table_schema,
+    locate,
+    refuse_nan,
     versions_here,
 )
 from .exceptions import TableError
-from .thresholds import CalibratedThreshold
+from .online import Controller
 
-__all__ = ["SparkEngine", "calibrate", "evaluate", "flag", "score", "select"]
+__all__ = [
+    "SparkEngine",
+    "calibrate",
+    "decide_rows",
+    "decide_stream",
+    "evaluate",
+    "flag",
+    "sample",
+    "score",
+    "select",
+]
 
 _ANSWER = "answer binary"
 # Plans of these nodes only read files, or rows that are kept: they may be computed again.
 _CHEAP = {"LogicalRelation", "LocalRelation", "LogicalRDD", "InMemoryRelation", "Range", "Union"}
 _CHEAP |= {"Project", "Filter", "SubqueryAlias", "DataSourceV2ScanRelation", "ResolvedHint"}
+# The sample that guesses a bracket: about so many rows, at least this share, and how wide it is.
+_SAMPLED, _LEAST_SHARE, _BYTES_PER_ROW = 200_000, 1e-3, 16
+_STANDARD_ERRORS, _SAMPLE_SEED = 6, 1
 _OURS = re.compile(r"shortlist\.exceptions\.\w+: (.*)")
 
 
@@ -70,6 +88,36 @@ class SparkEngine:
         shipped = table.sparkSession.sparkContext.broadcast(kernel)
         return source.mapInArrow(_mapping(shipped), _spark_schema(table, schema))
 
+    def computed_once(self, table: Any) -> Any:
+        """Return a data frame that several passes see alike: itself, or cached."""
+        _check_frame(table)
+        if table.is_cached:
+            return table
+        plans = table._jdf.queryExecution()
+        if not plans.analyzed().deterministic():
+            raise TableError(
+                "The data frame draws random numbers, so each pass over it would see other rows. "
+                "Write it to a table and read that, or cache it."
+            )
+        tree = plans.optimizedPlan().treeString()
+        nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", tree))
+        return table if nodes <= _CHEAP | {"Relation"} else table.persist()
+
+    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
+        """Return what finds cuts in a data frame: with segments in Python, without them in SQL."""
+        search = CutSearch.through(self, table, columns)
+        if columns.segment is not None:
+            return search
+        return _SqlSearch(**vars(search), engine=self, table=table)
+
+    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+        """Return the rows of a list, in order; Python sees no rows below the cut."""
+        functions, window = _functions_of("functions"), _functions_of("window")
+        highest = table.where(_number(score) >= functions.lit(kernel.least))
+        listed = self.map_rows(highest, kernel, schema)
+        order = window.Window.orderBy(functions.desc(_quoted(score)), functions.asc(TIE_KEY))
+        return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
+
     @contextmanager
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
         """Cache such rows, in memory or on the disks of the executors, while they are needed."""
@@ -100,29 +148,87 @@ def _check_frame(table: Any) -> None:
         )
 
 
-def computed_once(table: Any) -> Any:
-    """Return a data frame that several passes see alike: itself, or cached.
+@dataclass(frozen=True)
+class _SqlSearch(CutSearch):
+    """Finds the cut of a data frame in SQL: rows do not leave the executors' own memory.
 
-    Parameters
-    ----------
-    table : pyspark.sql.DataFrame
-        A plan that draws random numbers raises an error.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    A sample guesses a bracket. The second pass counts what lies above it and in it, which proves
+    the guess; if it was wrong, the search through kernels follows, which guesses nothing. Only ids
+    of tied rows are hashed, in Python.
     """
-    _check_frame(table)
-    if table.is_cached:
-        return table
-    plans = table._jdf.queryExecution()
-    if not plans.analyzed().deterministic():
-        raise TableError(
-            "The data frame draws random numbers, so each pass over it would see other rows. Write "
-            "it to a table and read that, or cache it."
-        )
-    nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", plans.optimizedPlan().treeString()))
-    return table if nodes <= _CHEAP | {"Relation"} else table.persist()
+
+    engine: Any = None
+    table: Any = None
+
+    def totals(self) -> dict[Any, Totals]:
+        """Count the scores, refuse those that are not numbers, and draw a sample."""
+        f, score = _functions_of("functions"), _number(self.score)
+        drawn = self.table.select(score.alias("score"), f.rand(_SAMPLE_SEED).alias("draw"))
+        bad, is_drawn = f.isnull("score") | f.isnan("score"), f.col("draw") < self._share()
+        found = drawn.agg(
+            f.count(f.lit(1)).alias("n"),
+            f.count(f.when(bad, 1)).alias("n_bad"),
+            f.collect_list(f.when(is_drawn & ~bad, f.col("score"))).alias("sample"),
+        ).toArrow()
+        n, n_bad = found["n"][0].as_py(), found["n_bad"][0].as_py()
+        refuse_nan(n_bad, n, score=self.score)
+        sample = np.sort(found["sample"][0].values.to_numpy())[::-1]
+        return {None: Totals(n, sample, [n], [sample])} if n else {}
+
+    def _share(self) -> float:
+        plan = self.table.select(_quoted(self.score))._jdf.queryExecution().optimizedPlan()
+        n_rows = int(str(plan.stats().sizeInBytes())) / _BYTES_PER_ROW
+        return float(np.clip(_SAMPLED / max(n_rows, 1), _LEAST_SHARE, 1))
+
+    def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
+        """Find the score in a place; a wrong guess starts the search that guesses nothing."""
+        found = {}
+        for name, place in places.items():
+            inside = self._counted(*_guess(totals[name], place))
+            if not inside.above <= place < inside.above + inside.counts.sum():
+                certain = self._in_kernels(self.table)
+                return certain.locate(certain.totals(), places)
+            found[name] = locate(inside, place)
+        return found
+
+    def _counted(self, low: float, high: float) -> Inside:
+        f, score = _functions_of("functions"), _number(self.score)
+        value = f.when(score <= f.lit(high), score).alias("value")  # null above
+        rows = self.table.where(score >= f.lit(low)).groupBy(value).count().toArrow()
+        values, counts = rows["value"].to_numpy(), rows["count"].to_numpy()
+        is_above = np.isnan(values)
+        order = np.argsort(values[~is_above])
+        above = int(counts[is_above].sum())
+        return Inside(above, values[~is_above][order], counts[~is_above][order])
+
+    def keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Any]:
+        """Hash the ids of the rows at a score, as far as they lie below a limit."""
+        (value,) = values.values()
+        tied = self.table.where(_number(self.score) == _functions_of("functions").lit(value))
+        return self._in_kernels(tied).keys(values, limits)
+
+    def _in_kernels(self, table: Any) -> CutSearch:
+        columns = SearchColumns(self.score, self.id, None, self.seed)
+        return CutSearch.through(self.engine, table, columns)
+
+
+def _guess(totals: Totals, place: int) -> tuple[float, float]:
+    """Return two sampled scores between which the score in a place lies, almost surely."""
+    size, share = totals.marks.size, place / totals.n
+    room = _STANDARD_ERRORS * np.sqrt(size * share * (1 - share) + 1) + 1
+    low, high = int(np.ceil(size * share + room)), int(np.floor(size * share - room))
+    return (
+        float(totals.marks[low]) if low < size else -np.inf,
+        float(totals.marks[high]) if high >= 0 else np.inf,
+    )
+
+
+def _functions_of(module: str) -> Any:
+    return load_extra(f"pyspark.sql.{module}", needed_for="shortlist.spark")
+
+
+def _number(name: str) -> Any:
+    return _functions_of("functions").col(_quoted(name)).cast("double")
 
 
 def _quoted(name: str) -> str:
@@ -189,144 +295,103 @@ def _mapping(shipped: Any) -> Callable[[Any], Iterator[Any]]:
     return mapped
 
 
-def select(
-    df: Any,
-    capacity: Capacity | Mapping[Any, Capacity],
-    *,
-    score: str,
-    id: str,
-    segment: str | None = None,
-    total: Capacity | None = None,
-    random_state: Any = None,
-) -> Any:
-    """List the highest scores of a data frame, exactly: the list of :func:`shortlist.select`.
+# --- streams ---
 
-    Sorting and limiting a data frame is wrong where scores are tied, and approximate quantiles are
-    wrong everywhere. Here the frame is read three times at most, small summaries travel to the
-    driver, and the listed rows stay on the executors.
+
+def decide_stream(
+    df: Any, controller: Controller, *, queue: str, score: str, id: str, at: str
+) -> Any:
+    """Decide about the rows of a stream with a controller for each queue: a hard limit per period.
+
+    Spark keeps the state of the controllers and commits it with each micro-batch. Rows of a batch
+    are decided in the order of their moments and ids, so a batch that is repeated after a fault
+    gets the same decisions, and a restart from the checkpoint exceeds no capacity. Whatever reads
+    the decisions must treat a repeated one as the same: write them to files, or by id.
 
     Parameters
     ----------
     df : pyspark.sql.DataFrame
-        Scored rows. If the frame does more than read files or cached rows, it is cached; one that
-        draws random numbers is refused.
-    capacity, score, id, segment, total, random_state
-        As for :func:`shortlist.distributed.select`.
+        A streaming frame of scored rows.
+    controller : Controller
+        Such as a :class:`~shortlist.online.BudgetController`. Each queue starts with a copy.
+    queue, score, id : str
+        Columns with the queues, the scores and the ids.
+    at : str
+        A column with the moments: timestamps, or seconds.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The listed rows with all their columns, and `rank` from 1 on.
+        Streaming: queue, id, score, the moment in seconds and `flagged`, to be written with the
+        output mode "append". Spark needs its RocksDB state store and protobuf for it.
     """
-    functions = load_extra("pyspark.sql.functions", needed_for="shortlist.spark")
-    window = load_extra("pyspark.sql.window", needed_for="shortlist.spark")
-    engine, df = SparkEngine(), computed_once(df)
-    kernel = find_list(
-        engine,
-        df,
-        capacity,
-        score=score,
-        id=id,
-        segment=segment,
-        total=total,
-        random_state=random_state,
+    _check_frame(df)
+    if not df.isStreaming:
+        raise TableError("decide_stream takes a streaming frame. For a batch, use select or flag.")
+    types, f = _functions_of("types"), _functions_of("functions")
+    names = dict(zip(("queue", "id", "score", "at"), (queue, id, score, at), strict=True))
+    number = types.DoubleType()
+    fields = [df.schema[queue], df.schema[id], types.StructField(score, number)]
+    fields += [types.StructField(at, number), types.StructField("flagged", types.BooleanType())]
+    rows = df.select(
+        _quoted(queue),
+        _quoted(id),
+        _number(score).alias(score),
+        f.col(_quoted(at)).cast("double").alias(at),
     )
-    schema = table_schema(engine, df, added={TIE_KEY: "double"})
-    listed = engine.map_rows(df, kernel, schema)
-    order = window.Window.orderBy(functions.desc(_quoted(score)), functions.asc(TIE_KEY))
-    return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
+    start = json.dumps(controller.state())
+    return rows.groupBy(_quoted(queue)).transformWithStateInPandas(
+        statefulProcessor=_stateful(start, names),
+        outputStructType=types.StructType(fields),
+        outputMode="Append",
+        timeMode="None",
+    )
 
 
-def calibrate(
-    df: Any,
-    capacity: Capacity,
-    *,
-    score: str,
-    id: str | None = None,
-    **options: Any,
-) -> CalibratedThreshold:
-    """Find the lowest threshold that keeps a capacity, from a column of a data frame.
+def _stateful(start: str, names: dict[str, str]) -> Any:
+    """Return what Spark calls with the new rows of a queue, and the state that it keeps."""
+    streaming = load_extra("pyspark.sql.streaming", needed_for="shortlist.spark")
 
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        Calibration scores.
-    capacity, score, id
-        As for :func:`shortlist.distributed.calibrate`.
-    **options
-        `prevalence`, `guarantee`, `confidence`, `n_batches` and `random_state`, as there.
+    class Decider(streaming.StatefulProcessor):  # type: ignore[name-defined]
+        def init(self, handle: Any) -> None:
+            self._state = handle.getValueState("controller", "state string")
 
-    Returns
-    -------
-    CalibratedThreshold
-    """
-    df = computed_once(df)
-    return find_threshold(SparkEngine(), df, capacity, score=score, id=id, **options)
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            saved = self._state.get()[0] if self._state.exists() else start
+            decided, state = decide_rows(saved, rows, names)
+            self._state.update((state,))
+            yield decided
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    return Decider()
 
 
-def score(model: Any, df: Any, *, id: str, keep: Collection[str] = ()) -> Any:
-    """Score a data frame on the executors.
-
-    The model is sent to each executor once. Versions of the packages are compared first.
+def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str]:
+    """Decide about some rows of a queue, and return them with the state of the controller.
 
     Parameters
     ----------
-    model, id, keep
-        As for :func:`shortlist.distributed.score`.
-    df : pyspark.sql.DataFrame
-        With the columns of the model.
+    saved : str
+        The state before.
+    parts : iterable of pandas.DataFrame
+        The rows.
+    names : dict
+        The columns that are queue, id, score and at.
 
     Returns
     -------
-    pyspark.sql.DataFrame
-        Ids, kept columns and `score`. Write it before you select from it.
+    tuple of pandas.DataFrame and str
     """
-    return _decided(ModelRows(model, id), df, ("score",), [id, *keep])
+    pandas = load_extra("pandas", needed_for="shortlist.spark")
+    rows = pandas.concat(list(parts)).sort_values([names["at"], names["id"]], kind="stable")
+    controller = Controller.from_state(json.loads(saved))
+    scores, moments = (rows[names[name]].to_numpy(dtype=np.float64) for name in ("score", "at"))
+    batch = controller.decide_many(scores, at=moments, ids=rows[names["id"]].tolist())
+    return rows.assign(flagged=batch.flagged), json.dumps(controller.state())
 
 
-def flag(
-    model: Any, df: Any, *, id: str, segment: str | None = None, keep: Collection[str] = ()
-) -> Any:
-    """Decide about every row of a data frame with the calibrated rule of a model.
-
-    Parameters
-    ----------
-    model, id, segment, keep
-        As for :func:`shortlist.distributed.flag`.
-    df : pyspark.sql.DataFrame
-        With the columns of the model.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        Ids, kept columns, `score` and `flagged`.
-    """
-    return _decided(ModelRows(model, id, segment), df, ("score", "flagged"), [id, *keep])
-
-
-def _decided(rows: ModelRows, df: Any, said: tuple[str, ...], kept: list[str]) -> Any:
-    engine = SparkEngine()
-    kernel, schema = plan_rows(engine, df, rows, said=said, kept=kept)
-    return engine.map_rows(df, kernel, schema)
-
-
-def evaluate(
-    model: Any, df: Any, *, id: str | None, target: str | None = None, segment: str | None = None
-) -> LargeEvaluation:
-    """Measure a model on a labelled data frame.
-
-    Rows are scored once, and their scores are cached while they are counted.
-
-    Parameters
-    ----------
-    model, id, target, segment
-        As for :func:`shortlist.distributed.evaluate`.
-    df : pyspark.sql.DataFrame
-        With the columns of the model, and the labels.
-
-    Returns
-    -------
-    LargeEvaluation
-    """
-    df = computed_once(df)
-    return measure_model(SparkEngine(), model, df, id=id, target=target, segment=segment)
+_functions = FrameFunctions(SparkEngine())
+select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
+score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate

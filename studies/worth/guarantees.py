@@ -1,13 +1,13 @@
 """Promises about effort over 10,000 calibrations, and the bounds behind them.
 
-    python -m studies.worth.guarantees     # minutes; writes guarantees.csv beside this file
+    python -m studies.worth.guarantees     # 15 minutes; writes guarantees.csv beside this file
 
 Items take 5 to 60 minutes, independently of their scores, or longer if they are more suspicious
 (`related`). Scores are uniform, and the mean work of a threshold is known from four million items.
 `over` is the share of calibrations in which it exceeds the budget per item, promised at most 5 % by
 "confident"; `use` is its mean as a share of the budget, promised at most 1 by "expected"; `error`
 its standard error. `hoeffding` is what "confident" could use with Hoeffding's bound in place of
-bets.
+bets. Settings that are in the file already are not run again.
 """
 
 from __future__ import annotations
@@ -82,17 +82,26 @@ def _setting(guarantee: str, related: bool, n: int, c: float, largest: float, re
 def main() -> None:
     """Run all settings, and write the table."""
     options = study_parser(__doc__ or "", Path(__file__).parent, reps=10_000).parse_args()
-    rows = []
+    path = options.out / "guarantees.csv"
+    if not path.exists():
+        _append(path, COLUMNS)
+    done = {tuple(row[:5]) for row in csv.reader(path.open())}
     for guarantee in ("expected", "confident"):
         for related, n, c, largest in (
             (False, 200, 3.0, 60.0), (True, 200, 3.0, 60.0), (False, 1_000, 0.5, 60.0),
             (True, 1_000, 1.0, 120.0), (False, 4_000, 0.5, 60.0),
         ):  # fmt: skip
-            reps = options.reps if n < 4_000 else options.reps // 10
-            rows.append(_setting(guarantee, related, n, c, largest, reps))
-            print(*rows[-1], sep=", ", flush=True)
-    with (options.out / "guarantees.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
+            efforts = "related" if related else "any"
+            if tuple(map(str, (guarantee, efforts, n, c, largest))) not in done:
+                reps = options.reps if n < 4_000 else options.reps // 10
+                row = _setting(guarantee, related, n, c, largest, reps)
+                print(*row, sep=", ", flush=True)
+                _append(path, row)
+
+
+def _append(path: Path, row: list[Any]) -> None:
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerow(row)
 
 
 if __name__ == "__main__":

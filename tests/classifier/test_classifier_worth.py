@@ -84,8 +84,6 @@ def test_a_batch_keeps_its_budget(cases, fitted):
     best = select(p, Capacity.effort(480), values=values, efforts=minutes, return_details=True)
     assert found.gain == pytest.approx(best.gain, rel=1e-6)
     assert 0 < fitted.score(X, y, values=values, efforts=minutes) < 1
-    with pytest.raises(ValueError, match=r"offered by shortlist\.select only"):
-        fitted.select(X, values=values, efforts=minutes, probe=0.1)
 
 
 def test_it_goes_through_pickle_clone_and_another_capacity(cases, fitted):
@@ -116,15 +114,55 @@ def test_efforts_are_the_same_in_fit_and_use(cases, fitted):
         classifier(Capacity.fraction(0.1)).fit(cases[0][:N], cases[1][:N], efforts=cases[3][:N])
 
 
-def test_models_without_probabilities_are_refused_or_calibrated(cases):
+@pytest.mark.parametrize("options", [{"cv": 0.5}, {"cv": 3}, {"cv": 3, "ensemble": False}])
+def test_models_without_probabilities_are_calibrated(cases, options):
     """A margin cannot be weighed; CalibratedClassifierCV makes a probability of it."""
     X, y, values, _ = (each[:N] for each in cases)
-    capacity = Capacity.fraction(0.02)
-    with pytest.raises(ValueError, match="CalibratedClassifierCV, which cross-fits"):
-        CapacityClassifier(LinearSVC(), capacity=capacity).fit(X, y, values=values)
-    model = CapacityClassifier(CalibratedClassifierCV(LinearSVC()), capacity=capacity, cv=0.5)
-    flagged = model.fit(X, y, values=values).flag(cases[0][N:], values=cases[2][N:])
+    capacity, new = Capacity.fraction(0.02), {"values": cases[2][N:]}
+    options |= {"capacity": capacity, "random_state": 0}
+    model = CapacityClassifier(LinearSVC(), **options).fit(X, y, values=values)
+    assert isinstance(model.estimators_[0], CalibratedClassifierCV)
+    flagged = model.flag(cases[0][N:], **new)
     assert 0 < flagged.mean() < 0.04
+    by_hand = CapacityClassifier(CalibratedClassifierCV(LinearSVC(), cv=5), **options)
+    assert np.array_equal(flagged, by_hand.fit(X, y, values=values).flag(cases[0][N:], **new))
+    p = model.predict_proba(cases[0][N:])[:, 1]
+    assert abs(p.mean() - cases[1][N:].mean()) < 0.01
+    plain = CapacityClassifier(LinearSVC(), **options).fit(X, y)
+    assert plain.response_method_ == "decision_function"
+
+
+def test_margins_that_cannot_be_calibrated_are_refused(cases):
+    """A trained model, and a wish for margins, say what to do."""
+    X, y, values, _ = (each[:N] for each in cases)
+    capacity = Capacity.fraction(0.02)
+    trained = CapacityClassifier(LinearSVC().fit(X, y), capacity=capacity, cv="prefit")
+    with pytest.raises(ValueError, match="CalibratedClassifierCV"):
+        trained.fit(cases[0][N:], cases[1][N:], values=values)
+    margins = CapacityClassifier(
+        LogisticRegression(), capacity=capacity, response_method="decision_function"
+    )
+    with pytest.raises(ValueError, match="response_method='auto'"):
+        margins.fit(X, y, values=values)
+
+
+@pytest.mark.parametrize("work", [{"values": True}, {"worth": 0.001}])
+def test_probes_go_with_values_and_worth(cases, fitted, work):
+    """The number of flags stays, some of them are drawn below the cut, with known probabilities."""
+    X, y, values, _ = cases
+    model = classifier(Capacity.count(30, per=1_000)).fit(X[:N], y[:N])
+    options = {"worth": work.get("worth")}
+    if "values" in work:
+        options["values"] = values[N:]
+    plain = model.select(X[N:], Capacity.count(40), return_details=True, **options)
+    found = model.select(X[N:], Capacity.count(40), probe=0.25, return_details=True, **options)
+    assert found.flagged.sum() == plain.flagged.sum() == 40
+    assert found.is_probe.sum() == 10
+    assert (plain.flagged & found.flagged).sum() >= 30
+    below = found.probabilities[~found.flagged]
+    assert np.all((below > 0) & (below < 0.01))
+    with pytest.raises(CapacityError, match="budget of work"):
+        fitted.select(X[N:], values=values[N:], efforts=np.ones(N), probe=0.1)
 
 
 def test_values_and_efforts_are_metadata(cases):

@@ -91,7 +91,7 @@ def test_options_belong_together(tables):
     """Errors are in the words of the command line."""
     folder, model = tables
     with pytest.raises(TableError, match="--effort and --budget belong together"):
-        WorkColumns(effort="minutes")
+        select_rows(model, folder / "new.csv", count=5, work=WorkColumns(effort="minutes"))
     with pytest.raises(TableError, match="--count 50, or --budget 480"):
         select_rows(model, folder / "new.csv", count=5, work=WORK)
     with pytest.raises(TableError, match="--segment with --value"):

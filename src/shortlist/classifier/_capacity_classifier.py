@@ -5,8 +5,6 @@ Predictions are made in `_predicting`: the models score the items here, and the 
 
 from __future__ import annotations
 
-from functools import partial
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +14,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Mask
 from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
@@ -28,45 +26,34 @@ from .._core.scoring import (
     response_method_of,
     score_classes,
 )
-from .._core.validation import check_count, check_option, check_seed
+from .._core.validation import check_option, check_seed
 from .._core.work import Work
 from .._wrapping.fitting import (
     Fitted,
     Groups,
-    Unseen,
     WrapperMixin,
     aligned_with_rows,
     check_classes,
-    check_cv_option,
-    check_enough_rare,
     check_labels,
-    check_no_groups,
     check_trained,
-    fit_on_folds,
-    fit_out_of_bag,
     forget,
-    hold_out,
-    holds_out,
-    is_prefit,
-    random_folds,
     remember_features,
     restored_on_error,
     route,
-    unseen_once,
 )
 from ..capacity import Capacity
-from ..thresholds import FOLD_GUARANTEES, ThresholdRule
+from ..thresholds import ThresholdRule
 from ..worth import check_worth
+from ._calibrating import calibrator_of, check_promise
+from ._models import Schooling, check_cv
 from ._predicting import CapacityDecisionMixin
 
 __all__ = ["CapacityClassifier"]
 
-_FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
-
 
 def _model_has(method: str) -> Any:
     def check(self: CapacityClassifier) -> bool:
-        model = getattr(self, "estimator_", self.estimator)
+        model = getattr(self, "estimators_", [self.estimator])[0]
         getattr(model, method)  # raises the AttributeError that explains what is missing
         return True
 
@@ -222,8 +209,9 @@ class CapacityClassifier(
 
     Pass `values` (what an item is worth if it is rare) and `efforts` (how much work it takes) to
     `fit`, `predict`, `select` and the other methods, as metadata where scikit-learn routes it. The
-    threshold is then one of value * probability / effort. The model must give probabilities: wrap
-    one that does not in :class:`~sklearn.calibration.CalibratedClassifierCV`.
+    threshold is then one of value * probability / effort. A model without `predict_proba` is
+    wrapped in :class:`~sklearn.calibration.CalibratedClassifierCV`, which cross-fits probabilities
+    within its training rows; `estimators_` are then these.
 
     Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
     the capacity.
@@ -344,75 +332,74 @@ class CapacityClassifier(
         X, y = indexable(X, y)
         seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
-        calibrator = self._calibrator(
-            X, is_rare, ids, segments, seed=seed, groups=groups, work=work
+        calibrator = calibrator_of(
+            self, X, is_rare, ids, segments, seed=seed, groups=groups, work=work
         )
         self.response_method_ = response_method_of(self.estimator, self.response_method)
-        self._check_probabilities(work)
+        schooling = self._schooling
+        if self._needs_probabilities(work):
+            schooling = schooling.with_probabilities(is_rare)
+            self.response_method_ = "predict_proba"
         self.estimators_, unseen = self._fit_models(
-            X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
+            schooling, X, y, is_rare, params, seed, Groups(groups, calibrator.group_of)
         )
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         remember_features(self, self.estimators_[0])
         self.out_of_fold_scores_, self.folds_ = aligned_with_rows(unseen, n_rows(X))
         self.rule_ = calibrator.rule(
-            unseen, out_of_bag=self._is_out_of_bag, refitted=self._has_folds and not self.ensemble
+            unseen,
+            out_of_bag=self._schooling.is_out_of_bag,
+            refitted=self._schooling.refits,
         )
 
     def _check_params(self) -> None:
-        self._check_promise()
+        check_promise(self)
         check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
-        check_cv_option(self.cv, words=("auto", "oob", "prefit"))
-        if isinstance(self.cv, Integral):
-            check_count("cv as a number of folds", self.cv, at_least=2)
+        check_cv(self.cv)
 
     @property
-    def _cv(self) -> Any:
-        """What `cv` stands for."""
-        if isinstance(self.cv, str) and self.cv == "auto":
-            return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
-        return self.cv
+    def _schooling(self) -> Schooling:
+        return Schooling(
+            self.estimator,
+            self.cv,
+            self.ensemble,
+            self.guarantee,
+            self.random_state,
+            self.n_jobs,
+        )
 
-    @property
-    def _has_folds(self) -> bool:
-        return not (holds_out(self._cv) or self._is_prefit or self._is_out_of_bag)
-
-    def _check_probabilities(self, work: Work) -> None:
-        """Raise an error if values are to be weighed with scores that are no probabilities."""
+    def _needs_probabilities(self, work: Work) -> bool:
+        """Whether values are to be weighed, and the scores of the model are no probabilities."""
         worth = check_worth(self.worth)
         by_value = worth is not None and worth.kind == "value"
-        if (work.is_given or by_value) and self.response_method_ != "predict_proba":
+        if not (work.is_given or by_value) or self.response_method_ == "predict_proba":
+            return False
+        if self.response_method != "auto":
             raise ValueError(
                 "values, efforts and worth are weighed with the probability that an item is rare, "
-                f"and {type(self.estimator).__name__} gives none here ({self.response_method_}). "
-                "Wrap it in sklearn.calibration.CalibratedClassifierCV, which cross-fits "
-                "probabilities."
+                f"which response_method={self.response_method!r} does not give. Use "
+                "response_method='auto': a model without probabilities is then calibrated."
             )
-
-    @property
-    def _is_prefit(self) -> bool:
-        return is_prefit(self.estimator, self.cv)
-
-    @property
-    def _is_out_of_bag(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == "oob"
+        return True
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
-        if self._is_prefit:
+        if self._schooling.is_prefit:
             check_trained(self.estimator)
         if y is None:
             return self._learn_no_labels()
         y = check_labels(y)
         counted = count_labels(y)
-        self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
+        self.classes_ = (
+            np.asarray(self.estimator.classes_) if self._schooling.is_prefit else counted[0]
+        )
         check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
         return y, is_rare
 
     def _learn_no_labels(self) -> tuple[None, None]:
-        if not self._is_prefit:
+        if not self._schooling.is_prefit:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
@@ -422,68 +409,33 @@ class CapacityClassifier(
         return None, None
 
     def _fit_models(
-        self, X: Any, y: Any, is_rare: Any, params: dict[str, Any], seed: int, groups: Groups
+        self,
+        schooling: Schooling,
+        X: Any,
+        y: Any,
+        is_rare: Any,
+        params: dict[str, Any],
+        seed: int,
+        groups: Groups,
     ) -> Fitted:
         """Get the models that are to decide, and scores of items that they have not seen."""
-        score = partial(_rare_scores, method=self.response_method_, rare_label=self.rare_label_)
-        if self._is_prefit:
-            if params:
-                raise ValueError(
-                    f"A trained model is not fitted again, and {sorted(params)} would not be used."
-                )
-            return Fitted(
-                [self.estimator], [Unseen(np.arange(n_rows(X)), score(self.estimator, X))]
-            )
+        scoring = {"method": self.response_method_, "rare_label": self.rare_label_}
+        if schooling.is_prefit:
+            return schooling.calibrate_only(X, params, **scoring)
         routed = route(self, params, groups.given)
-        if self._is_out_of_bag:
-            check_no_groups(groups.numbers)
-            if self.response_method_ != "predict_proba":
-                raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
-            return fit_out_of_bag(
-                self.estimator, X, y, fit_params=routed.estimator.fit, rare_label=self.rare_label_
-            )
         weights = routed.estimator.fit.get("sample_weight")
         if weights is not None:
             check_classes(self, np.unique(y[np.asarray(weights) != 0]))
-        return fit_on_folds(
-            self.estimator,
+        return schooling.fit(
             X,
             y,
-            self._checked(self._folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)),
+            is_rare,
+            groups,
             fit_params=routed.estimator.fit,
-            score=score,
-            refit=not (holds_out(self._cv) or self.ensemble),
-            n_jobs=self.n_jobs,
+            split_params=routed.splitter.split,
+            seed=seed,
+            **scoring,
         )
-
-    def _folds(
-        self,
-        X: Any,
-        y: Any,
-        is_rare: Mask,
-        split_params: dict[str, Any],
-        seed: int,
-        groups: Rows | None,
-    ) -> list[tuple[Any, Any]]:
-        rng = np.random.default_rng(None if self.random_state is None else seed)
-        if holds_out(self._cv):
-            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
-            return [hold_out(is_rare, self._cv, rng, groups)]
-        if self.ensemble and isinstance(self._cv, Integral):
-            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
-            return random_folds(y, is_rare, int(self._cv), rng, groups)
-        once, remedy = not self.ensemble, "ensemble=True, or "
-        return unseen_once(self._cv, X, y, split_params, once=once, remedy=remedy, groups=groups)
-
-    def _checked(self, folds: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Refuse a guarantee that thresholds of several folds cannot keep, before any fit."""
-        if len(folds) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
-            raise ValueError(
-                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
-                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
-                "cv='auto' does, or use another guarantee."
-            )
-        return folds
 
     # --- scores, and what a threshold on probabilities stands for -------------------------------
 
@@ -543,7 +495,3 @@ class CapacityClassifier(
             raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
         threshold = float(np.clip(self.threshold_, 0, 1))
         return threshold / (1 - threshold) if threshold < 1 else np.inf
-
-
-def _rare_scores(model: Any, X: Any, *, method: str, rare_label: Any) -> Floats:
-    return score_classes(model, X, method=method, rare_label=rare_label).rare

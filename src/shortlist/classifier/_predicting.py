@@ -14,41 +14,31 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
 from .._core.binomial import Interval
-from .._core.groups import number_groups
-from .._core.hashing import tie_keys_of
 from .._core.labels import find_rare
-from .._core.probing import check_probe, probe_seed
-from .._core.ranking import lift
+from .._core.probing import check_probe
 from .._core.scoring import Scores, n_rows
-from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option
+from .._core.validation import UNCHANGED
 from .._core.work import Work
 from .._wrapping.fitting import Unseen
-from .._wrapping.segment_capacities import check_segment_capacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
-from ..online import BudgetController, Controller, QuantileTracker
+from ..online import Controller
 from ..thresholds import (
-    TIES,
     CalibratedThreshold,
     CalibrationSample,
-    Calibrator,
     Decisions,
     Items,
     ReferencePrevalence,
     Rule,
-    Terms,
-    check_guarantee,
-    describe_list,
-    expected_gains,
-    with_probes,
 )
 from ..worth import check_worth
+from ._answers import by_mean, labels_of, signed_margins
+from ._calibrating import calibrator_of, terms_of
+from ._controllers import controller_of
+from ._listing import Batch
 
 __all__ = ["CapacityDecisionMixin"]
-
-# The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.
-_JUST_ABOVE = np.nextafter(0.0, 1.0)
 
 
 class CapacityDecisionMixin:
@@ -56,7 +46,7 @@ class CapacityDecisionMixin:
 
     A subclass stores the parameters `capacity`, `segment_capacities`, `default_segment_capacity`,
     `prevalence`, `guarantee`, `confidence`, `n_batches`, `ties` and `random_state`, implements
-    `_score`, and in `fit` sets `classes_`, `rare_label_` and, with the help of `_calibrator`,
+    `_score`, and in `fit` sets `classes_`, `rare_label_` and, with the help of `calibrator_of`,
     `rule_`.
     """
 
@@ -157,11 +147,7 @@ class CapacityDecisionMixin:
             Labels.
         """
         decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
-        if decisions.by_class is None:
-            return _two_labels(self.classes_, self._rare_index, decisions.flagged)
-        predicted = np.argmax(self._without_rare(decisions.by_class), axis=1)
-        predicted[decisions.flagged] = self._rare_index
-        return self.classes_[predicted]
+        return labels_of(decisions, self.classes_, self._rare_index)
 
     def decision_function(
         self,
@@ -193,25 +179,8 @@ class CapacityDecisionMixin:
         """
         decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         if len(self.calibrations_) > 1 and decisions.by_class is None:
-            decisions = self._by_mean(X, decisions.flagged)
-        if decisions.by_class is None and self._rare_index == 0:
-            return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
-        margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
-        if decisions.by_class is None:
-            return margin
-        # The best other class stands at 0 below a flag, and at 1 above everything else.
-        others = self._without_rare(decisions.by_class)
-        columns = others - others.max(axis=1, keepdims=True) + ~decisions.flagged[:, np.newaxis]
-        columns[:, self._rare_index] = margin
-        return columns
-
-    def _by_mean(self, X: Any, flagged: Mask) -> Decisions:
-        """Describe decisions by the mean score of several models and their median threshold."""
-        scores, values = self._score(X), np.array([each.value for each in self.calibrations_])
-        finite = values[np.isfinite(values)]
-        threshold = np.median(finite) if finite.size else self.calibration_scores_.max()
-        thresholds = np.broadcast_to(np.float64(threshold), scores.rare.shape)
-        return Decisions(flagged, scores.rare, thresholds)
+            decisions = by_mean(decisions.flagged, self._score(X).rare, self.rule_)
+        return signed_margins(decisions, self._rare_index)
 
     def score_samples(self, X: Any) -> Floats:
         """Score items: the higher, the more suspicious.
@@ -317,25 +286,18 @@ class CapacityDecisionMixin:
             probability of each answer.
         """
         self._check_fitted()
-        codes, seed = self.rule_.segment_codes(segments, X), self.rule_.terms.seed
-        keys, scores = tie_keys_of(X, ids, seed=seed), self.score_samples(X)
-        limit = None if capacity is None else check_capacity(capacity)
-        share, work = check_probe(probe), self._work(X, values, efforts)
-        worth = check_worth(worth)
-        if work.is_given or worth is not None:
-            found = self.rule_.choose(scores, keys, work, limit, codes, worth=worth)
-            _refuse_probes(share)
-            return found if return_details else found.flagged
-        flagged = self.rule_.select(scores, keys, limit, codes)
-        if not return_details and not share:
-            return flagged
-        gains = expected_gains(scores, None)
-        found = describe_list(flagged, gains, float(flagged.sum()))
-        if share:
-            draw_keys, ranked_by = tie_keys_of(X, ids, seed=probe_seed(seed)), lift(scores)
-            options: dict[str, Any] = {"strata": strata, "groups": codes}
-            found = with_probes(found, gains, ranked_by, keys, draw_keys, share, **options)
-        return found if return_details else found.flagged
+        batch = Batch.of(
+            X,
+            self._score(X).rare,
+            ids,
+            seed=self.rule_.terms.seed,
+            segments=self.rule_.segment_codes(segments, X),
+            work=self._work(X, values, efforts),
+        )
+        listed = batch.listed(
+            self.rule_, capacity, probe=check_probe(probe), strata=strata, worth=check_worth(worth)
+        )
+        return listed if return_details else listed.flagged
 
     def with_capacity(
         self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED
@@ -359,7 +321,7 @@ class CapacityDecisionMixin:
         changed.rule_ = self.rule_.with_capacity(
             capacity,
             segment_capacities=segment_capacities,
-            terms=self._terms(self.rule_.terms.reference, self.rule_.terms.seed),
+            terms=terms_of(self, self.rule_.terms.reference, self.rule_.terms.seed),
         )
         changed.capacity = changed.rule_.capacity
         if changed.rule_.segments is not None:
@@ -405,8 +367,8 @@ class CapacityDecisionMixin:
         labels = old.reference if is_rare is None else None
         work = self._work(X, values, efforts)
         self.rule_.check_work(work)
-        calibrator = self._calibrator(
-            X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups, work=work
+        calibrator = calibrator_of(
+            self, X, is_rare, ids, segments, seed=old.seed, labels=labels, groups=groups, work=work
         )
         rows = np.arange(n_rows(X))
         unseen = [Unseen(rows, self._score(X).rare)]
@@ -425,6 +387,8 @@ class CapacityDecisionMixin:
         *,
         keyed_by_ids: bool,
         is_rare: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
     ) -> Self:
         """Do what :meth:`recalibrate` does, from scores that were computed before, in parts.
 
@@ -438,13 +402,16 @@ class CapacityDecisionMixin:
             Whether the keys come from ids; else they come from the rows.
         is_rare : array-like of shape (n_items,), default=None
             Labels, if there are any.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :meth:`decide`.
 
         Returns
         -------
         self
         """
         self._check_fitted()
-        self.rule_.check_work(Work())
+        work = Work.of(values, efforts, np.asarray(scores).size)
+        self.rule_.check_work(work)
         if self.rule_.segments is not None:
             raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
         keys, old = np.asarray(tie_keys), self.rule_.terms
@@ -458,8 +425,9 @@ class CapacityDecisionMixin:
             tie_keys=keys.__getitem__ if self.ties == "hash" else None,
             keyed_by_ids=keyed_by_ids,
             is_rare=rare,
+            work=work,
         )
-        terms = self._terms(labels, old.seed)
+        terms = terms_of(self, labels, old.seed)
         self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
         return self
 
@@ -482,39 +450,7 @@ class CapacityDecisionMixin:
         Controller
         """
         self._check_fitted()
-        if self.rule_.segments is not None:
-            raise CapacityError(
-                "A controller keeps one capacity, and this classifier has one for each segment. "
-                "Make a BudgetController or QuantileTracker for each of them, and pass it the "
-                "scores of its segment."
-            )
-        capacity = check_capacity(self.rule_.capacity if capacity is None else capacity)
-        options = {"calibration_scores": self.calibration_scores_, **options}
-        if capacity.kind == "effort":
-            return self._work_controller(capacity, options)
-        if capacity.kind == "count" and (capacity.per is None or "period" in options):
-            if capacity.per is not None:
-                options = {"expected_arrivals": capacity.per, **options}
-            return BudgetController(Capacity.count(int(capacity.value)), **options)
-        return QuantileTracker(capacity, **{"prevalence": self.reference_prevalence_, **options})
-
-    def _work_controller(self, capacity: Capacity, options: dict[str, Any]) -> Controller:
-        """Return a controller of work, which takes value * probability / effort as scores."""
-        calibration, (sample, *_) = self.rule_.calibrations[0], self.rule_.samples
-        if sample.efforts is None:
-            raise CapacityError(
-                f"{capacity!r} is a budget of work, and the classifier was fitted without efforts. "
-                "Fit with efforts=..., or make a BudgetController yourself."
-            )
-        keys = None if sample.tie_keys is None else sample.keys_of
-        flagged = calibration.flag_with_keys(sample.scores, keys)
-        usual = sample.efforts[flagged] if flagged.any() else sample.efforts
-        options = {"expected_effort": float(usual.mean()), **options}
-        if capacity.per is None or "period" in options:
-            if capacity.per is not None:
-                options = {"expected_arrivals": capacity.per, **options}
-            return BudgetController(Capacity.effort(capacity.value), **options)
-        return QuantileTracker(capacity, **{"max_effort": calibration.max_effort, **options})
+        return controller_of(self.rule_, capacity, options)
 
     # --- what calibration has learned ------------------------------------------------------------
 
@@ -596,67 +532,6 @@ class CapacityDecisionMixin:
         if not self.__sklearn_is_fitted__():  # asked here because check_is_fitted is slow
             check_is_fitted(self)
 
-    def _check_promise(self) -> None:
-        """Check all parameters that concern the capacity and what is promised about it."""
-        segments = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
-        if self.capacity is None and segments is None:
-            raise CapacityError(
-                "No capacity was given. Pass capacity=Capacity.fraction(0.02), say, or "
-                "segment_capacities."
-            )
-        for limit in (self.capacity, *(segments.limits if segments else [])):
-            if limit is not None:
-                check_guarantee(self.guarantee, limit, self.n_batches)
-        check_option("ties", self.ties, TIES)
-        check_confidence(self.confidence)
-        check_worth(self.worth)
-
-    def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
-        reference = labels._replace(stated=self.prevalence)
-        return Terms(
-            self.guarantee,
-            self.confidence,
-            reference,
-            seed,
-            self.n_batches,
-            self.max_effort,
-            check_worth(self.worth),
-        )
-
-    def _calibrator(
-        self,
-        X: Any,
-        is_rare: Mask | None,
-        ids: ArrayLike | None,
-        segments: ArrayLike | None,
-        *,
-        seed: int,
-        labels: ReferencePrevalence | None = None,
-        groups: ArrayLike | None = None,
-        work: Work | None = None,
-    ) -> Calibrator:
-        """Gather what turns scores of unseen items into a rule; impossible capacities fail here.
-
-        The prevalence comes from `labels`, or else from `is_rare`.
-        """
-        limits = check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
-        numbered = number_groups(groups, n_rows(X))
-        if labels is None:
-            labels = ReferencePrevalence.of_labels(is_rare, numbered, seed=seed)
-        ids = check_ids(ids, n_rows(X))
-        without = segments is None and limits is None
-        return Calibrator(
-            self.capacity,
-            limits,
-            self._terms(labels, seed),
-            tie_keys=tie_keys_of(X, ids, seed=seed) if self.ties == "hash" else None,
-            keyed_by_ids=ids is not None,
-            is_rare=is_rare,
-            segment_of=None if without else segment_codes(segments, limits, n_rows(X)),
-            group_of=numbered,
-            work=Work() if work is None else work,
-        )
-
     def _work(self, X: Any, values: ArrayLike | None, efforts: ArrayLike | None) -> Work:
         """Return checked values and efforts, of which most calls have none."""
         if values is None and efforts is None:
@@ -666,35 +541,3 @@ class CapacityDecisionMixin:
     @property
     def _rare_index(self) -> int:
         return self.classes_.tolist().index(self.rare_label_)
-
-    def _without_rare(self, by_class: Floats) -> NDArray[np.float64]:
-        others = np.array(by_class, dtype=np.float64)
-        others[:, self._rare_index] = -np.inf
-        return others
-
-
-def _refuse_probes(share: Any) -> None:
-    if share:
-        raise ValueError(
-            "probe= together with values, efforts or worth is offered by shortlist.select only. "
-            "Pass it the probabilities of predict_proba."
-        )
-
-
-def _margin(upper: Floats, lower: Floats, is_positive: Mask) -> NDArray[np.float64]:
-    """Return the difference of two arrays: finite, and positive exactly where it should be."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        margin = np.nan_to_num(upper.astype(np.float64) - lower, nan=0.0)
-    # Ties with the threshold, and infinities that meet, have no sign of their own.
-    unsettled = (margin > 0) != is_positive
-    margin[unsettled] = np.where(is_positive[unsettled], _JUST_ABOVE, 0.0)
-    return margin
-
-
-def _two_labels(classes: NDArray[Any], rare: int, flagged: Mask) -> NDArray[Any]:
-    """Return the rare one of two labels where `flagged`, and the other one elsewhere."""
-    if rare == 1 and classes.dtype.kind in "iu" and classes.tolist() == [0, 1]:
-        return flagged.astype(classes.dtype)  # several times as quick as looking labels up
-    labels = np.full(flagged.size, classes[1 - rare], dtype=classes.dtype)
-    labels[flagged] = classes[rare]
-    return labels

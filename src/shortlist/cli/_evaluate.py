@@ -23,6 +23,7 @@ from ._shared import (
     progress_bar,
     rows_read,
 )
+from ._worth_options import Budget, Effort, Unit, Value, money_table
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -40,6 +41,10 @@ def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
     engine: Engine = None,
     master: Master = None,
     as_json: AsJson = False,
@@ -50,21 +55,33 @@ def evaluate(
 
     Detection is the adjusted detection score M. Its intervals are for as large a share of new
     cases, as in the report. (With --engine, that of the model is for the same threshold.)
+
+    With --value, and with a model that was fitted with it, the value found is measured as well,
+    beside lists of the same budget in other orders.
     """
     from ..persistence import load_model
-    from ..tables import evaluate_table
+    from ..tables import WorkColumns, evaluate_table
+
+    work = WorkColumns(value, effort, budget, None, unit)
 
     announce_compiling()
     result: Evaluation
     large = is_large(data, engine, master)
     if large:
+        if work.is_given:
+            raise typer.BadParameter("--value and --effort do not work with --engine")
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:
         loaded = load_model(model)
         with progress_bar() as progress:
             result = evaluate_table(
-                loaded, data, target=target, reading=reading, on_progress=rows_read(progress)
+                loaded,
+                data,
+                target=target,
+                reading=reading,
+                work=work,
+                on_progress=rows_read(progress),
             )
     warn_of_seen(result.seen)
     if as_json:
@@ -72,6 +89,9 @@ def evaluate(
         return
     console = Console()
     console.print(_rules(result, large=large))
+    if result.money is not None:
+        console.print(money_table(result.money))
+        console.print(result.money.plan.one_more_in_words, highlight=False)
     console.print(curve_table(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
 
 

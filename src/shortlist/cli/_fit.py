@@ -28,12 +28,21 @@ from ._shared import (
     NBatches,
     Per,
     answering,
-    capacity_from,
     columns_of_data,
     interval,
     percent,
     print_json,
     progress_bar,
+)
+from ._worth_options import (
+    Budget,
+    Effort,
+    MaxEffort,
+    Unit,
+    Value,
+    WorthOption,
+    money_table,
+    rate_from,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +84,12 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
+    worth: WorthOption = None,
+    max_effort: MaxEffort = None,
     capacity: CapacityCount = None,
     per: Per = None,
     fraction: Fraction = None,
@@ -187,10 +202,15 @@ def fit(
 
     Every row is learned from. The output shows what the capacity finds on rows that the models
     had not seen.
+
+    With --value and --effort the threshold is one of value * probability / effort, and the model
+    keeps the names of these columns. 480 minutes for every 10,000 cases are --effort minutes
+    --budget 480 --per 10000 --unit minutes.
     """
-    limit = capacity_from(capacity, per, fraction, multiple)
+    limit = rate_from(capacity, per, fraction, multiple, budget, effort)
     check_writable(out, keep=(data, model, unlabelled))  # before any work
     from ..persistence import save_model
+    from ..tables import WorkColumns
 
     announce_compiling()
     with progress_bar() as progress:
@@ -218,6 +238,7 @@ def fit(
             n_jobs=jobs,
             memory=None if resume is None else str(resume),
             reading=reading,
+            work=WorkColumns(value, effort, None, worth, unit, max_effort),
             on_progress=_reporter(progress),
         )
     save_model(result.model, out)
@@ -266,6 +287,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "measured_on": _MEASURED_ON[result.measured_on],
         "seconds_per_row": result.seconds_per_row,
         "rules": result.rules,
+        "money": result.money,
         "notes": result.notes,
         "schema": schema.to_json(),
     }
@@ -300,6 +322,9 @@ def _print(result: FitResult, out: Path) -> None:
             percent(rule.precision),
         )
     console.print(table)
+    if result.money is not None:
+        console.print(money_table(result.money))
+        console.print(result.money.plan.one_more_in_words, highlight=False)
     if result.candidates:
         ranked = sorted(result.candidates, key=lambda member: -member.detection)
         shown = ", ".join(f"{member.learner} {member.detection:.1%}" for member in ranked)

@@ -29,6 +29,7 @@ from ._shared import (
     rows_read,
     tell,
 )
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption, spent_in_words
 
 if TYPE_CHECKING:
     from ..tables import FlagSummary, Reading
@@ -58,6 +59,11 @@ def flag(
         ),
     ] = None,
     id: Id = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
+    worth: WorthOption = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -67,10 +73,16 @@ def flag(
     Decisions are written to --out or to standard output, as CSV or (with --json) as one JSON object
     per line. Warnings say what does not fit the model card.
 
+    A model that was fitted with --value and --effort weighs these columns; name them only if they
+    have other names here. With --budget 480 it stops with exit code 4, and writes nothing, if the
+    flags would take more work than that.
+
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
     """
     from ..persistence import load_model
-    from ..tables import flag_rows, output_format
+    from ..tables import WorkColumns, flag_rows, output_format
+
+    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     format = "jsonl" if as_json else "csv"
@@ -90,6 +102,7 @@ def flag(
             exclude=exclude,
             at_most=at_most,
             reading=reading,
+            work=work,
             on_progress=rows_read(progress),
         )
     tell(summary.notes, summary.findings)
@@ -118,9 +131,13 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
     if as_json and out is not None:
         print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
         return
+    of_work = summary.work is not None and summary.work.effort is not None
+    capacity = "" if of_work else f"capacity is {percent(summary.capacity_fraction)}, the "
     typer.echo(
         f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
-        f"({percent(summary.flagged_fraction)}). The capacity is "
-        f"{percent(summary.capacity_fraction)}, the guarantee {summary.guarantee!r}.",
+        f"({percent(summary.flagged_fraction)}). The {capacity}guarantee "
+        f"{'is ' if of_work else ''}{summary.guarantee!r}.",
         err=True,
     )
+    if summary.work is not None:
+        typer.echo(spent_in_words(summary.work), err=True)

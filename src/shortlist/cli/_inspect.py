@@ -55,6 +55,9 @@ def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("Threshold", ", ".join(_threshold(value) for value in content["thresholds"])),
         ("Id", schema["id"] or "none: a case is named by its row"),
     ]
+    weighed = {name: text for name, text in (schema.get("work") or {}).items() if text is not None}
+    for name in [name for name in ("worth", "effort", "value") if name in weighed]:
+        lines.insert(3, (name.capitalize(), str(weighed[name])))
     if card is not None:
         lines += _fitted(card)
     seen = content["fingerprints"]
@@ -87,8 +90,13 @@ def _capacity(content: dict[str, Any]) -> str:
         "fraction": f"{share} of all cases",
         "multiple": f"{capacity['value'] if value is None else f'{value:g}'} follow-ups for each "
         f"rare case, {share} of all cases",
+        "effort": f"{capacity['value']:g} {_unit(content)} for every {capacity.get('per')} cases",
     }
     return words[capacity["kind"]]
+
+
+def _unit(content: dict[str, Any]) -> str:
+    return str((content["schema"].get("work") or {}).get("unit", "units"))
 
 
 def _guarantee(content: dict[str, Any]) -> str:

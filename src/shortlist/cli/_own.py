@@ -40,6 +40,7 @@ _CALIBRATES = (
     "n_batches",
     "random_state",
     "reading",
+    "work",
 )
 # Options that say how to fit, and their defaults.
 _FOR_A_FIT = {

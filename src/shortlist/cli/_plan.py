@@ -13,22 +13,19 @@ from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
-    Budget,
     Data,
-    Effort,
     Model,
     Target,
-    Unit,
-    Value,
     answering,
     percent,
     print_json,
     progress_bar,
     rows_read,
 )
+from ._worth_options import Budget, Effort, Unit, Value, plan_table
 
 if TYPE_CHECKING:
-    from ..tables import ExpectedFlags, MoneyPlan, Plan, Reading
+    from ..tables import ExpectedFlags, Plan, Reading
 
 
 @answering
@@ -93,8 +90,8 @@ def _print(result: Plan) -> None:
         )
         console.print(_flags_table(result.expected_flags))
     if result.money is not None:
-        console.print(_money_table(result.money))
-        console.print(_more_in_words(result.money), highlight=False)
+        console.print(plan_table(result.money))
+        console.print(result.money.one_more_in_words, highlight=False)
     if result.next_reviewer is not None:
         reviewer = result.next_reviewer
         console.print(
@@ -103,29 +100,6 @@ def _print(result: Plan) -> None:
             highlight=False,
             soft_wrap=True,
         )
-
-
-def _money_table(money: MoneyPlan) -> Table:
-    table = Table(title="What other budgets would find")
-    for heading in ("Budget", "Spent", "Cases", "Value found", "Of all value", "One more unit"):
-        table.add_column(heading, justify="right")
-    for point in money.points:
-        table.add_row(
-            f"{point.budget:,.6g} {money.unit}",
-            f"{point.effort:,.6g}",
-            f"{point.n_flagged:,}",
-            f"{point.value:,.0f}",
-            percent(point.value_share),
-            f"{point.price:,.3g}",
-        )
-    return table
-
-
-def _more_in_words(money: MoneyPlan) -> str:
-    now = next(point for point in money.points if point.factor == 1)
-    if money.unit == "minutes":
-        return f"One more hour would find about {60 * now.price:,.0f} more."
-    return f"One more of {money.unit} would find about {now.price:,.4g} more."
 
 
 def _flags_table(expected: list[ExpectedFlags]) -> Table:

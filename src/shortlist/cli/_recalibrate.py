@@ -128,8 +128,8 @@ def _print(result: Recalibration, out: Path) -> None:
         f"{result.flagged_before:,} of them ({percent(result.flagged_before / result.n_rows)}), "
         f"the new one {result.flagged_now:,} ({percent(result.flagged_now / result.n_rows)})."
     )
-    typer.echo(
-        f"The capacity is {percent(classifier.capacity_fraction_)}, the guarantee "
-        f"{classifier.guarantee!r}."
-    )
+    capacity, share = classifier.capacity, percent(classifier.capacity_fraction_)
+    if capacity.kind == "effort":
+        share = f"work of {capacity.value:g} for every {capacity.per:,} cases"
+    typer.echo(f"The capacity is {share}, the guarantee {classifier.guarantee!r}.")
     typer.echo(f"Model: {out}")

@@ -10,6 +10,7 @@ import typer
 from .._core.atomic import check_writable, write_whole
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
+from ._worth_options import Budget, Effort, Unit, Value
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -50,6 +51,19 @@ def report(
         str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
     ] = None,
     author: Annotated[str | None, _named("Who made it, such as --author 'Ann B.'.", "TEXT")] = None,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
+    reviews: Annotated[
+        Path | None,
+        _named(
+            "A table of reviews with probes, as for missed: the page says what is missed.", "PATH"
+        ),
+    ] = None,
+    reviews_period: Annotated[
+        str | None, _named("A column with periods in the reviews.", "NAME")
+    ] = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -62,9 +76,11 @@ def report(
 
     Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
     """
-    check_writable(out, keep=(model, data))  # before any work
+    kept = (model, data) if reviews is None else (model, data, reviews)
+    check_writable(out, keep=kept)  # before any work
     from ..persistence import load_model
     from ..report import find_browser, make_report, print_report, render_report
+    from ..tables import WorkColumns
 
     is_paper = _is_paper(out)
     if is_paper:
@@ -81,6 +97,9 @@ def report(
             title=title,
             author=author,
             model_file=model,
+            work=WorkColumns(value, effort, budget, None, unit),
+            reviews=reviews,
+            reviews_period=reviews_period,
         )
         page = render_report(summary)
         content = print_report(page) if is_paper else page.encode("utf-8")
@@ -113,6 +132,10 @@ def _print(summary: dict[str, Any], out: Path) -> None:
     flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
     typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}.")
     typer.echo(_found(summary))
+    if summary["money"] is not None:
+        typer.echo(summary["money"]["in_words"])
+    if summary["missed"] is not None:
+        typer.echo(f"{summary['missed']['verdict']} {summary['missed']['in_words']}")
     typer.echo(f"Report: {out}")
 
 

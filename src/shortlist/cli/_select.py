@@ -15,16 +15,11 @@ from ._large import Engine, Master, Score, is_large, list_scored, print_rows, wr
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
-    Budget,
-    Effort,
     Exclude,
     Id,
     Keep,
     Model,
     Out,
-    Unit,
-    Value,
-    WorthOption,
     answering,
     columns_of_data,
     percent,
@@ -33,6 +28,7 @@ from ._shared import (
     reporter,
     tell,
 )
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
     from ..tables import Reading, Selection

@@ -39,11 +39,9 @@ __all__ = [
     "USER_ERROR",
     "ZONE_HELP",
     "AsJson",
-    "Budget",
     "CapacityCount",
     "Confidence",
     "Data",
-    "Effort",
     "Exclude",
     "Fraction",
     "Guarantee",
@@ -55,9 +53,6 @@ __all__ = [
     "Out",
     "Per",
     "Target",
-    "Unit",
-    "Value",
-    "WorthOption",
     "answering",
     "as_json_text",
     "capacity_from",
@@ -242,45 +237,6 @@ Exclude = Annotated[
         "--exclude",
         show_default=False,
         help="A table with the ids of cases to leave out, such as --exclude done.csv.",
-    ),
-]
-
-
-Value = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        show_default=False,
-        help="The column that says what a case is worth if it is rare, such as --value amount.",
-    ),
-]
-Effort = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        show_default=False,
-        help="The column that says how much work a case takes, such as --effort minutes_needed ...",
-    ),
-]
-Budget = Annotated[
-    float | None,
-    typer.Option(
-        metavar="AMOUNT",
-        show_default=False,
-        help="... and how much may be spent on all, such as --budget 480 ...",
-    ),
-]
-Unit = Annotated[
-    str, typer.Option(metavar="WORD", help="... in which unit, such as --unit minutes.")
-]
-WorthOption = Annotated[
-    float | None,
-    typer.Option(
-        "--worth",
-        metavar="X",
-        show_default=False,
-        help="Leave places empty for cases of less expected value per unit of effort (without "
-        "--value and --effort: of less probability), such as --worth 1.5.",
     ),
 ]
 

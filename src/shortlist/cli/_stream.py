@@ -25,6 +25,7 @@ from ._shared import (
     capacity_from,
     period_from,
 )
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption, check_budget
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
@@ -96,6 +97,11 @@ def stream(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Continue from a state of another model or capacity.")
     ] = False,
+    value: Value = None,
+    effort: Effort = None,
+    budget: Budget = None,
+    unit: Unit = "units",
+    worth: WorthOption = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -105,14 +111,27 @@ def stream(
     JSON lines in, decisions out. Each line is a JSON object with the columns of the model and,
     optionally, an id and a moment. Invalid lines are reported, counted and skipped. The state is
     saved before a decision is printed. Therefore a crash never makes room for more flags.
+
+    A model that was fitted with --value and --effort weighs these fields of each line. Its flags
+    never take more than --budget 480 --period day, say, in any day.
     """
     check_distinct(state, keep=(model, Path("-")))
-    limit = _capacity(count, period, capacity, per, fraction)
+    limit = _capacity(count, period, capacity, per, fraction, budget)
     from ..persistence import load_model
     from ..streaming import StreamSettings
+    from ..tables import WorkColumns
 
     announce_compiling()
+    work = WorkColumns(value, effort, None, worth, unit)
     loaded = load_model(model)
+    loaded.check_weighs(work)
+    loaded = loaded.reading_work(work)
+    kept = loaded.schema.work or work
+    if budget is not None and kept.effort is None:
+        raise typer.BadParameter(
+            "--budget is one of work, and the model was fitted without --effort: fit with --effort "
+            "and --budget, or limit the number of flags with --count"
+        )
     settings = StreamSettings(
         controller=controller,
         capacity=limit,
@@ -122,6 +141,7 @@ def stream(
         burst=burst,
         window=window,
         remember=remember,
+        work=loaded.schema.work,
         probe=probe,
         probe_key=probe_key,
     ).resolved(loaded)
@@ -136,8 +156,11 @@ def stream(
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         fields = {"id_field": id, "time_field": time, "batch": batch, "scorer": scorer}
-        summary = _run(loaded, durable, **fields, reading=reading)
+        summary = _run(loaded, durable, **fields, reading=reading, worth=kept.worth)
+        left = getattr(durable.controller, "remaining", None)
     _print_summary(summary, as_json)
+    if budget is not None and left is not None and not as_json:
+        typer.echo(f"{left:,.6g} of {budget:,.6g} {kept.unit} are left in this period.", err=True)
 
 
 def _durable(
@@ -204,12 +227,15 @@ def _capacity(
     capacity: int | None,
     per: int | None,
     fraction: float | None,
+    budget: float | None,
 ) -> Capacity | None:
+    others = capacity is not None or per is not None or fraction is not None
+    if budget is not None:
+        return _budget(budget, period, per, others=(count, capacity, fraction))
     if (count is None) != (period is None):
         raise typer.BadParameter(
             "--count and --period belong together: for 50 flags a day, use --count 50 --period day"
         )
-    others = capacity is not None or per is not None or fraction is not None
     if count is not None and others:
         raise typer.BadParameter(
             "give the capacity in one way: --count 50 --period day, --capacity 600 --per 10000, or "
@@ -218,6 +244,18 @@ def _capacity(
     if count is not None:
         return Capacity.count(count)
     return capacity_from(capacity, per, fraction, None) if others else None
+
+
+def _budget(
+    budget: float, period: str | None, per: int | None, *, others: tuple[Any, ...]
+) -> Capacity:
+    if any(given is not None for given in others) or (period is None) == (per is None):
+        raise typer.BadParameter(
+            "give a budget of work in one way: --budget 480 --period day, or --budget 480 --per "
+            "10000"
+        )
+    check_budget(budget)
+    return Capacity.effort(budget, per=per)
 
 
 def _moment(text: str) -> float:
@@ -235,6 +273,7 @@ def _print_summary(summary: StreamSummary, as_json: bool) -> None:
         return
     typer.echo(
         f"{summary.n_lines:,} lines: {summary.n_flagged:,} flagged, {summary.n_repeated:,} seen "
-        f"before, {summary.n_errors:,} invalid.",
+        f"before, {summary.n_errors:,} invalid"
+        + (f", {summary.n_not_worth:,} not worth a slot." if summary.n_not_worth else "."),
         err=True,
     )

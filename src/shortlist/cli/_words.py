@@ -41,7 +41,13 @@ _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"Capacity\.(fraction|multiple)\(\.\.\.\)", r"--\1"),
     (rf"Capacity\.fraction\({_NUMBER}\)", _valued("--fraction")),
     (rf"Capacity\.multiple\({_NUMBER}\)", _valued("--multiple")),
+    (
+        rf"Capacity\.effort\({_NUMBER}, per={_NUMBER}\)",
+        lambda match: f"--budget {_plain(match[1])} --per {_plain(match[2])}",
+    ),
+    (rf"Capacity\.effort\({_NUMBER}\)", _valued("--budget")),
     # Other arguments.
+    (r"\bmax_effort=", "--max-effort "),
     (r"\bguarantee='?([\w-]+)'?", r"--guarantee \1"),
     (r"\bn_batches=", "--n-batches "),
     (r"\bn_batches\b", "--n-batches"),

@@ -18,6 +18,7 @@ import numpy as np
 from .._core.arrays import Doubles
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
+from ._engine import Engine, OnArrays
 from ._kernels import (
     ALL,
     EVERY,
@@ -29,12 +30,30 @@ from ._kernels import (
     Together,
 )
 
-__all__ = ["CutSearch", "Summaries", "Totals", "merge_summaries"]
+__all__ = [
+    "CutSearch",
+    "Located",
+    "SearchColumns",
+    "Summaries",
+    "Totals",
+    "locate",
+    "merge_summaries",
+    "refuse_nan",
+]
 
 #: Calls a kernel on every block, and returns the answers in any order.
 Summaries = Callable[[Any], Iterable[Any]]
 _MOST_KEYS = 1 << 20
 _SPARE = 10.0  # standard deviations of room above the expected number of keys below a limit
+
+
+class Located(NamedTuple):
+    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
+
+    value: float
+    above: int
+    tied: int
+    left: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,7 @@ class Totals:
     marks: Doubles  # of all blocks, falling
     sizes: Any  # of the blocks
     blocks: list[Any]  # the marks of each block, falling
+    found: Located | None = None  # the score in the place that was asked for
 
     @classmethod
     def empty(cls) -> Totals:
@@ -94,11 +114,7 @@ def merge_summaries(answers: Iterable[dict[Any, Summary]], *, score: str) -> dic
         for name, summary in answer.items():
             by_segment.setdefault(name, []).append(summary)
             n_nan, n_rows = n_nan + summary.n_nan, n_rows + summary.n
-    if n_nan:
-        raise TableError(
-            f"The column {score!r} must hold a number in every row; {n_nan:,} of {n_rows:,} are "
-            "NaN or empty. Give these rows a score, or leave them out."
-        )
+    refuse_nan(n_nan, n_rows, score=score)
     return {
         name: Totals(
             sum(summary.n for summary in parts),
@@ -110,13 +126,39 @@ def merge_summaries(answers: Iterable[dict[Any, Summary]], *, score: str) -> dic
     }
 
 
-class _Located(NamedTuple):
-    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
+def refuse_nan(n_nan: int, n_rows: int, *, score: str) -> None:
+    """Raise an error if scores are not numbers.
 
-    value: float
-    above: int
-    tied: int
-    left: int
+    Parameters
+    ----------
+    n_nan, n_rows : int
+        How many of how many.
+    score : str
+        The column.
+    """
+    if n_nan:
+        raise TableError(
+            f"The column {score!r} must hold a number in every row; {n_nan:,} of {n_rows:,} are "
+            "NaN or empty. Give these rows a score, or leave them out."
+        )
+
+
+class SearchColumns(NamedTuple):
+    """The columns that a search needs, and the key of the hash that orders tied rows.
+
+    `place` says how many of n rows will come before the cut, if there is only one.
+    """
+
+    score: str
+    id: str | None = None
+    segment: str | None = None
+    seed: int = 0
+    place: Callable[[int], int] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [name for name in self[:3] if name is not None]
 
 
 @dataclass(frozen=True)
@@ -141,6 +183,17 @@ class CutSearch:
     segment: str | None = None
     seed: int = 0
 
+    @classmethod
+    def through(cls, engine: Engine, table: Any, columns: SearchColumns) -> CutSearch:
+        """Search in a table of an engine."""
+        names = columns.names
+
+        def summaries(kernel: Any) -> Iterable[Any]:
+            return engine.summaries(table, names, OnArrays(kernel, names))
+
+        score, id, segment, seed, _ = columns
+        return cls(summaries, score, id or score, segment, seed)
+
     def totals(self) -> dict[Any, Totals]:
         """Make the first pass."""
         return merge_summaries(
@@ -151,7 +204,7 @@ class CutSearch:
         """Return for each segment the cut before which exactly that many rows lie."""
         trivial = {name: _trivial(totals[name].n, k) for name, k in wanted.items()}
         places = {name: wanted[name] for name, cut in trivial.items() if cut is None}
-        located = self._locate(totals, places)
+        located = self.locate(totals, places)
         divided = {name: each for name, each in located.items() if each.left > 0}
         cuts = {name: Cut(each.value) for name, each in located.items()}
         cuts.update(self._divide(divided))
@@ -166,11 +219,11 @@ class CutSearch:
             return BEFORE_ALL, 0
         if place >= totals.n:
             return AFTER_ALL, totals.n
-        located = self._locate({ALL: totals}, {ALL: place})
+        located = self.locate({ALL: totals}, {ALL: place})
         if not hashed:
             return Cut(located[ALL].value), located[ALL].above
         cut = self._divide(located, strict=False)[ALL]
-        keys = self._keys({ALL: cut.value}, {ALL: cut.key})[ALL]
+        keys = self.keys({ALL: cut.value}, {ALL: cut.key})[ALL]
         return cut, located[ALL].above + keys.size
 
     def values_at(self, totals: Totals, places: list[int]) -> list[float]:
@@ -183,12 +236,13 @@ class CutSearch:
                 parts[each].append(found[ALL])
         inside = {each: _merge_inside(found) for each, found in parts.items()}
         return [
-            _locate(inside[each], place).value for each, place in zip(brackets, places, strict=True)
+            locate(inside[each], place).value for each, place in zip(brackets, places, strict=True)
         ]
 
-    def _locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, _Located]:
+    def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
+        """Find the score in a place of each segment, counted from 0 at the largest."""
         found = self._inside({name: totals[name].bracket(place) for name, place in places.items()})
-        return {name: _locate(found[name], place) for name, place in places.items()}
+        return {name: locate(found[name], place) for name, place in places.items()}
 
     def _inside(self, brackets: dict[Any, tuple[float, float | None]]) -> dict[Any, Inside]:
         parts: dict[Any, list[Inside]] = {name: [] for name in brackets}
@@ -198,7 +252,7 @@ class CutSearch:
                     parts[name].append(inside)
         return {name: _merge_inside(each) for name, each in parts.items()}
 
-    def _divide(self, divided: dict[Any, _Located], *, strict: bool = True) -> dict[Any, Cut]:
+    def _divide(self, divided: dict[Any, Located], *, strict: bool = True) -> dict[Any, Cut]:
         """Find the key that divides a tied block: the first `left` keys come before the cut.
 
         Keys are uniform. A limit somewhat above the expected one leaves few of them; if there are
@@ -208,17 +262,18 @@ class CutSearch:
             return {}
         values = {name: each.value for name, each in divided.items()}
         limits = {name: _key_limit(each.left, each.tied) for name, each in divided.items()}
-        keys = self._keys(values, limits)
+        keys = self.keys(values, limits)
         short = [name for name, each in divided.items() if keys[name].size <= each.left]
         again = {name: values[name] for name in short if limits[name] < 1}
         if again:
-            keys.update(self._keys(again, dict.fromkeys(again, 1.0)))
+            keys.update(self.keys(again, dict.fromkeys(again, 1.0)))
         return {
             name: Cut(each.value, _dividing_key(keys[name], each.left, strict=strict))
             for name, each in divided.items()
         }
 
-    def _keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
+    def keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
+        """Return the tie keys of the rows at a score of each segment, as far as below a limit."""
         kernel = KeysOfTied(self.score, self.id, values, limits, self.seed, self.segment)
         parts: dict[Any, list[Doubles]] = {name: [np.empty(0)] for name in values}
         for answer in self.summaries(kernel):
@@ -241,12 +296,25 @@ def _merge_inside(parts: list[Inside]) -> Inside:
     return Inside(sum(part.above for part in parts), values, np.rint(counts).astype(np.int64))
 
 
-def _locate(inside: Inside, place: int) -> _Located:
+def locate(inside: Inside, place: int) -> Located:
+    """Find the score in a place, counted from 0 at the largest, which must lie in the bracket.
+
+    Parameters
+    ----------
+    inside : Inside
+        How many scores lie above a bracket, and what lies in it.
+    place : int
+        The place.
+
+    Returns
+    -------
+    Located
+    """
     falling, counts = inside.values[::-1], inside.counts[::-1]
     down_to = inside.above + np.cumsum(counts)
     at = int(np.searchsorted(down_to, place, side="right"))
     above = int(down_to[at] - counts[at])
-    return _Located(float(falling[at]), above, int(counts[at]), place - above)
+    return Located(float(falling[at]), above, int(counts[at]), place - above)
 
 
 def _key_limit(left: int, tied: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ..thresholds import CalibratedThreshold, calibrate_counts
-from ._cut import CutSearch, Summaries, Totals
+from ._cut import CutSearch, SearchColumns, Summaries, Totals
 from ._engine import Engine, OnArrays, as_columns, check_columns
 from ._kernels import ALL, Columns, RowsBefore
 
@@ -55,6 +55,12 @@ class ListedRows:
     id: str
     seed: int
     columns: list[str] | None = None
+
+    @property
+    def least(self) -> float:
+        """No row with a lower score is on the list."""
+        cuts = [cut for part in self.mark.parts[:1] for cut in part.cuts.values()]
+        return min((cut.value for cut in cuts), default=np.inf)
 
     def __call__(self, block: Any) -> Any:
         """Return the listed rows of an Arrow table, with a column `tie_key`."""
@@ -104,9 +110,8 @@ def find_list(
     """
     check_columns(engine, table, score=score, id=id, segment=segment, free=("rank", TIE_KEY))
     seed = check_seed(random_state)
-    needs = [score, id, *([segment] if segment else [])]
-    summaries = on_arrays(engine, table, needs)
-    search = CutSearch(summaries, score, id, segment, seed)
+    columns = SearchColumns(score, id, segment, seed, _only_place(capacity, segment))
+    needs, search = columns.names, engine.search(table, columns)
     totals = search.totals()
     by_segment = search.cuts(totals, _wanted(capacity, totals, segment))
     first = RowsBefore(score, id, by_segment, seed, segment)
@@ -115,11 +120,20 @@ def find_list(
     if segment is None:
         raise CapacityError("total=... belongs to segments; pass it as the capacity.")
     n_rows = sum(each.n for each in totals.values())
+    summaries = on_arrays(engine, table, needs)
     restricted = CutSearch(
         lambda kernel: summaries(_Restricted(kernel, first)), score, id, None, seed
     )
     second = _total_cut(restricted, check_capacity(total).max_flags(n_rows))
     return ListedRows(Before((first, RowsBefore(score, id, second, seed))), needs, id, seed)
+
+
+def _only_place(
+    capacity: Capacity | Mapping[Any, Capacity], segment: str | None
+) -> Callable[[int], int] | None:
+    if segment is not None or isinstance(capacity, Mapping):
+        return None
+    return check_capacity(capacity).max_flags
 
 
 def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Summaries:
@@ -181,8 +195,7 @@ def find_threshold(
     """
     check_columns(engine, table, score=score, id=id)
     seed = check_seed(random_state)
-    needs = [score, *([id] if id else [])]
-    search = CutSearch(on_arrays(engine, table, needs), score, id or score, None, seed)
+    search = engine.search(table, SearchColumns(score, id, None, seed))
     totals = search.totals().get(ALL) or Totals.empty()
     return calibrate_counts(
         totals.n,

@@ -24,7 +24,7 @@ from .._wrapping.fitting import (
     holds_out,
 )
 from ..capacity import Capacity, check_capacity
-from ..classifier import CapacityDecisionMixin
+from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
 from ..thresholds import Decisions
 from ._choice import TIE_BREAKS, best_column, candidate_numbers, detections, vote_surface
 from ._kernel_knn import NeighborVotesMixin, rare_shares
@@ -187,7 +187,7 @@ class CapacityKNeighborsClassifier(
         given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         is_rare = self._learn_labels(y)
-        calibrator = self._calibrator(given, is_rare, ids, segments, seed=seed, groups=groups)
+        calibrator = calibrator_of(self, given, is_rare, ids, segments, seed=seed, groups=groups)
         self._learned_for = self.capacity.as_ratio(calibrator.terms.reference.value)
         rng = np.random.default_rng(None if self.random_state is None else seed)
         train, held_out = hold_out(is_rare.astype(np.intp), self.cv, rng, calibrator.group_of)
@@ -218,7 +218,7 @@ class CapacityKNeighborsClassifier(
     def _check_params(self) -> Rows:
         """Check all parameters, and return the numbers of neighbours to choose from."""
         check_capacity(self.capacity)
-        self._check_promise()
+        check_promise(self)
         self._check_votes()
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)

@@ -104,6 +104,7 @@ def export_onnx(
         Inputs, outputs, the threshold, and how closely the scores agree.
     """
     check_option("ties", ties, _TIES)
+    _check_no_work(model)
     _check_ties(model, ties)
     _check_names(model)
     graph = GraphBuilder()
@@ -129,6 +130,14 @@ def _check_ties(model: TableModel, ties: str) -> None:
             "This model flags some of the rows that tie with its threshold, chosen by a hash. ONNX "
             "cannot compute it. Export with ties='exclude' (--ties exclude): such rows are not "
             "flagged then. Fewer rows are flagged, never more."
+        )
+
+
+def _check_no_work(model: TableModel) -> None:
+    if model.schema.work is not None:
+        raise ModelFileError(
+            "This model weighs values, efforts or a worth, which a graph in ONNX does not. Fit one "
+            "without --value, --effort and --worth, or decide with: shortlist flag."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import proportion_interval
 from ..capacity import Capacity
 from ..exceptions import TableError
@@ -71,6 +71,8 @@ class Cases:
         The segment of each case, if they were asked for.
     days : ndarray or None
         The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
+    values, efforts : ndarray or None
+        What each case is worth if it is rare, and how much work it takes, if that is known.
     """
 
     X: Any
@@ -84,6 +86,8 @@ class Cases:
     seen: SeenRows | None = None
     segments: NDArray[Any] | None = None
     days: NDArray[np.float64] | None = None
+    values: Doubles | None = None
+    efforts: Doubles | None = None
 
     @property
     def n_items(self) -> int:
@@ -144,10 +148,10 @@ def read_cases(
         rows = schema.read(kept.source, target=kept.target)
     if kept.target is not None:
         _check_both_classes(rows, schema, kept.target)
-    decided = model.classifier.decide(rows.X, ids=rows.ids)
+    decided = model.decide(rows)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
-        scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
+        scores = np.asarray(model.list_scores(rows), dtype=np.float64)
     return Cases(
         X=rows.X,
         ids=rows.ids,
@@ -160,6 +164,8 @@ def read_cases(
         seen=model.seen_in(rows),
         segments=None if segment is None else kept.texts(segment),
         days=None if time is None else kept.days(time, rows),
+        values=rows.values,
+        efforts=rows.efforts,
     )
 
 

@@ -30,11 +30,11 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    room = model.classifier.capacity.max_flags(cases.n_items, rare_share(cases.rare))
+    room = model.flag_capacity.max_flags(cases.n_items, rare_share(cases.rare))
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
     def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
-        rule = measure_rule(name, cases.rare, flagged, model.classifier.capacity, order=order)
+        rule = measure_rule(name, cases.rare, flagged, model.flag_capacity, order=order)
         return {"kind": kind, **rule.to_json(), "over_capacity": bool(rule.flagged > room)}
 
     rules = [
@@ -49,7 +49,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
             measured("smote", "SMOTE, default threshold", _predicted([model.twin], cases), order),
             measured("smote list", f"SMOTE, a list of {room:,}", listed, order),
         ]
-    chance = measure_random(cases.rare, model.classifier.capacity)
+    chance = measure_random(cases.rare, model.flag_capacity)
     rules.append(
         {
             "kind": "random",

@@ -94,7 +94,7 @@ def _found(model: TableModel, cases: Cases, own: Mask, n_flagged: int) -> dict[s
     }
     if n_rare:
         order = np.argsort(np.argsort(cases.order)[own], kind="stable")
-        capacity = model.classifier.capacity
+        capacity = model.flag_capacity
         result["detection_interval"] = interval_of_rule(is_rare, order, flagged, capacity)
     return result
 

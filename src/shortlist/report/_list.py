@@ -23,6 +23,7 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
     """
     chosen = _once_each(cases)[:_MOST_CASES]
     X, scores = cases.X.iloc[chosen], cases.scores[chosen]
+    explained = np.asarray(model.classifier.score_samples(X), dtype=np.float64)
     return [
         {
             "rank": rank,
@@ -40,7 +41,7 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
             ],
         }
         for rank, (place, score, reasons) in enumerate(
-            zip(chosen.tolist(), scores.tolist(), reasons_for(model, X, scores), strict=True), 1
+            zip(chosen.tolist(), scores.tolist(), reasons_for(model, X, explained), strict=True), 1
         )
     ]
 

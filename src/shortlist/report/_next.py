@@ -19,11 +19,7 @@ def next_steps(
     data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
     promise, target = summary["promise"], shlex.quote(summary["data"]["target"])
     steps = [
-        {
-            "title": f"Get the list of the {promise['room']:,} cases to follow up",
-            "why": "Exactly as many as there is room for, with reasons for each.",
-            "command": f"shortlist select {model} {data} --count {promise['room']} -o list.csv",
-        },
+        _list_step(promise, f"shortlist select {model} {data}"),
         {
             "title": "Check the next cases before you rely on the flags",
             "why": "Compares unlabelled cases with those that set the threshold, column by column.",
@@ -61,6 +57,20 @@ def next_steps(
             }
         )
     return steps
+
+
+def _list_step(promise: dict[str, Any], select: str) -> dict[str, str]:
+    if promise["unit"] == "effort":
+        return {
+            "title": f"Get the list of most value within {promise['allowed']:,.6g} of work",
+            "why": "No more than the budget, with reasons for each case.",
+            "command": f"{select} --budget {promise['allowed']:.12g} -o list.csv",
+        }
+    return {
+        "title": f"Get the list of the {promise['room']:,} cases to follow up",
+        "why": "Exactly as many as there is room for, with reasons for each.",
+        "command": f"{select} --count {promise['room']} -o list.csv",
+    }
 
 
 def _needs_recalibration(summary: dict[str, Any]) -> bool:

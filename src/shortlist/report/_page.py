@@ -66,6 +66,8 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "curve": lambda summary: summary["cuts"],
     "list": lambda summary: summary["list"],
     "groups": lambda summary: summary["groups"],
+    "money": lambda summary: summary["money"],
+    "missed": lambda summary: summary.get("missed"),
     "rules": lambda summary: summary["comparison"],
     "expectations": lambda summary: summary["expectations"],
     "scores": lambda summary: True,

@@ -35,17 +35,22 @@ def expected_flags(calibrations: list[CalibratedThreshold], n_items: int) -> Int
 
 def room_for(model: TableModel, n_items: int) -> int:
     """Return how many of so many cases can be followed up."""
-    classifier = model.classifier
-    return classifier.capacity.max_flags(n_items, classifier.reference_prevalence_)
+    return model.flag_capacity.max_flags(n_items, model.classifier.reference_prevalence_)
 
 
 def judge_promise(
-    model: TableModel, n_items: int, n_flagged: int, *, seen: SeenRows | None = None
+    model: TableModel,
+    n_items: int,
+    n_flagged: int,
+    *,
+    seen: SeenRows | None = None,
+    of_work: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
     """Compare the number of flags on new cases with the capacity.
 
     `seen` tells how many of the cases the model was fitted on; None if that is not known. If there
-    are more of them than chance explains, there is no verdict.
+    are more of them than chance explains, there is no verdict. For a budget of work, `of_work` is
+    the verdict about it and its explanation.
     """
     classifier, room = model.classifier, room_for(model, n_items)
     calibrations = classifier.calibrations_
@@ -60,15 +65,18 @@ def judge_promise(
     )
     if verdict == "kept" and as_few < _UNLIKELY:
         explanation += _FEW.format(few=percent(as_few))
+    if of_work is not None and verdict != "silent":
+        verdict, explanation = of_work
     if seen is not None and seen.is_surprising:
         verdict = "seen"
     if seen is not None and seen.in_words is not None:
         explanation = f"{seen.in_words} {explanation}"
     return {
-        "capacity": capacity_in_words(classifier.capacity),
+        "capacity": capacity_in_words(model),
         "capacity_fraction": classifier.capacity_fraction_,
         "unit": classifier.capacity.kind,
         "room": room,
+        "allowed": float(classifier.capacity.max_effort(n_items)) if of_work else room,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
         "in_words": guarantee_in_words(model),

@@ -9,12 +9,14 @@ from typing import Any
 from .. import __version__
 from .._core.plain_json import to_plain
 from ..exceptions import TableError
-from ..tables import Reading, TableModel
+from ..tables import Reading, TableModel, WorkColumns
 from ._cases import Cases, cut_table, neighbours, read_cases, spread_cuts
 from ._comparison import compare_rules
 from ._drift import measure_drift
 from ._groups import by_segment, by_time
 from ._list import top_of_list
+from ._missed import judge_reviews
+from ._money import judge_work, value_found
 from ._next import expectations, next_steps
 from ._promise import judge_promise
 from ._scores import score_distribution
@@ -35,6 +37,9 @@ def make_report(
     title: str | None = None,
     author: str | None = None,
     model_file: Path | None = None,
+    work: WorkColumns | None = None,
+    reviews: Path | None = None,
+    reviews_period: str | None = None,
 ) -> dict[str, Any]:
     """Summarise the promise of a model and its results on cases that it has not seen.
 
@@ -59,15 +64,22 @@ def make_report(
         For the heading of the page.
     model_file : Path, default=None
         Where the model is, for the commands that the report proposes.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and a budget for these cases; `None` takes those of the
+        fit.
+    reviews, reviews_period : Path, str, default=None
+        A table of reviews with probes, as for :func:`~shortlist.tables.missed_in_table`, and its
+        column with periods. The report then says what is missed.
 
     Returns
     -------
     dict
         Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None. Without labels,
-        `comparison`, `cuts` and `cases` are None.
+        `comparison`, `cuts`, `cases` and `money` are None.
     """
     if target is not None and not labels:
         raise TableError("--target and --no-labels exclude each other. Give one of them.")
+    model = model.reading_work(work)
     cases = read_cases(
         model, path, target, labels=labels, reading=reading, segment=segment, time=time
     )
@@ -79,7 +91,13 @@ def make_report(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "shortlist_version": __version__,
         "data": _data(model, cases, path),
-        "promise": judge_promise(model, cases.n_items, cases.n_flagged, seen=cases.seen),
+        "promise": judge_promise(
+            model,
+            cases.n_items,
+            cases.n_flagged,
+            seen=cases.seen,
+            of_work=judge_work(model, cases),
+        ),
         "list": top_of_list(model, cases),
         "groups": [
             *([] if segment is None else [by_segment(model, cases, segment)]),
@@ -91,6 +109,8 @@ def make_report(
         "card": _card(model),
     }
     summary |= _found(model, cases, summary["promise"]["room"])
+    summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
+    summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
     summary["expectations"] = expectations(model, summary)
     summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
     return to_plain(summary)
@@ -122,7 +142,7 @@ def _found(model: TableModel, cases: Cases, room: int) -> dict[str, Any]:
     )
     return {
         "comparison": comparison | {"in_words": in_words, "rule_is_a_list": cases.flags_the_first},
-        "cuts": cut_table(cases, cuts, model.classifier.capacity),
+        "cuts": cut_table(cases, cuts, model.flag_capacity),
         "cases": neighbours(cases, cuts),
     }
 
@@ -150,7 +170,7 @@ def _card(model: TableModel) -> dict[str, Any]:
     schema, card = model.schema, model.card
     return {
         "learner": model.learner,
-        "capacity": capacity_in_words(model.classifier.capacity),
+        "capacity": capacity_in_words(model),
         "target": schema.target,
         "rare_label": schema.rare_label,
         "id": schema.id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from ..capacity import Capacity
 from ..tables import TableModel
 
 __all__ = [
@@ -38,8 +37,12 @@ def number(value: Any) -> str:
     return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def capacity_in_words(capacity: Capacity) -> str:
-    """Describe how many cases can be followed up."""
+def capacity_in_words(model: TableModel) -> str:
+    """Describe how many cases can be followed up, or how much work may be spent."""
+    capacity = model.classifier.capacity
+    if capacity.kind == "effort":
+        unit = "units" if model.schema.work is None else model.schema.work.unit
+        return f"{number(float(capacity.value))} {unit} for every {number(capacity.per)} cases"
     if capacity.kind == "count":
         return f"{number(int(capacity.value))} of every {number(capacity.per)} cases"
     if capacity.kind == "fraction":
@@ -64,9 +67,28 @@ def detection_in_words(rule: dict[str, Any], *, n_rare: int, room: int) -> str:
     )
 
 
+def _about_work(model: TableModel) -> str:
+    classifier, amount = model.classifier, capacity_in_words(model)
+    sure = f"{100 * classifier.confidence:g}\u00a0%"
+    promise = {
+        "plug-in": "No promise about new cases. The flags of the calibration cases take at most",
+        "expected": "On average over calibrations, the flags of new cases take at most",
+        "confident": f"With {sure} confidence, the flags of new cases take in the long run at most",
+        "next-batch": f"With {sure} confidence, the flags of the next cases take at most",
+        "simultaneous": f"With {sure} confidence, the flags of new cases take at most",
+    }[classifier.guarantee]
+    most = f"{number(classifier.max_effort)}" if classifier.max_effort is not None else "that"
+    return (
+        f"{promise} {amount}. This holds for any model if new cases are like the calibration "
+        f"cases. A case that takes more than {most} is never flagged."
+    )
+
+
 def guarantee_in_words(model: TableModel) -> str:
     """Describe the guarantee of a model in one or two sentences."""
     classifier = model.classifier
+    if classifier.capacity.kind == "effort":
+        return _about_work(model)
     share = percent(classifier.capacity_fraction_)
     sure = f"{100 * classifier.confidence:g}\u00a0%"
     unsure = f"{100 - 100 * classifier.confidence:.3g}\u00a0%"

@@ -163,6 +163,11 @@ def read_model(content: bytes) -> TableModel:
 def add_model(store: Store, content: bytes) -> int:
     """Add a model file to the database, unless it is there; return its number."""
     model = read_model(content)
+    if model.schema.work is not None:
+        raise ValueError(
+            "This model weighs values, efforts or a worth, which the service does not. Fit one "
+            "without --value, --effort and --worth, or decide with: shortlist stream."
+        )
     calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),

@@ -20,6 +20,7 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.timestamps import check_moments
 from .._core.validation import check_id
+from .._core.work import check_efforts
 from ..exceptions import StateFileError
 from ..online import Controller, DecisionBatch, ProbedBatch
 from ._state_file import StateFile, lock_beside, old_version_message
@@ -134,6 +135,7 @@ class DurableController:
         *,
         at: Floats | None = None,
         ids: list[str | None] | None = None,
+        efforts: Any = None,
     ) -> Batch:
         """Decide about items in order, and return once the decisions are on disk.
 
@@ -145,14 +147,19 @@ class DurableController:
             Moments, for a controller with a period.
         ids : list, default=None
             Their ids, with None for an item without an id.
+        efforts : array-like of shape (n_items,), default=None
+            How much work each item takes, if the capacity is a ``Capacity.effort(...)``.
 
         Returns
         -------
         DecisionBatch or ProbedBatch
         """
-        items = _check_items(scores, at, ids)
+        items = _check_items(scores, at, ids, efforts)
         if items.at is None and self._controller.is_timed:
             raise ValueError("at is required: this controller keeps a number per period of time.")
+        if (items.efforts is not None) != self._controller.counts_work:
+            needed = "needs" if self._controller.counts_work else "has no use for"
+            raise ValueError(f"{self._controller!r} {needed} efforts. Nothing was decided.")
         if self._failed:
             raise StateFileError(
                 f"An earlier write to {self._file.path} failed. Open it again: every decision "
@@ -223,14 +230,15 @@ class DurableController:
 
 
 class _Items(NamedTuple):
-    """Checked items: scores, moments if they are needed, and an id or None for each."""
+    """Checked items: scores, moments and efforts if they are needed, and an id or None for each."""
 
     scores: Floats
     at: Floats | None
     ids: list[Any]
+    efforts: Floats | None = None
 
 
-def _check_items(scores: Any, at: Any, ids: Any) -> _Items:
+def _check_items(scores: Any, at: Any, ids: Any, efforts: Any) -> _Items:
     """Check everything before the first decision. An error therefore changes nothing."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
@@ -243,7 +251,8 @@ def _check_items(scores: Any, at: Any, ids: Any) -> _Items:
             f"ids must hold one id for each of the {values.size} scores; got {len(names)}."
         )
     moments = None if at is None else check_moments(at, values.size)
-    return _Items(values, moments, [None if id is None else check_id(id) for id in names])
+    named = [None if id is None else check_id(id) for id in names]
+    return _Items(values, moments, named, check_efforts(efforts, values.size))
 
 
 def _record(items: _Items, decided: Batch) -> dict[str, Any]:
@@ -252,6 +261,7 @@ def _record(items: _Items, decided: Batch) -> dict[str, Any]:
         "at": None if items.at is None else items.at.tolist(),
         "ids": None if all(id is None for id in items.ids) else items.ids,
         "flags": _flags(decided),
+        **({} if items.efforts is None else {"efforts": items.efforts.tolist()}),
     }
 
 
@@ -260,7 +270,9 @@ def _items_of(records: list[dict[str, Any]]) -> _Items:
     timed = records[0]["at"] is not None
     at = np.array([moment for record in records for moment in record["at"]]) if timed else None
     ids = [id for r in records for id in (r["ids"] or [None] * len(r["scores"]))]
-    return _Items(scores, at, ids)
+    of_work = "efforts" in records[0]
+    efforts = np.array([e for r in records for e in r["efforts"]]) if of_work else None
+    return _Items(scores, at, ids, efforts)
 
 
 def _decide(controller: Controller, items: _Items) -> Batch:
@@ -276,12 +288,18 @@ def _decide(controller: Controller, items: _Items) -> Batch:
 def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> Batch:
     part = slice(start, stop)
     at = None if items.at is None else items.at[part]
+    efforts = None if items.efforts is None else items.efforts[part]
     if stop - start != 1:
         ids: Any = items.ids[part] if stop > start and items.ids[start] is not None else None
-        return controller.decide_many(items.scores[part], at=at, ids=ids)
+        return controller.decide_many(items.scores[part], at=at, ids=ids, efforts=efforts)
     # For a single item, `decide` is faster: a batch goes through all remembered ids.
     moment = None if at is None else float(at[0])
-    one = controller.decide(float(items.scores[start]), at=moment, id=items.ids[start])
+    one = controller.decide(
+        float(items.scores[start]),
+        at=moment,
+        id=items.ids[start],
+        effort=None if efforts is None else float(efforts[0]),
+    )
     return one.as_batch()
 
 

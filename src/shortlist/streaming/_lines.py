@@ -53,7 +53,10 @@ def _is_waiting(descriptor: int) -> bool:
 
 @dataclass(frozen=True)
 class Item:
-    """A parsed line; `shown` is the id as it was written, and `error` the problem, if any."""
+    """A parsed line; `shown` is the id as it was written, and `error` the problem, if any.
+
+    `value` and `effort` are those of the case, if the model weighs them.
+    """
 
     line: int
     shown: Any = None
@@ -61,6 +64,8 @@ class Item:
     at: float | None = None
     values: tuple[Any, ...] = ()
     error: str | None = None
+    value: float | None = None
+    effort: float | None = None
 
 
 class LineReader:
@@ -75,7 +80,8 @@ class LineReader:
         reading: Reading | None = None,
     ) -> None:
         # This class reads the ids.
-        self._schema = replace(schema.adapted(reading or Reading()), id=None)
+        self._schema = replace(schema.adapted(reading or Reading()), id=None, work=None)
+        self._weights = {} if schema.work is None else schema.work.columns
         self._features = self._schema.features
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
@@ -93,7 +99,11 @@ class LineReader:
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
             moment = None if at is None else _moment(at)
-            return Item(number, shown, id, moment, self.values(fields))
+            weights: dict[str, Any] = {
+                option.removeprefix("--"): _weight(fields, option, name)
+                for option, name in self._weights.items()
+            }
+            return Item(number, shown, id, moment, self.values(fields), **weights)
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
 
@@ -154,6 +164,20 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
         raise ValueError(
             f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
         ) from None
+
+
+def _weight(fields: dict[str, Any], option: str, name: str) -> float:
+    """Return the value or the effort of a case."""
+    given = fields.get(name)
+    try:
+        number = _number(given, Form())
+        if number is not None and (number > 0 if option == "--effort" else number >= 0):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    least = "greater than 0" if option == "--effort" else "of at least 0"
+    shown = "nothing" if given is None else f"{given!r:.80}"
+    raise ValueError(f"{name!r}, which {option} names, must be a number {least}; got {shown}.")
 
 
 def _number(value: Any, form: Form) -> float | None:

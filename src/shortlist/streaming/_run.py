@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Floats
+from .._core.work import reaches
 from ..online import (
     MOMENT_REFUSED,
     REASONS,
@@ -35,12 +36,13 @@ _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divid
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """How many lines were read, flagged, repeated, and invalid."""
+    """How many lines were read, flagged, repeated, invalid, and not worth a slot."""
 
     n_lines: int = 0
     n_flagged: int = 0
     n_repeated: int = 0
     n_errors: int = 0
+    n_not_worth: int = 0
 
 
 def run_stream(
@@ -54,6 +56,7 @@ def run_stream(
     batch: int = 1_024,
     reading: Reading | None = None,
     scorer: str = "auto",
+    worth: float | None = None,
     clock: Callable[[], float] = time.time,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
@@ -83,6 +86,9 @@ def run_stream(
     scorer : {"auto", "model"}, default="auto"
         How lines are scored: by compiled functions where that is possible, or by the model itself,
         which takes milliseconds for a line. See :class:`ItemScorer`.
+    worth : float, default=None
+        The least expected value per unit of effort for which a line is flagged. A line of less
+        uses no slot, and the controller does not see it.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
 
@@ -101,7 +107,7 @@ def run_stream(
                 if line.strip()
             ]
             n_read += len(lines)
-            answers, counts = _answer(scores, durable, items, clock)
+            answers, counts = _answer(scores, durable, items, clock, worth)
             out.write(b"".join(answers))
             out.flush()
             summary = _sum(summary, counts)
@@ -124,26 +130,55 @@ def _answer(
     durable: DurableController,
     items: list[Item],
     clock: Callable[[], float],
+    worth: float | None,
 ) -> tuple[list[bytes], StreamSummary]:
     now = clock()
     items = _without_future(items, durable.controller, now)
+    items = _without_too_large(items, durable.controller)
     items, scores = _score_all(scores_of, items)
+    enough = np.ones(scores.size, dtype=bool) if worth is None else reaches(scores, worth)
     valid = [item for item in items if item.error is None]
-    decisions = iter(_decide(durable, scores, valid, now) if valid else [])
+    worthy = [item for item, is_enough in zip(valid, enough, strict=True) if is_enough]
+    decisions = iter(_decide(durable, scores[enough], worthy, now) if worthy else [])
+    judged = iter(zip(scores.tolist(), enough.tolist(), strict=True))
     answers = [
-        next(decisions) if item.error is None else _invalid(item, item.error) for item in items
+        _invalid(item, item.error)
+        if item.error is not None
+        else next(decisions)
+        if (known := next(judged))[1]
+        else _not_worth(item, known[0])
+        for item in items
     ]
     counts = StreamSummary(
         len(items),
         sum(answer.get("flag", False) for answer in answers),
         sum(answer.get("reason") == REASONS[SEEN_BEFORE] for answer in answers),
         sum("error" in answer for answer in answers),
+        int(np.count_nonzero(~enough)),
     )
     return [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
 def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
+
+
+def _not_worth(item: Item, score: float) -> dict[str, Any]:
+    known = {"line": item.line, "id": item.shown, "score": score, "flag": False, "threshold": None}
+    return {**known, "reason": "not worth a slot"}
+
+
+def _without_too_large(items: list[Item], controller: Controller) -> list[Item]:
+    """Mark items as invalid that take more work than the bound of the controller allows."""
+    most = controller.options.get("max_effort")
+    if most is None:
+        return items
+    return [
+        replace(item, error=f"It takes {item.effort:g}, more than any case of the fit ({most:g}).")
+        if item.error is None and item.effort is not None and item.effort > most
+        else item
+        for item in items
+    ]
 
 
 def _without_future(items: list[Item], controller: Controller, now: float) -> list[Item]:
@@ -169,7 +204,8 @@ def _decide(
     at, before = None, durable.controller.now
     if durable.controller.is_timed:
         at = np.array([now if item.at is None else item.at for item in valid])
-    decided = durable.decide(scores, at=at, ids=[item.id for item in valid])
+    efforts = [item.effort for item in valid] if durable.controller.counts_work else None
+    decided = durable.decide(scores, at=at, ids=[item.id for item in valid], efforts=efforts)
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
     drawn = _drawn_columns(decided)

@@ -9,6 +9,7 @@ import numpy as np
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from .._core.validation import check_option
+from .._core.work import weigh
 from ..tables import TableModel
 from ._lines import Item, LineReader
 
@@ -51,11 +52,13 @@ class ItemScorer:
         Returns
         -------
         ndarray of shape (n_items,)
-            Scores in the precision in which they are compared.
+            Scores in the precision in which they are compared; with values or efforts, value *
+            probability / effort.
         """
         if not items:
             return np.empty(0)
         scores = np.asarray(self._raw(items), dtype=np.float64)
+        scores = np.asarray(_weighed(scores, items), dtype=np.float64)
         if not np.isfinite(scores).all():
             raise ValueError("The model returned a score that is not a finite number.")
         return np.asarray(lift(scores), dtype=np.float64)
@@ -64,6 +67,15 @@ class ItemScorer:
         if self._compiled is None or self._values is None:
             return self._classifier.score_samples(self._reader.frame(items))
         return self._compiled.score_rows([self._values(item.values) for item in items])
+
+
+def _weighed(scores: Floats, items: list[Item]) -> Floats:
+    first = items[0]
+    values = None if first.value is None else np.array([item.value for item in items], np.float64)
+    efforts = None
+    if first.effort is not None:
+        efforts = np.array([item.effort for item in items], np.float64)
+    return weigh(scores, values, efforts)
 
 
 def scorer_identity(model: TableModel, scorer: str = "auto") -> dict[str, Any]:

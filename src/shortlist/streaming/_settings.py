@@ -17,7 +17,7 @@ from ..online import (
     TokenBucketController,
     WindowController,
 )
-from ..tables import TableModel
+from ..tables import TableModel, WorkColumns
 
 __all__ = ["CONTROLLERS", "StreamSettings", "make_controller"]
 
@@ -30,6 +30,8 @@ _KINDS: dict[str, type[Controller]] = {
 }
 #: Values of `--controller`; "auto" is a budget for a number per period, otherwise a tracker.
 CONTROLLERS = ("auto", *_KINDS)
+# The controller of a budget of work: for a rate, and for a period.
+_OF_WORK = {False: "tracker", True: "budget"}
 # The options of each controller besides its capacity.
 _OPTIONS = {
     "tracker": ("prevalence",),
@@ -58,6 +60,8 @@ class StreamSettings:
         flag rate.
     starts_at : float
         A moment at which a period starts.
+    work : WorkColumns or None
+        The columns with values and efforts, if the model weighs them.
     probe, probe_key : float, str or None
         For the controller "budget": the share of the flags that is drawn below the threshold, and
         the key of the draw. None makes up a secret key, which the state keeps.
@@ -74,6 +78,7 @@ class StreamSettings:
     burst: int | None = None
     window: int | None = None
     remember: int | None = None
+    work: WorkColumns | None = None
     probe: float = 0
     probe_key: str | None = None
 
@@ -91,17 +96,21 @@ class StreamSettings:
                 "for them. Use the controller 'budget', as in --count 50 --period day --probe 0.1."
             )
         if self.period is not None and expected is None:
-            share = model.classifier.capacity_fraction_
-            expected = max(1, round(int(capacity.value) / share)) if share > 0 else 1_000
+            expected = _expected_arrivals(model, capacity)
         return replace(self, controller=name, capacity=capacity, expected_arrivals=expected)
 
     def _check(self, capacity: Capacity) -> None:
-        per_period = capacity.kind == "count" and capacity.per is None
+        per_period = capacity.kind in ("count", "effort") and capacity.per is None
         if per_period != (self.period is not None):
             raise CapacityError(
                 f"A number of flags and a period belong together; got {capacity!r} and "
                 f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
                 "period=86_400 (--count 50 --period day); a share has no period."
+            )
+        if capacity.kind == "effort" and self.controller not in ("auto", _OF_WORK[per_period]):
+            raise CapacityError(
+                f"The controller {self.controller!r} does not count work, which {capacity!r} is. "
+                f"Use the controller {_OF_WORK[per_period]!r}, or leave it out."
             )
         if per_period and self.controller not in ("auto", "budget", "bucket"):
             raise CapacityError(
@@ -124,6 +133,7 @@ class StreamSettings:
             "burst": self.burst,
             "window": self.window,
             "remember": self.remember,
+            **({} if self.work is None else {"work": self.work.columns}),
             **(drawn if self.probe else {}),
         }
 
@@ -131,6 +141,14 @@ class StreamSettings:
 def _fingerprint(key: str | None) -> str | None:
     """Return a text that tells keys apart without giving them away."""
     return None if key is None else hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
+
+
+def _expected_arrivals(model: TableModel, capacity: Capacity) -> int:
+    """Return in how many lines the model would use up a budget of flags or of work."""
+    own, share = model.classifier.capacity, model.classifier.capacity_fraction_
+    if capacity.kind == "effort":
+        share = float(own.effort_per_item()) if own.kind == "effort" else 0.0
+    return max(1, round(float(capacity.value) / share)) if share > 0 else 1_000
 
 
 def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
@@ -150,6 +168,9 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
     names = (*_OPTIONS[settings.controller], "remember")
     options = {name: known[name] for name in names if known[name] is not None}
     assert settings.capacity is not None  # `resolved` has filled it in
+    if settings.capacity.kind == "effort":
+        kept = {name: given for name, given in options.items() if name != "prevalence"}
+        return model.classifier.controller(settings.capacity, **kept)
     kind: Any = _KINDS[settings.controller]
     return kind(
         settings.capacity, calibration_scores=model.classifier.calibration_scores_, **options

@@ -38,6 +38,15 @@ from ._intervals import curve_of, interval_of_flags, interval_of_rule
 from ._lists import open_list
 from ._missed import MissedResult, missed_in_table
 from ._model import ModelCard, RuleResult, TableModel
+from ._money import (
+    Money,
+    MoneyPlan,
+    MoneyPoint,
+    MoneyRule,
+    measure_money,
+    money_of,
+    weighed_columns,
+)
 from ._out_of_fold import Candidate
 from ._own import is_trained
 from ._plan import ExpectedFlags, NextReviewer, Plan, plan_capacity
@@ -51,7 +60,8 @@ from ._select import select_rows
 from ._selection import SelectedRow, Selection
 from ._source import MISSING_TEXTS
 from ._watch import Finding, Watch, date_text
-from ._work import MoneyPlan, MoneyPoint, WorkColumns
+from ._work import WorkColumns
+from ._work_spent import SpentWork
 from ._writers import open_writer, output_format
 
 __all__ = [
@@ -70,8 +80,10 @@ __all__ = [
     "Form",
     "MissedResult",
     "ModelCard",
+    "Money",
     "MoneyPlan",
     "MoneyPoint",
+    "MoneyRule",
     "NextReviewer",
     "Plan",
     "Reading",
@@ -83,6 +95,7 @@ __all__ = [
     "SeenRows",
     "SelectedRow",
     "Selection",
+    "SpentWork",
     "TableCheck",
     "TableModel",
     "TableRows",
@@ -107,9 +120,11 @@ __all__ = [
     "is_trained",
     "judge_shifts",
     "measure_list",
+    "measure_money",
     "measure_random",
     "measure_rule",
     "missed_in_table",
+    "money_of",
     "open_list",
     "open_source",
     "open_writer",
@@ -125,4 +140,5 @@ __all__ = [
     "spread_capacities",
     "stability_index",
     "verdict_on",
+    "weighed_columns",
 ]

@@ -21,11 +21,14 @@ from ._evaluate import labels_of, measure_list, measure_random, measure_rule
 from ._fingerprints import RowFingerprints
 from ._fit import FitResult, read_to_fit
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._money import money_of, weighed_columns
 from ._notes import notes_on
 from ._own import own_name
 from ._profile import column_profiles
 from ._reading import Reading
 from ._schema import TableRows, TableSchema, reference_values
+from ._work import WorkColumns
+from ._work_fit import check_rate, promise_about_work, with_bound
 
 __all__ = ["calibrate_own"]
 
@@ -46,6 +49,7 @@ def calibrate_own(
     n_batches: int = 1,
     random_state: int = 0,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
 ) -> FitResult:
     """Set a threshold for a trained classifier from the rows of a table.
 
@@ -69,6 +73,8 @@ def calibrate_own(
         Seed of the split, and key of the hash.
     reading : Reading, default=None
         What to know about this file.
+    work : WorkColumns, default=None
+        As for :func:`fit_table`.
 
     Returns
     -------
@@ -76,10 +82,11 @@ def calibrate_own(
         Without learners that were tried.
     """
     check_guarantee(guarantee, capacity, n_batches)
-    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare)
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
     schema, order = _for_model(schema, estimator, str(path))
     rows = rows.of_columns(schema.features)
-    notes += [*order, *notes_on(rows, schema)]
+    schema, capped = with_bound(schema, rows, capacity, guarantee)
+    notes += [*order, *capped, *notes_on(rows, schema)]
     is_rare = labels_of(rows)
     _check_enough(rows, schema, capacity)
     calibration, test = train_test_split(
@@ -96,7 +103,8 @@ def calibrate_own(
         n_batches=n_batches,
         ties="hash",
         random_state=random_state,
-    ).fit(unseen.X, unseen.is_rare, ids=unseen.ids)
+        **promise_about_work(schema, capacity),
+    ).fit(unseen.X, unseen.is_rare, ids=unseen.ids, values=unseen.values, efforts=unseen.efforts)
     model = TableModel(classifier, schema, reference_values(unseen.X, schema), own_name(estimator))
     measured = _measure(model, held_out)
     model = replace(
@@ -105,7 +113,9 @@ def calibrate_own(
         fingerprints=RowFingerprints.of(unseen, key=random_state),
     )
     sizes = (0, len(unseen.X), len(held_out.X), int(labels_of(held_out).sum()))
-    return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes)
+    known = {"is_rare": labels_of(held_out), "flagged": model.decide(held_out).flagged}
+    money = money_of(model, known | weighed_columns(model, held_out))
+    return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes, money=money)
 
 
 def _for_model(schema: TableSchema, estimator: Any, name: str) -> tuple[TableSchema, list[str]]:
@@ -162,14 +172,13 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
             f"{schema.rare_label!r}; at least {_FEWEST_RARE} rare and {_FEWEST_RARE} other rows "
             "are needed to calibrate and test."
         )
-    capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
+    check_rate(capacity, rare_share(is_rare))  # a count without `per` raises an error here
 
 
 def _measure(model: TableModel, test: TableRows) -> list[RuleResult]:
-    classifier, is_rare = model.classifier, labels_of(test)
-    capacity = classifier.capacity
-    flagged = classifier.flag(test.X, ids=test.ids)
-    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    is_rare, capacity = labels_of(test), model.flag_capacity
+    flagged = model.decide(test).flagged
+    order = model.rank(test.X, test.ids, model.list_scores(test))
     return [
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         measure_list("this model, as a list", is_rare, order, capacity),

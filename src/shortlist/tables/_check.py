@@ -74,7 +74,7 @@ def check_table(model: TableModel, path: Path, *, reading: Reading | None = None
     with model.schema.open(path, reading=reading) as source:
         for rows in model.schema.rows(source):
             if len(rows.X):
-                decided = model.classifier.decide(rows.X, ids=rows.ids)
+                decided = model.decide(rows)
                 watch.add(rows, decided.flagged)
                 scores.append(np.asarray(decided.scores))
     if not scores:

@@ -23,9 +23,11 @@ from ..metrics import (
 from ._fingerprints import SeenRows
 from ._intervals import curve_of, interval_of_rule
 from ._model import RuleResult, TableModel
+from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
 from ._schema import TableRows, TableSchema
+from ._work import WorkColumns
 
 __all__ = [
     "CurvePoint",
@@ -71,6 +73,7 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    `money` is what is found in values, if the rows have any.
     """
 
     n_items: int
@@ -81,6 +84,7 @@ class Evaluation:
     rules: list[RuleResult]
     curve: list[CurvePoint]
     seen: SeenRows | None = None
+    money: Money | None = None
 
     @property
     def model(self) -> RuleResult:
@@ -94,6 +98,7 @@ def evaluate_table(
     *,
     target: str | None = None,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
 ) -> Evaluation:
     """Measure the calibrated rule of a model on labelled rows that it has not seen.
@@ -109,6 +114,9 @@ def evaluate_table(
         The column with the labels; `None` takes the target of the fit.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and a budget for these rows, to measure value; `None` takes
+        those of the fit.
     on_progress : callable, default=None
         Called with the number of rows that were read so far.
 
@@ -119,17 +127,18 @@ def evaluate_table(
         intervals of a detection are for as large a share of new rows, as in reports.
     """
     target = model.schema.target if target is None else target
-    found, classifier = Columns(), model.classifier
+    found, model = Columns(), model.reading_work(work)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
     for rows in passing:
         found.add(
             is_rare=labels_of(rows),
-            flagged=classifier.decide(rows.X, ids=rows.ids).flagged,
-            scores=classifier.score_samples(rows.X),  # of all models, as lists have them
+            flagged=model.decide(rows).flagged,
+            scores=model.list_scores(rows),  # of all models, as lists have them
             by_default=model.predict(rows.X),
             tie_keys=model.tie_keys(rows.X, rows.ids),
+            **weighed_columns(model, rows),
         )
-    is_rare, flagged, capacity = found["is_rare"], found["flagged"], classifier.capacity
+    is_rare, flagged, capacity = found["is_rare"], found["flagged"], model.flag_capacity
     check_both_classes(is_rare, model.schema, target)
     n_flagged = int(flagged.sum())
     curve = capacity_curve(is_rare, found["scores"], rare_label=True)
@@ -147,6 +156,7 @@ def evaluate_table(
         ],
         curve=points_at(curve, spread_capacities(is_rare.size)),
         seen=passing.seen,
+        money=money_of(model, found, budget=None if work is None else work.budget),
     )
 
 
@@ -315,7 +325,7 @@ def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
     Most learners predict the likelier label. A learner that knows the capacity has its own
     threshold.
     """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.classifier.capacity)
+    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
 
 
 def default_name(model: TableModel) -> str:

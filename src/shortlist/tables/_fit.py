@@ -25,6 +25,7 @@ from ._evaluate import labels_of
 from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
+from ._money import Money, money_of, weighed_columns
 from ._notes import notes_on
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
@@ -33,6 +34,8 @@ from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
+from ._work import WorkColumns
+from ._work_fit import affordable_folds, as_flags, check_rate, promise_about_work, with_bound
 
 __all__ = ["FitResult", "fit_table", "read_to_fit"]
 
@@ -63,6 +66,8 @@ class FitResult:
         Processor time for the score of one row among many.
     notes : list of str
         Sentences about columns to check.
+    money : Money or None
+        What the rules find in values, if the model weighs them.
     """
 
     model: TableModel
@@ -75,6 +80,7 @@ class FitResult:
     measured_on: str = "out-of-fold"
     seconds_per_row: float = float("nan")
     notes: list[str] = field(default_factory=list)
+    money: Money | None = None
 
 
 def fit_table(
@@ -101,6 +107,7 @@ def fit_table(
     n_jobs: int | None = None,
     memory: Any = None,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
@@ -164,6 +171,10 @@ def fit_table(
         A folder for finished members of the ensemble: an interrupted fit resumes.
     reading : Reading, default=None
         What to know about the file; everything else is inferred.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and what a slot must be worth. The threshold is then one of
+        value * probability / effort, and the model keeps the names of the columns. A budget of work
+        is the `capacity`.
     on_progress : callable, default=None
         Called with the current step, the number of finished steps and the total number.
 
@@ -178,32 +189,46 @@ def fit_table(
     test_share = _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare)
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
+    schema, capped = with_bound(schema, rows, capacity, guarantee)
+    notes += capped
     aside = set_aside(rows, schema, time=time, group=group)
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
     groups = aside.groups_of(parts.learn)
-    folds = check_count("folds", folds)
+    folds = affordable_folds(check_count("folds", folds), learned, schema, capacity)
     pairs = make_folds(
         labels_of(learned), groups, guarantee, folds=folds, random_state=random_state
     )
     if own is None:
         minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
         options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
-        options |= {"capacity": capacity, "random_state": random_state}
+        options |= {"capacity": as_flags(capacity, learned), "random_state": random_state}
         estimator = make_estimator(learner, schema, **options)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
-    terms = {"guarantee": guarantee, "confidence": confidence, "n_batches": n_batches}
+    terms: dict[str, Any] = {
+        "guarantee": guarantee,
+        "confidence": confidence,
+        "n_batches": n_batches,
+    }
+    terms |= promise_about_work(schema, capacity)
     prevalence = _prevalence(labels_of(rows), capacity, guarantee)
     classifier = CapacityClassifier(
         estimator, capacity=capacity, rare_label=True, prevalence=prevalence, cv=pairs, **terms
     ).set_params(ensemble=True, ties="hash", random_state=random_state)
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
-        classifier.fit(learned.X, labels_of(learned), ids=learned.ids, groups=groups)
+        classifier.fit(
+            learned.X,
+            labels_of(learned),
+            ids=learned.ids,
+            groups=groups,
+            values=learned.values,
+            efforts=learned.efforts,
+        )
     unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], groups)
     reference = reference_values(learned.X, schema)
     known = RowFingerprints.of(learned, key=random_state)
@@ -275,7 +300,9 @@ def _set_threshold(model: TableModel, unlabelled: Path) -> None:
     """Set the threshold of the model by recent rows without labels."""
     with model.schema.open(unlabelled) as source:
         recent = model.schema.read(source)
-    model.classifier.recalibrate(recent.X, ids=recent.ids)
+    model.classifier.recalibrate(
+        recent.X, ids=recent.ids, values=recent.values, efforts=recent.efforts
+    )
 
 
 def _result(
@@ -308,7 +335,7 @@ def _result(
     )
     return FitResult(
         replace(model, card=card),
-        unseen.members(model.classifier.capacity),
+        unseen.members(model.flag_capacity),
         measured,
         card.n_train,
         card.n_calibration,
@@ -317,7 +344,23 @@ def _result(
         measured_on,
         _seconds_per_row(model, learned),
         notes,
+        _money(model, test, learned, unseen),
     )
+
+
+def _money(
+    model: TableModel, test: TableRows, learned: TableRows, unseen: OutOfFold
+) -> Money | None:
+    rows = test if len(test.X) else learned.take(unseen.rows)
+    known = weighed_columns(model, rows)
+    if not known:
+        return None
+    known |= {"is_rare": labels_of(rows), "flagged": unseen.flagged}
+    if len(test.X):
+        known["flagged"] = model.decide(test).flagged
+    else:
+        known["p"] = model.classifier.out_of_fold_scores_[unseen.rows]
+    return money_of(model, known)
 
 
 def _seconds_per_row(model: TableModel, rows: TableRows) -> float:
@@ -337,7 +380,7 @@ def _check_enough(rows: TableRows, schema: TableSchema, capacity: Capacity) -> N
             f"{schema.rare_label!r}; at least {_FEWEST_RARE} are needed to train, calibrate and "
             "test. Collect more, or name another label with --rare."
         )
-    capacity.as_ratio(rare_share(is_rare))  # a count without `per` raises an error here
+    check_rate(capacity, rare_share(is_rare))  # a count without `per` raises an error here
 
 
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:

@@ -20,6 +20,8 @@ from ._reasons import reasons_for
 from ._schema import TableRows
 from ._select import excluded_in_words
 from ._watch import Finding, Watch
+from ._work import WorkColumns
+from ._work_spent import SpentWork, WorkSpent
 
 __all__ = ["FlagSummary", "flag_rows"]
 
@@ -31,6 +33,7 @@ class FlagSummary:
     """How many rows were read and flagged, and what share of rows the capacity allows.
 
     `notes` are sentences about the table, and `findings` tell what does not fit the model card.
+    `work` is what the flags take and are expected to bring, if the model weighs that.
     """
 
     n_items: int
@@ -39,6 +42,7 @@ class FlagSummary:
     guarantee: str
     notes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    work: SpentWork | None = None
 
     @property
     def flagged_fraction(self) -> float | None:
@@ -58,6 +62,7 @@ def flag_rows(
     exclude: Path | None = None,
     at_most: int | None = None,
     reading: Reading | None = None,
+    work: WorkColumns | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
@@ -88,6 +93,10 @@ def flag_rows(
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
     reading : Reading, default=None
         What to know about this file; `None` reads it as the table of the fit.
+    work : WorkColumns, default=None
+        Other names of the columns with values and efforts than in the fit; a budget: if the flags
+        take more work, a TooManyFlagsError is raised before they are written; and what a flag must
+        be worth.
     on_progress : callable, default=None
         Called with the number of rows decided so far.
 
@@ -96,11 +105,14 @@ def flag_rows(
     FlagSummary
         How many rows were read and flagged, with notes and findings.
     """
+    work = work or WorkColumns()
+    model.check_weighs(work)
+    model = model.reading_work(work)
     with model.schema.open(path, reading=reading) as source, contextlib.ExitStack() as stack:
         carried = CarriedColumns(
             source, model.schema, keep=keep, id=id, taken=("row", *_DECIDED, "reasons")
         )
-        job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path)
+        job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path, work=work)
         if exclude is not None:
             job.excluded = read_exclusions(exclude, carried.id, source.reading)
         chunks = model.schema.rows(carried.source)
@@ -128,12 +140,14 @@ class _Job:
         reasons: bool,
         at_most: int | None,
         path: Path,
+        work: WorkColumns,
     ) -> None:
         self._model, self._carried, self._path = model, carried, path
+        self._spent = WorkSpent(model, work, path)
         self._reasons, self._at_most = reasons, at_most
         self._watch = Watch(model)
         self.excluded: NDArray[Any] | None = None
-        self.n_read = self._n_excluded = self._n_again = 0
+        self.n_read = self.n_flagged = self._n_excluded = self._n_again = 0
         self._flagged_ids: set[str] = set()
 
     @property
@@ -157,6 +171,8 @@ class _Job:
             return {name: [] for name in self.types}
         decided = _decide(self._model, rows)
         self._watch.add(rows, decided.flagged)
+        decided = self._spent.judge(rows, decided)
+        self.n_flagged += int(decided.flagged.sum())
         self._check_limit()
         names = None if names is None else names[allowed]
         self._count_again(names, decided.flagged)
@@ -179,10 +195,10 @@ class _Job:
         return ~found
 
     def _check_limit(self) -> None:
-        if self._at_most is not None and self._watch.n_flagged > self._at_most:
+        if self._at_most is not None and self.n_flagged > self._at_most:
             raise TooManyFlagsError(
                 f"More than {self._at_most:,} rows of {self._path} would be flagged: "
-                f"{self._watch.n_flagged:,} of the first {self.n_read:,}. Nothing was written. "
+                f"{self.n_flagged:,} of the first {self.n_read:,}. Nothing was written. "
                 "Look for the cause with: shortlist check. For a list of a fixed length, use: "
                 "shortlist select."
             )
@@ -217,13 +233,14 @@ class _Job:
         classifier = self._model.classifier
         return FlagSummary(
             self._watch.n_items,
-            self._watch.n_flagged,
+            self.n_flagged,
             classifier.capacity_fraction_,
             classifier.guarantee,
-            notes,
+            [*notes, *self._spent.notes()],
             self._watch.findings(),
+            self._spent.summary(self._watch.n_items),
         )
 
 
 def _decide(model: TableModel, rows: TableRows) -> Any:
-    return model.classifier.decide(rows.X, ids=rows.ids)
+    return model.decide(rows)

@@ -111,9 +111,17 @@ def _open_feather(path: Path, name: str, stack: contextlib.ExitStack, reading: R
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder, in the order of their names; others than one kind are an error.
+    """Return the files of a folder with the parts of one table, in the order of their names.
 
-    Names that begin with _ or . are left out: such files tell about the others.
+    Parameters
+    ----------
+    folder : Path
+        Its files must have one extension. Names that begin with _ or . are left out: such files
+        tell about the others.
+
+    Returns
+    -------
+    list of Path
     """
     files = sorted(path for path in folder.rglob("*") if _is_part(path.relative_to(folder), path))
     kinds = {

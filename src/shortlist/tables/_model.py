@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,19 +14,24 @@ import sklearn
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
+from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..compiled import RowScorer, compile_scorer
+from ..exceptions import TableError
+from ..thresholds import Decisions
+from ..worth import expected_worth
 from ._candidates import knows_capacity
 from ._fingerprints import RowFingerprints, SeenRows
 from ._probes import probe_rows
 from ._profile import ColumnProfile
 from ._schema import TableRows, TableSchema
+from ._work import WorkColumns
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 
@@ -209,6 +214,72 @@ class TableModel:
     def knows_capacity(self) -> bool:
         """Whether the learner was trained for a capacity, and so has its own threshold."""
         return knows_capacity(self.classifier.estimators_[0])
+
+    @property
+    def flag_capacity(self) -> Capacity:
+        """The capacity as a number of flags; of a budget of work, what it flags in calibration."""
+        capacity, calibrations = self.classifier.capacity, self.classifier.calibrations_
+        if capacity.kind != "effort":
+            return capacity
+        return Capacity.fraction(float(np.mean([each.flagged_fraction for each in calibrations])))
+
+    def decide(self, rows: TableRows) -> Decisions:
+        """Decide about each row on its own; one that takes more work than was promised is left out.
+
+        Parameters
+        ----------
+        rows : TableRows
+            Rows of a table, as the schema of the model reads them.
+
+        Returns
+        -------
+        Decisions
+        """
+        values, efforts = self.weighed_by(rows)
+        if efforts is not None and self.classifier.max_effort is not None:
+            efforts = np.minimum(efforts, self.classifier.max_effort)
+        decided = self.classifier.decide(rows.X, ids=rows.ids, values=values, efforts=efforts)
+        return replace(decided, flagged=decided.flagged & ~self.too_large(rows))
+
+    def weighed_by(self, rows: TableRows) -> tuple[Doubles | None, Doubles | None]:
+        """Return the values and efforts of rows, as far as the model was fitted with such."""
+        sample = self.classifier.rule_.samples[0]
+        values = rows.values if sample.has_values else None
+        return values, None if sample.efforts is None else rows.efforts
+
+    def too_large(self, rows: TableRows) -> Mask:
+        """Tell which rows take more work than any case may take, by the fit."""
+        most = self.classifier.max_effort
+        if rows.efforts is None or most is None:
+            return np.zeros(len(rows.X), dtype=bool)
+        return rows.efforts > most
+
+    def list_scores(self, rows: TableRows) -> Floats:
+        """Return what lists rank by: scores, or value * probability / effort."""
+        scores = self.classifier.score_samples(rows.X)
+        values, efforts = self.weighed_by(rows)
+        if values is None and efforts is None:
+            return scores
+        return expected_worth(scores, values=values, efforts=efforts)
+
+    def reading_work(self, work: WorkColumns | None) -> TableModel:
+        """Return this model for a table whose values and efforts are in columns of other names.
+
+        Columns that the model was not fitted with are read as well, to measure what rules find; its
+        own rule does not weigh them.
+        """
+        merged = (work or WorkColumns()).after(self.schema.work)
+        return replace(self, schema=replace(self.schema, work=merged if merged.columns else None))
+
+    def check_weighs(self, work: WorkColumns) -> None:
+        """Raise an error for columns that the rule of this model does not weigh."""
+        kept = self.schema.work or WorkColumns()
+        for option in ("value", "effort"):
+            if getattr(work, option) is not None and getattr(kept, option) is None:
+                raise TableError(
+                    f"The model was fitted without --{option}, and its threshold does not weigh "
+                    f"it. Fit with --{option}, or make a list: shortlist select --{option}."
+                )
 
     def predict(self, X: Any) -> Mask:
         """Return what the learner predicts without calibration; of several models, the majority.

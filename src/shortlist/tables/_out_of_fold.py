@@ -115,7 +115,7 @@ class OutOfFold:
 
     def measure(self, model: TableModel) -> list[RuleResult]:
         """Return what the model finds on these rows, row by row and as a list, and other rules."""
-        capacity = model.classifier.capacity
+        capacity = model.flag_capacity
         places = np.argsort(model.rank(self.X, self.ids, self.scores))
         return [
             measure_rule("this model, row by row", self.is_rare, self.flagged, capacity),
@@ -173,10 +173,9 @@ def _weights(models: list[Any]) -> dict[str, float]:
 
 def measure_test_rows(model: TableModel, test: TableRows) -> list[RuleResult]:
     """Return what a finished model finds on rows that were kept aside, and other rules."""
-    classifier, is_rare = model.classifier, labels_of(test)
-    capacity = classifier.capacity
-    flagged = classifier.flag(test.X, ids=test.ids)
-    order = model.rank(test.X, test.ids, classifier.score_samples(test.X))
+    is_rare, capacity = labels_of(test), model.flag_capacity
+    flagged = model.decide(test).flagged
+    order = model.rank(test.X, test.ids, model.list_scores(test))
     measured = [
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         measure_list("this model, as a list", is_rare, order, capacity),

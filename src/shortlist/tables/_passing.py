@@ -97,6 +97,10 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Return the numbers of that name; None if there are none."""
+        return self[name] if self._parts.get(name) else None
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         if len(self._parts[name]) > 1:  # put together once; the parts are then let go
             self._parts[name] = [np.concatenate(self._parts[name])]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
@@ -15,10 +14,11 @@ from ..metrics import CapacityCurve, capacity_curve
 from ._evaluate import CurvePoint, check_both_classes, points_at
 from ._fingerprints import SeenRows
 from ._model import TableModel
+from ._money import MoneyPlan, planned_money, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
 from ._schema import TableRows
-from ._work import MoneyPlan, WorkColumns, plan_money
+from ._work import WorkColumns
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
@@ -103,7 +103,10 @@ def plan_capacity(
         Points of the capacity curve with an interval for each capacity, and what one more
         reviewer adds.
     """
-    work, classifier, capacity = work or WorkColumns(), model.classifier, model.classifier.capacity
+    work = work or WorkColumns()
+    if model.classifier.capacity.kind != "effort":
+        work.check_pair()
+    model = model.reading_work(work)
     passing = Passing(
         model,
         path,
@@ -111,25 +114,20 @@ def plan_capacity(
         reading=reading,
         on_progress=on_progress,
     )
-    found, flags = Columns(), None
+    found, flags, capacity = Columns(), None, model.flag_capacity
     for rows in passing:
         if rows.is_rare is None:
             flags = flags or _ExpectedFlags(model)
             flags.add(rows)
         else:
-            found.add(is_rare=rows.is_rare, scores=classifier.score_samples(rows.X))
-            if work.budget is not None:
-                found.add(p=classifier.predict_proba(rows.X)[:, 1])
+            found.add(is_rare=rows.is_rare, scores=model.list_scores(rows))
+            found.add(**weighed_columns(model, rows))
     if flags is not None:
         return flags.plan(passing)
     is_rare = found["is_rare"]
     check_both_classes(is_rare, model.schema, str(passing.target))
-    known = _work_of(model, path, work, reading)
     curve = capacity_curve(is_rare, found["scores"], rare_label=True)
     prevalence = EstimatedShare(curve.n_rare, curve.n_items)
-    money = None
-    if work.budget is not None:
-        money = plan_money(is_rare, found["p"], known.get("--value"), known["--effort"], work)
     return Plan(
         n_items=curve.n_items,
         n_rare=curve.n_rare,
@@ -138,7 +136,7 @@ def plan_capacity(
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
         seen=passing.seen,
-        money=money,
+        money=planned_money(model, found, budget=work.budget),
     )
 
 
@@ -151,37 +149,27 @@ def _own_target(model: TableModel, columns: list[str], work: WorkColumns) -> str
     return None
 
 
-def _work_of(
-    model: TableModel, path: Path, work: WorkColumns, reading: Reading | None
-) -> dict[str, Any]:
-    """Read the columns of values and efforts, by their options."""
-    if not work.columns:
-        return {}
-    if str(path) == "-":
-        raise TableError("--value and --effort read the table twice: pass a file instead of -.")
-    with model.schema.open(path, reading=reading) as source:
-        for option, name in work.columns.items():
-            source.require([name], f"which {option} names")
-        chunks = list(source.chunks(list(work.columns.values()), ()))
-    return {
-        option: work.numbers(option, [chunk[name] for chunk in chunks])
-        for option, name in work.columns.items()
-    }
-
-
 class _ExpectedFlags:
     """Counts what the rule would flag with other capacities."""
 
     def __init__(self, model: TableModel) -> None:
+        if model.classifier.capacity.kind == "effort":
+            raise TableError(
+                "The capacity of this model is a budget of work, and a plan for it needs labels: "
+                "pass a table with the target."
+            )
         self._classifier = model.classifier
         self._prevalence = EstimatedShare(exact(model.classifier.prevalence_))
         self._capacities = _scaled(model.classifier.capacity, self._prevalence)
-        self._changed = [model.classifier.with_capacity(each) for each in self._capacities]
+        self._changed = [
+            replace(model, classifier=model.classifier.with_capacity(each))
+            for each in self._capacities
+        ]
         self._counts = [0] * len(self._changed)
 
     def add(self, rows: TableRows) -> None:
         for place, changed in enumerate(self._changed):
-            self._counts[place] += int(changed.flag(rows.X, ids=rows.ids).sum())
+            self._counts[place] += int(changed.decide(rows).flagged.sum())
 
     def plan(self, passing: Passing) -> Plan:
         n_items = passing.n_rows

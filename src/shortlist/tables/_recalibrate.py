@@ -115,12 +115,13 @@ def recalibrate_table(
     for rows in passing:
         gathered.add(rows)
     notes = _mixture(classifier)
-    unknown = _unknown(model, gathered, path, notes)
+    unknown = _unknown(model, gathered, path, notes) & ~gathered["too_large"]
     classifier.recalibrate_scores(
         gathered["scores"][unknown],
         gathered["keys"][unknown],
         keyed_by_ids=model.schema.id is not None,
         is_rare=None if target is None else gathered["is_rare"][unknown],
+        **{name: gathered[name][unknown] for name in ("values", "efforts") if name in gathered},
     )
     n_rows, (found,) = int(np.count_nonzero(unknown)), classifier.calibrations_
     return Recalibration(
@@ -154,9 +155,12 @@ class _Gathered(Columns):
         super().add(
             scores=classifier.score_samples(rows.X),
             keys=keys(np.arange(len(rows.X))),
-            before=classifier.flag(rows.X, ids=rows.ids),
+            before=self._model.decide(rows).flagged,
             known=known,
+            too_large=self._model.too_large(rows),
         )
+        weighed = zip(("values", "efforts"), self._model.weighed_by(rows), strict=True)
+        super().add(**{name: column for name, column in weighed if column is not None})
         for profile, counts in zip(self._profiles, self._counts, strict=True):
             values = rows.X[profile.name]
             counts += [profile.count(values[~known]), profile.count(values[known])]

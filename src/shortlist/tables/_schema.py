@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
@@ -22,6 +22,7 @@ from ._labels import find_labels, is_rare_label
 from ._reading import NOTHING_SAID, Reading
 from ._source import Source
 from ._text_files import is_utf8
+from ._work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -64,21 +65,27 @@ class TableRows:
         The ids, if the schema names an id column.
     is_rare : ndarray of bool or None
         Whether each row has the rare label, if labels were read.
+    values, efforts : ndarray or None
+        What each row is worth if it is rare, and how much work it takes, if the schema says so.
     """
 
     X: Any
     ids: NDArray[Any] | None = None
     is_rare: Mask | None = None
+    values: Doubles | None = None
+    efforts: Doubles | None = None
 
     def take(self, places: Rows) -> TableRows:
         """Return the rows at some positions."""
-        ids = None if self.ids is None else self.ids[places]
-        is_rare = None if self.is_rare is None else self.is_rare[places]
-        return TableRows(self.X.iloc[places], ids, is_rare)
+        others = {name: getattr(self, name) for name in ("ids", "is_rare", "values", "efforts")}
+        return TableRows(
+            self.X.iloc[places],
+            **{name: None if each is None else each[places] for name, each in others.items()},
+        )
 
     def of_columns(self, features: tuple[Feature, ...]) -> TableRows:
         """Return the rows with some of their columns."""
-        return TableRows(self.X[[feature.name for feature in features]], self.ids, self.is_rare)
+        return replace(self, X=self.X[[feature.name for feature in features]])
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,8 @@ class TableSchema:
         What the user said about the file when the model was fitted.
     labels : tuple of str
         The labels that the target had then.
+    work : WorkColumns or None
+        The columns with values and efforts, if the model was fitted with them.
     """
 
     features: tuple[Feature, ...]
@@ -107,6 +116,7 @@ class TableSchema:
     id: str | None = None
     reading: Reading = NOTHING_SAID
     labels: tuple[str, ...] = ()
+    work: WorkColumns | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and texts."""
@@ -126,6 +136,7 @@ class TableSchema:
             content["id"],
             Reading.from_json(content["reading"]),
             tuple(content["labels"]),
+            WorkColumns.from_json(content.get("work")),
         )
 
     def open(self, path: Path, *, reading: Reading | None = None) -> AbstractContextManager[Source]:
@@ -187,7 +198,11 @@ class TableSchema:
             wanted.append(self.id)
         if target is not None:
             source.require([target], "which --target names")
-            wanted += [] if target in wanted else [target]
+            wanted.append(target)
+        for option, name in self._work.columns.items():
+            source.require([name], f"which {option} names")
+            wanted.append(name)
+        wanted = list(dict.fromkeys(wanted))
         schema = self.adapted(source.reading)
         numbers = [f for f in schema.features if f.kind == "numeric"]
         plain = {f.name for f in numbers if f.form.is_plain and not f.form.whole}
@@ -220,7 +235,13 @@ class TableSchema:
             pd.concat([rows.X for rows in chunks], ignore_index=True),
             _joined([rows.ids for rows in chunks]),
             _joined([rows.is_rare for rows in chunks]),
+            _joined([rows.values for rows in chunks]),
+            _joined([rows.efforts for rows in chunks]),
         )
+
+    @property
+    def _work(self) -> WorkColumns:
+        return self.work or WorkColumns()
 
     def convert(
         self, table: Any, *, target: str | None = None, place: Place = SOMEWHERE
@@ -229,10 +250,23 @@ class TableSchema:
         columns = {f.name: _column(table[f.name], f, place) for f in self.features}
         X = pd.DataFrame(columns, copy=False)
         ids = None if self.id is None else as_ids(table[self.id], self.id, place=place)
+        values, efforts = self._values_and_efforts(table, place)
         if target is None:
-            return TableRows(X, ids)
+            return TableRows(X, ids, None, values, efforts)
         labels = (target, self.rare_label, self.labels)
-        return TableRows(X, ids, is_rare_label(table[target], *labels, place=place))
+        is_rare = is_rare_label(table[target], *labels, place=place)
+        return TableRows(X, ids, is_rare, values, efforts)
+
+    def _values_and_efforts(self, table: Any, place: Place) -> list[Doubles | None]:
+        work = self._work
+        forms = {name: PLAIN.adapted(name, self.reading) for name in work.columns.values()}
+        forms |= {f.name: f.form for f in self.features if f.kind == "numeric"}
+        return [
+            work.numbers(option, [table[work.columns[option]]], forms, place)
+            if option in work.columns
+            else None
+            for option in ("--value", "--effort")
+        ]
 
 
 def _column(values: Any, feature: Feature, place: Place) -> Any:
@@ -247,7 +281,13 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def infer_schema(
-    source: Source, table: Any, *, target: str, id: str | None = None, rare: str | None = None
+    source: Source,
+    table: Any,
+    *,
+    target: str,
+    id: str | None = None,
+    rare: str | None = None,
+    work: WorkColumns | None = None,
 ) -> TableSchema:
     """Infer the kinds of all columns, and which label is rare."""
     source.require([target], "which --target names")
@@ -261,7 +301,16 @@ def infer_schema(
     features = _features(source, table, names)
     place = Place(source.name)
     rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
-    return TableSchema(features, target, rare_label, id, source.reading, labels)
+    if work is not None and not work.is_given:
+        work = None
+    for option, name in () if work is None else work.columns.items():
+        source.require([name], f"which {option} names")
+        if name in (target, id):
+            raise TableError(
+                f"{option} names {name!r}, the {'target' if name == target else 'id'}. It must be "
+                "a column of its own."
+            )
+    return TableSchema(features, target, rare_label, id, source.reading, labels, work)
 
 
 def _chosen(source: Source, target: str, id: str | None) -> list[str]:

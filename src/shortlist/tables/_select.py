@@ -95,7 +95,7 @@ def select_rows(
         A sequence of rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
-    work = work or WorkColumns()
+    work = (work or WorkColumns()).for_list(model.schema.work)
     _check_count(count, segment, work)
     on_progress = on_progress or (lambda step, done, total: None)
     wanted = _Wanted(count, segment, keep, id, exclude, probe > 0, work)

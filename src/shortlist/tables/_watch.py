@@ -104,8 +104,8 @@ class Watch:
     @property
     def room(self) -> int:
         """How many of the rows the capacity allows to flag."""
-        classifier = self._model.classifier
-        return classifier.capacity.max_flags(self.n_items, classifier.reference_prevalence_)
+        prevalence = self._model.classifier.reference_prevalence_
+        return self._model.flag_capacity.max_flags(self.n_items, prevalence)
 
     @property
     def chances(self) -> tuple[float, float]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles
 from .._core.validation import name_rows
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import capacity_curve
 from ..thresholds import Selection as ChosenList
 from ..thresholds import select
-from ._columns import as_values
+from ._columns import SOMEWHERE, Place, as_values
+from ._forms import PLAIN, Form
 
-__all__ = ["MoneyPlan", "MoneyPoint", "WorkColumns", "plan_money"]
+__all__ = ["WorkColumns"]
 
-_FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
+_ANY_UNIT = "units"
 
 
 @dataclass(frozen=True)
 class WorkColumns:
     """Which columns hold values and efforts, what may be spent, and what a slot must be worth.
+
+    A model that was fitted with such columns keeps them, without a budget: that is its capacity.
 
     Attributes
     ----------
@@ -36,29 +38,63 @@ class WorkColumns:
         The least expected value per unit of effort for which a slot is used.
     unit : str
         What efforts are counted in, for messages.
+    max_effort : float or None
+        For a fit: the most work that a case can take. `None` takes the most in the table; later
+        cases that take more are never flagged.
     """
 
     value: str | None = None
     effort: str | None = None
     budget: float | None = None
     worth: float | None = None
-    unit: str = "units"
+    unit: str = _ANY_UNIT
+    max_effort: float | None = None
 
     def __post_init__(self) -> None:
+        for option in ("budget", "worth", "max_effort"):
+            number = getattr(self, option)
+            if number is not None and not 0 <= number < float("inf"):
+                shown = option.replace("_", "-")
+                raise TableError(f"--{shown} must be a number of at least 0; got {number}.")
+
+    def check_pair(self) -> None:
+        """Raise an error if there are efforts without a budget, or a budget without efforts."""
         if (self.effort is None) != (self.budget is None):
             raise TableError(
                 "--effort and --budget belong together, as in: --effort minutes_needed "
                 "--budget 480 --unit minutes"
             )
-        if self.budget is not None and not 0 <= self.budget < float("inf"):
-            raise TableError(f"--budget must be a number of at least 0; got {self.budget}.")
-        if self.worth is not None and not 0 <= self.worth < float("inf"):
-            raise TableError(f"--worth must be a number of at least 0; got {self.worth}.")
 
     @property
     def is_given(self) -> bool:
         """Whether there is anything to weigh."""
         return (self.value, self.effort, self.worth) != (None, None, None)
+
+    def after(self, kept: WorkColumns | None) -> WorkColumns:
+        """Return this with everything that is not said here taken from a model."""
+        if kept is None:
+            return self
+        named = {name: getattr(self, name) for name in ("value", "effort", "worth", "max_effort")}
+        said = {name: given for name, given in named.items() if given is not None}
+        unit = kept.unit if self.unit == _ANY_UNIT else self.unit
+        return replace(kept, **said, budget=self.budget, unit=unit)
+
+    def for_list(self, kept: WorkColumns | None) -> WorkColumns:
+        """Return this for a list: with a model's columns, and its efforts if there is a budget."""
+        merged = self.after(kept)
+        if self.effort is None and self.budget is None:
+            merged = replace(merged, effort=None)
+        merged.check_pair()
+        return merged
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain texts and numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any] | None) -> WorkColumns | None:
+        """Read what :meth:`to_json` wrote; None stays None."""
+        return None if content is None else cls(**content)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -66,12 +102,19 @@ class WorkColumns:
         named = {"--value": self.value, "--effort": self.effort}
         return {option: name for option, name in named.items() if name is not None}
 
-    def numbers(self, option: str, parts: Sequence[Any]) -> Doubles | None:
+    def numbers(
+        self,
+        option: str,
+        parts: Sequence[Any],
+        forms: Mapping[str, Form] | None = None,
+        place: Place = SOMEWHERE,
+    ) -> Doubles | None:
         """Return the column of an option as numbers; what is no valid one names its row."""
         name = self.columns.get(option)
         if name is None:
             return None
-        numbers = np.concatenate([as_values(part, "numeric", name) for part in parts])
+        form = (forms or {}).get(name, PLAIN)
+        numbers = np.concatenate([as_values(part, "numeric", name, form) for part in parts])
         above = numbers > 0 if option == "--effort" else numbers >= 0
         bad = np.flatnonzero(~(above & np.isfinite(numbers)))
         if bad.size:
@@ -79,7 +122,8 @@ class WorkColumns:
             shown = "a gap" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
             raise TableError(
                 f"The column {name!r}, which {option} names, must hold numbers {least}; got "
-                f"{shown} in {name_rows(bad + 1)}. Fill it, or leave these cases out."
+                f"{shown} in {name_rows(place.n_before + bad + 1)}. Fill it, or leave these cases "
+                "out."
             )
         return numbers
 
@@ -107,50 +151,3 @@ class WorkColumns:
         one = "case" if self.budget is None else self.unit.removesuffix("s")
         more = f" One more {one} would bring {found.price:,.4g}." if found.price else ""
         return f"{text}.{more}"
-
-
-@dataclass(frozen=True)
-class MoneyPoint:
-    """What a budget finds: flags, value, its share of all value, and the price of one more unit.
-
-    `factor` is the budget as a multiple of the one that was asked for.
-    """
-
-    factor: float
-    budget: float
-    n_flagged: int
-    effort: float
-    value: float
-    value_share: float
-    price: float
-
-
-@dataclass(frozen=True)
-class MoneyPlan:
-    """Value found for budgets around one, in a table with labels."""
-
-    unit: str
-    points: list[MoneyPoint]
-
-
-def plan_money(
-    is_rare: Mask, p: Doubles, values: Doubles | None, efforts: Doubles, work: WorkColumns
-) -> MoneyPlan:
-    """Return what budgets from a quarter to four times the given one find."""
-    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=efforts)
-    points = []
-    for factor in _FACTORS:
-        budget = factor * float(work.budget or 0)
-        row = curve.at(Capacity.effort(budget))
-        points.append(
-            MoneyPoint(
-                factor,
-                budget,
-                int(row["n_flagged"]),
-                row["effort"],
-                row["value"],
-                row["value_share"],
-                row["price"],
-            )
-        )
-    return MoneyPlan(work.unit, points)

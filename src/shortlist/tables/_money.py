@@ -1,0 +1,305 @@
+"""The value that rules find, in money and not only in shares, and what other budgets would find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Doubles, Mask
+from .._core.labels import rare_share
+from ..capacity import Capacity
+from ..exceptions import TableError
+from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve
+from ..thresholds import select
+from ._model import TableModel
+from ._schema import TableRows
+
+__all__ = [
+    "Money",
+    "MoneyPlan",
+    "MoneyPoint",
+    "MoneyRule",
+    "allowed_on",
+    "measure_money",
+    "money_of",
+    "plan_money",
+    "planned_money",
+    "unit_of",
+    "weighed_columns",
+]
+
+_WEIGHTS = ("values", "efforts")
+_FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class MoneyPoint:
+    """What a budget finds: flags, value, its share of all value, and the price of one more unit.
+
+    `factor` is the budget as a multiple of the one that was asked for.
+    """
+
+    factor: float
+    budget: float
+    n_flagged: int
+    effort: float
+    value: float
+    value_share: float
+    price: float
+
+
+@dataclass(frozen=True)
+class MoneyPlan:
+    """Value found for budgets around one, in a table with labels."""
+
+    unit: str
+    points: list[MoneyPoint]
+
+    @property
+    def one_more_in_words(self) -> str:
+        """What one more hour, or one more unit, would find."""
+        now = next(point for point in self.points if point.factor == 1)
+        if self.unit == "minutes":
+            return f"One more hour would find about {60 * now.price:,.0f} more."
+        one = self.unit.removesuffix("s")
+        return f"One more {one} would find about {now.price:,.4g} more."
+
+
+@dataclass(frozen=True)
+class MoneyRule:
+    """What one rule costs and finds.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule.
+    flagged : float
+        Number of flags.
+    effort : float
+        Their work; without efforts, their number.
+    value : float
+        Value of the rare cases that are found within what may be spent. If the flags take more
+        than that, they are worked off in a random order.
+    value_share : float
+        The same as a share of the value of all rare cases.
+    """
+
+    rule: str
+    flagged: float
+    effort: float
+    value: float
+    value_share: float
+
+
+@dataclass(frozen=True)
+class Money:
+    """What rules find in money, on labelled rows.
+
+    Attributes
+    ----------
+    unit : str
+        What efforts are counted in; "cases" without efforts.
+    allowed : float
+        How much may be spent on these rows.
+    total_value : float
+        The value of all rare rows.
+    rules : list of MoneyRule
+        The model's own rule, and lists of the same budget in other orders.
+    plan : MoneyPlan
+        What other budgets would find.
+    """
+
+    unit: str
+    allowed: float
+    total_value: float
+    rules: list[MoneyRule]
+    plan: MoneyPlan
+
+
+def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
+    """Return what money is measured with: probabilities, values and efforts; nothing without."""
+    if rows.values is None and rows.efforts is None:
+        return {}
+    named = {"values": rows.values, "efforts": rows.efforts}
+    known = {name: column for name, column in named.items() if column is not None}
+    return {"p": _probabilities_of(model, rows), **known}
+
+
+def money_of(model: TableModel, columns: Any, *, budget: float | None = None) -> Money | None:
+    """Measure the rule of a model in money; None if the rows have neither values nor efforts.
+
+    Parameters
+    ----------
+    model : TableModel
+        With the columns of values and efforts in its schema.
+    columns : dict of ndarrays
+        With `is_rare`, `flagged`, and `p`, `values` and `efforts` where they are known.
+    budget : float, default=None
+        How much work may be spent on these rows; `None` takes the capacity of the model.
+
+    Returns
+    -------
+    Money or None
+    """
+    if budget is not None and "efforts" not in columns:
+        raise TableError("--budget is one of work: name its column with --effort.")
+    if "p" not in columns:
+        return None
+    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
+    if budget is None:
+        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
+    return measure_money(
+        is_rare,
+        columns["p"],
+        columns["flagged"],
+        values,
+        efforts,
+        budget=budget,
+        unit=unit_of(model, efforts),
+    )
+
+
+def unit_of(model: TableModel, efforts: Doubles | None) -> str:
+    """Return what is spent: flags without efforts."""
+    return "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
+
+
+def allowed_on(model: TableModel, efforts: Doubles | None, n_items: int, prevalence: Any) -> float:
+    """Return how much work, or how many flags, the capacity of a model allows on so many rows."""
+    capacity = model.classifier.capacity
+    if capacity.kind == "effort":
+        return float(capacity.max_effort(n_items))
+    if efforts is not None:
+        raise TableError(
+            "--effort needs --budget here: the capacity of the model is a number of flags. Use "
+            "--budget 480 --unit minutes, say."
+        )
+    return float(capacity.max_flags(n_items, prevalence))
+
+
+def _probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
+    """Return the probability of each row; a model that has none raises an error."""
+    if model.classifier.response_method_ != "predict_proba":
+        raise TableError(
+            "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
+            "whose learner has them."
+        )
+    p = model.classifier.predict_proba(rows.X)[:, 1]
+    return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
+
+
+def planned_money(
+    model: TableModel, columns: Any, *, budget: float | None = None
+) -> MoneyPlan | None:
+    """Return what budgets around one find; None without values and efforts."""
+    if "p" not in columns:
+        return None
+    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
+    if budget is None:
+        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
+    unit = unit_of(model, efforts)
+    return plan_money(is_rare, columns["p"], values, efforts, budget=budget, unit=unit)
+
+
+def plan_money(
+    is_rare: Mask,
+    p: Doubles,
+    values: Doubles | None,
+    efforts: Doubles | None,
+    *,
+    budget: float,
+    unit: str,
+) -> MoneyPlan:
+    """Return what budgets from a quarter to four times the given one find."""
+    efforts = np.ones(p.size) if efforts is None else efforts
+    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=efforts)
+    return MoneyPlan(unit, [_point(curve, factor, factor * budget) for factor in _FACTORS])
+
+
+def _point(curve: CapacityCurve, factor: float, budget: float) -> MoneyPoint:
+    row = curve.at(Capacity.effort(budget))
+    found = [row[name] for name in ("effort", "value", "value_share", "price")]
+    return MoneyPoint(factor, budget, int(row["n_flagged"]), *found)
+
+
+def measure_money(
+    is_rare: Mask,
+    p: Doubles,
+    flagged: Mask,
+    values: Doubles | None,
+    efforts: Doubles | None,
+    *,
+    budget: float,
+    unit: str,
+) -> Money:
+    """Measure a rule and lists of the same budget, in money.
+
+    Parameters
+    ----------
+    is_rare, flagged : ndarray of bool
+        Which rows are rare, and which the rule flagged.
+    p : ndarray
+        Probabilities of being rare.
+    values, efforts : ndarray or None
+        Values and efforts of the rows; None counts as 1.
+    budget : float
+        How much may be spent on these rows.
+    unit : str
+        What efforts are counted in.
+
+    Returns
+    -------
+    Money
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist.tables import measure_money
+    >>> is_rare, p = np.array([True, True, False, False]), np.array([0.4, 0.3, 0.6, 0.1])
+    >>> values, minutes = np.array([100, 900, 50, 50]), np.array([20, 30, 20, 20])
+    >>> money = measure_money(is_rare, p, p > 0.5, values, minutes, budget=30, unit="minutes")
+    >>> [(rule.rule, rule.value) for rule in money.rules[:3]]
+    [('this model, row by row', 0.0), ('list by value * p / effort', 900.0), ('list by p', 0.0)]
+    """
+    v = np.ones(p.size) if values is None else np.asarray(values, dtype=np.float64)
+    e = np.ones(p.size) if efforts is None else np.asarray(efforts, dtype=np.float64)
+    limit = Capacity.effort(budget)
+    named = " * ".join([*(["value"] if values is not None else []), "p"])
+    lists = {
+        "this model, row by row": flagged,
+        f"list by {named}{'' if efforts is None else ' / effort'}": select(
+            p, limit, values=values, efforts=e
+        ),
+        "list by p": _in_order(p, e, budget),
+        **({} if values is None else {"list by value": _in_order(v, e, budget)}),
+    }
+    rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
+    total = float(v[is_rare].sum())
+    share = min(1.0, budget / float(e.sum()))
+    rules.append(MoneyRule("random", share * p.size, share * float(e.sum()), share * total, share))
+    plan = plan_money(is_rare, p, values, efforts, budget=budget, unit=unit)
+    return Money(unit, budget, total, rules, plan)
+
+
+def _measured(
+    rule: str, is_rare: Mask, flagged: Mask, values: Doubles, efforts: Doubles, limit: Capacity
+) -> MoneyRule:
+    options: dict[str, Any] = {"capacity": limit, "rare_label": True, "values": values}
+    share, total = 0.0, float(values[is_rare].sum())
+    if total > 0:
+        share = adjusted_detection_score(is_rare, flagged, efforts=efforts, **options)
+    return MoneyRule(rule, int(flagged.sum()), float(efforts[flagged].sum()), share * total, share)
+
+
+def _in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
+    """Work down a ranking, and leave out what does not fit."""
+    left, flagged, least = budget, np.zeros(scores.size, dtype=bool), efforts.min()
+    for item in np.argsort(-scores, kind="stable"):
+        if left < least:
+            break
+        if efforts[item] <= left:
+            flagged[item] = True
+            left -= efforts[item]
+    return flagged

@@ -1,0 +1,279 @@
+"""Values, efforts and worth on the command line, from fit to stream and report."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shortlist.cli import _stream, app
+from shortlist.datasets import make_fraud
+
+WORK = ("--value", "amount", "--effort", "minutes", "--unit", "minutes")
+FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--no-smote")
+
+
+def run(*arguments):
+    """Run a command and return what it printed."""
+    return CliRunner().invoke(app, [str(each) for each in arguments], env={"COLUMNS": "300"})
+
+
+def done(*arguments):
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(message, *arguments, code=2):
+    """Run a command that must end with one line of error."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with tables and two models: one with a budget, one with values only."""
+    folder = tmp_path_factory.mktemp("worth")
+    X, y = make_fraud(n_samples=5_000, prevalence=0.06, random_state=0)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(X).rename(columns=lambda name: f"x{name}")
+    table = table.assign(fraud=y, case=[f"c{i}" for i in range(len(y))])
+    table["amount"] = rng.lognormal(4, 1, size=len(y)).round(2)
+    table["minutes"] = rng.integers(5, 61, size=len(y))
+    table[:4_000].to_csv(folder / "old.csv", index=False)
+    table[4_000:].to_csv(folder / "new.csv", index=False)
+    budget = (*WORK, "--budget", 600, "--per", 1000)
+    done("fit", folder / "old.csv", *FIT, *budget, "--drop", "amount", "-o", folder / "work.model")
+    limit = ("--value", "amount", "--fraction", 0.03)
+    done("fit", folder / "old.csv", *FIT, *limit, "-o", folder / "value.model")
+    return folder
+
+
+def new(folder):
+    """Return the new cases."""
+    return pd.read_csv(folder / "new.csv").set_index("case")
+
+
+def test_flags_spend_about_the_budget_on_value(folder, tmp_path):
+    """The model knows its columns; flags say what they take and what they should bring."""
+    result = done("flag", folder / "work.model", folder / "new.csv", "-o", tmp_path / "flags.csv")
+    flags = pd.read_csv(tmp_path / "flags.csv").set_index("case")
+    listed = flags.index[flags.flagged == 1]
+    spent = new(folder).loc[listed, "minutes"].sum()
+    assert 200 < spent < 1_000
+    assert f"They take {spent:,.6g} minutes; the capacity allows 600" in result.stderr
+    assert "expected value" in result.stderr
+    assert (flags.score[listed] > flags.score.drop(listed).quantile(0.9)).all()
+
+
+def test_columns_may_have_other_names_later(folder, tmp_path):
+    """--value names the column in this table; the decisions are the same."""
+    new(folder).rename(columns={"amount": "sum"}).to_csv(tmp_path / "other.csv")
+    model = folder / "work.model"
+    done("flag", model, tmp_path / "other.csv", "--value", "sum", "-o", tmp_path / "a.csv")
+    done("flag", model, folder / "new.csv", "-o", tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    refused("no column 'amount'", "flag", model, tmp_path / "other.csv")
+
+
+def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):
+    """Too much work writes nothing; flags that are not worth it are left out, and counted."""
+    asked = ("flag", folder / "work.model", folder / "new.csv", "-o", tmp_path / "flags.csv")
+    refused("would take more than 50 minutes", *asked, "--budget", 50, code=4)
+    assert not (tmp_path / "flags.csv").exists()
+    result = done(*asked, "--worth", 3)
+    flags = pd.read_csv(tmp_path / "flags.csv")
+    assert flags.score[flags.flagged == 1].min() >= 3
+    assert "do not reach --worth 3" in result.stderr
+    assert "shortlist check" not in result.stderr
+
+
+def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):
+    """The promise does not cover it, and the notes say so."""
+    table = new(folder)
+    table["minutes"] = 61
+    table.to_csv(tmp_path / "large.csv")
+    result = done("flag", folder / "work.model", tmp_path / "large.csv", "-o", tmp_path / "f.csv")
+    assert pd.read_csv(tmp_path / "f.csv").flagged.sum() == 0
+    assert "1,000 cases take more than 60 minutes" in result.stderr
+
+
+@pytest.mark.parametrize("model", ["work.model", "value.model"])
+def test_money_is_measured(folder, tmp_path, model):
+    """Evaluate, plan and report show the value found, and what one more unit finds."""
+    asked = (folder / model, folder / "new.csv")
+    result = done("evaluate", *asked, "--json")
+    money = json.loads(result.stdout)["money"]
+    by_worth, by_p = money["rules"][1], money["rules"][2]
+    assert by_worth["value"] > by_p["value"] > money["rules"][-1]["value"]
+    assert by_worth["effort"] <= money["allowed"]
+    rare = new(folder).query("fraud == 1")
+    assert money["total_value"] == pytest.approx(rare.amount.sum())
+    assert "Value found" in done("evaluate", *asked).stdout
+    more = "One more hour" if model == "work.model" else "One more case"
+    assert more in done("plan", *asked).stdout
+    page = tmp_path / "page.html"
+    assert more in done("report", *asked, "-o", page).stdout
+    assert "Value found" in page.read_text()
+    words = done("inspect", folder / model).stdout
+    assert "amount" in words
+    done("check", *asked)
+
+
+def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
+    """The options name columns that its rule does not weigh."""
+    model = tmp_path / "plain.model"
+    done("fit", folder / "old.csv", *FIT, "--fraction", 0.03, "-o", model)
+    asked = (model, folder / "new.csv", *WORK, "--budget", 480)
+    money = json.loads(done("evaluate", *asked, "--json").stdout)["money"]
+    assert money["allowed"] == 480
+    assert money["unit"] == "minutes"
+    page = tmp_path / "page.html"
+    done("report", *asked, "-o", page)
+    assert "within 480 minutes" in page.read_text().replace("Within", "within")
+    refused("fitted without --value", "flag", *asked[:2], "--value", "amount")
+    refused("needs --budget here", "evaluate", *asked[:2], "--effort", "minutes")
+    refused("fitted without --effort", "flag", *asked[:2], "--budget", 480)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--effort", "minutes", "--budget", 480), "--budget 480 needs --per"),
+        (("--budget", 480, "--per", 1000), "--budget is one of work"),
+        (("--effort", "minutes", "--fraction", 0.1), "--effort needs a budget"),
+        (("--effort", "minutes", "--budget", -1, "--per", 9), "must be a number of at least 0"),
+        (("--effort", "hours", "--budget", 1, "--per", 9), "which --effort names"),
+        (("--value", "fraud", "--fraction", 0.1), "the target"),
+        (("--value", "amount", "--fraction", 0.1, "--worth", -1), "--worth must be"),
+        (("--value", "x1", "--fraction", 0.1), "must hold numbers at least 0"),
+        (
+            ("--effort", "minutes", "--budget", 480, "--per", 1000, "--max-effort", 20),
+            "--max-effort 20 must be at least the effort of every case",
+        ),
+        (
+            ("--effort", "minutes", "--budget", 9, "--per", 99, "--guarantee", "confident"),
+            "needs --max-effort",
+        ),
+    ],
+)
+def test_a_fit_refuses_what_makes_no_sense(folder, tmp_path, options, message):
+    """Each error is one line in the words of the command line."""
+    table = pd.read_csv(folder / "old.csv").head(1_000)
+    table["x1"] = -1.0
+    table.to_csv(tmp_path / "old.csv", index=False)
+    refused(message, "fit", tmp_path / "old.csv", *FIT, *options, "-o", tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "message"),
+    [
+        ("minutes", 0, "greater than 0; got 0 in row 3"),
+        ("minutes", None, "got a gap in row 3"),
+        ("amount", -4, "at least 0; got -4 in row 3"),
+        ("amount", "inf", "infinite values"),
+    ],
+)
+def test_bad_numbers_are_named(folder, tmp_path, column, bad, message):
+    """A new table with a bad value or effort is refused, with its row and column."""
+    table = new(folder).astype({column: object})
+    table.iloc[2, table.columns.get_loc(column)] = bad
+    table.to_csv(tmp_path / "bad.csv")
+    refused(message, "flag", folder / "work.model", tmp_path / "bad.csv", "-o", tmp_path / "f.csv")
+
+
+# --- stream ---
+
+
+@pytest.fixture
+def stream(folder, tmp_path, monkeypatch):
+    """Return a function that streams lines through the command."""
+
+    def stream(lines, *options, model="work.model"):
+        (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+        descriptor = os.open(tmp_path / "lines", os.O_RDONLY)
+        monkeypatch.setattr(_stream, "_source", lambda: descriptor)
+        result = run("stream", folder / model, "--state", tmp_path / "state", *options)
+        os.close(descriptor)
+        return result
+
+    return stream
+
+
+def lines_of(folder, *, every=60):
+    """Return new cases as JSON lines, one every so many seconds."""
+    rows = pd.read_csv(folder / "new.csv").drop(columns="fraud").to_dict("records")
+    return [json.dumps(row | {"at": every * i}) for i, row in enumerate(rows)]
+
+
+def answers(result):
+    """Return the answers of a stream."""
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_no_period_of_a_stream_exceeds_the_budget(folder, stream):
+    """Not even if it is stopped and resumed in the middle of a day, with repeated lines."""
+    lines, day = lines_of(folder, every=600), ("--budget", 120, "--period", "day", "--batch", 7)
+    answered = []
+    for start in range(0, 1_000, 250):
+        answered += answers(stream(lines[max(start - 20, 0) : start + 250], *day))
+    flagged = {each["id"]: each["at"] for each in answered if each["flag"] and "at" in each}
+    flagged = {id: at for id, at in flagged.items() if at is not None}
+    minutes = new(folder).loc[list(flagged), "minutes"].to_numpy()
+    spent = np.bincount((np.array(list(flagged.values())) // 86_400).astype(int), minutes)
+    assert spent.max() <= 120
+    assert spent.sum() > 0.6 * 120 * len(spent)
+
+
+def test_a_stream_follows_the_rate_of_its_model(folder, stream):
+    """Without a period, the flags take about the work per case of the fit."""
+    flagged = [each["id"] for each in answers(stream(lines_of(folder))) if each["flag"]]
+    assert 200 < new(folder).loc[flagged, "minutes"].sum() < 1_000
+
+
+def test_bad_efforts_and_cases_of_little_worth_use_no_slot(folder, stream):
+    """They are answered each, and counted."""
+    rows = [json.loads(line) for line in lines_of(folder)[:4]]
+    rows[0]["minutes"], rows[1]["amount"], rows[2]["minutes"] = 0, None, 90
+    result = stream([json.dumps(row) for row in rows], "--worth", 1e6)
+    found = answers(result)
+    assert "greater than 0; got 0" in found[0]["error"]
+    assert "at least 0; got nothing" in found[1]["error"]
+    assert "more than any case of the fit (60)" in found[2]["error"]
+    assert (found[3]["flag"], found[3]["reason"]) == (False, "not worth a slot")
+    assert "3 invalid, 1 not worth a slot" in result.stderr
+
+
+def test_a_stream_refuses_budgets_that_its_model_cannot_keep(folder, stream):
+    """One line each, before the first decision."""
+    line = lines_of(folder)[:1]
+    for options, message, model in (
+        (("--budget", 480), "in one way", "work.model"),
+        (("--budget", 480, "--period", "day", "--count", 5), "in one way", "work.model"),
+        (("--budget", 480, "--period", "day"), "fitted without --effort", "value.model"),
+        (("--effort", "minutes"), "fitted without --effort", "value.model"),
+        (("--controller", "ema"), "does not count work", "work.model"),
+    ):
+        result = stream(line, *options, model=model)
+        assert result.exit_code == 2, result.output
+        assert message in " ".join(result.stderr.split())
+
+
+def test_values_rank_a_stream_of_counts(folder, stream):
+    """With --value alone, a number of flags goes to the largest expected values."""
+    lines = lines_of(folder, every=60)
+    found = answers(stream(lines, "--count", 20, "--period", "day", model="value.model"))
+    flagged = [each for each in found if each["flag"]]
+    assert 10 < len(flagged) <= 20
+    assert np.mean([each["score"] for each in flagged]) > 10
+
+
+def test_a_model_with_values_is_not_exported(folder, tmp_path):
+    """A graph would compare probabilities with a threshold of value."""
+    refused("weighs values", "export", folder / "value.model", "-o", tmp_path / "graph.onnx")

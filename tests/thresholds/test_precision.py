@@ -1,0 +1,29 @@
+"""A least precision that is promised although many thresholds are looked at."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from shortlist import Capacity, Worth, calibrate_threshold
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8])
+def test_all_looks_together_keep_the_promise(level):
+    """Scores that tell nothing: every threshold is too imprecise, and each is a chance to err."""
+    rng, failed, n_trials = np.random.default_rng(1), 0, 400
+    for _ in range(n_trials):
+        scores, is_rare = rng.random(400), rng.random(400) < level - 0.005
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # mostly nothing may be flagged
+            found = calibrate_threshold(
+                scores,
+                Capacity.fraction(0.9),
+                y=is_rare,
+                rare_label=True,
+                guarantee="confident",
+                confidence=0.9,
+                worth=Worth.precision(level),
+            )
+        failed += found.value < np.inf
+    assert failed / n_trials <= 0.1  # far more without a correction
