@@ -15,7 +15,9 @@ import argparse
 import importlib
 import json
 import multiprocessing
+import os
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -65,13 +67,18 @@ def numpy_after_reading(path: Path, score: str) -> tuple[Any, float]:
 def streamed(path: Path, score: str) -> Any:
     """Return the exact list, read block by block."""
     from shortlist import Capacity
-    from shortlist.distributed import LocalEngine, find_list, table_schema
+    from shortlist.distributed import select
 
-    engine = LocalEngine()
-    table = engine.open(path)
-    kernel = find_list(engine, table, Capacity.count(K), score=score, id="id")
-    schema = table_schema(engine, table, added={"tie_key": "double"})
-    return engine.map_rows(table, kernel, schema)["id"].to_numpy()
+    return select(path, Capacity.count(K), score=score, id="id")["id"].to_numpy()
+
+
+def streamed_cut(path: Path, score: str) -> Any:
+    """Find the exact cut alone, value and tie key, and list nothing."""
+    from shortlist import Capacity
+    from shortlist.distributed import LocalEngine, find_list
+
+    find_list(LocalEngine(), path, Capacity.count(K), score=score, id="id")
+    return np.empty(0)
 
 
 def scan(path: Path, score: str) -> Any:
@@ -109,6 +116,7 @@ def polars_top(path: Path, score: str) -> Any:
 def _session() -> Any:
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the executors have the same packages
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.driver.memory", "2g").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -126,6 +134,14 @@ def spark_ours(path: Path, score: str) -> tuple[Any, float]:
     listed = shortlist.spark.select(df, Capacity.count(K), score=score, id="id")
     ids = listed.select("id").toPandas()["id"].to_numpy()
     return ids, time.perf_counter() - start
+
+
+def spark_scan(path: Path, score: str) -> tuple[Any, float]:
+    """Read one column, and list nothing."""
+    df = _session().read.parquet(str(path))
+    start = time.perf_counter()
+    df.selectExpr(f"max({score})").first()
+    return np.empty(0), time.perf_counter() - start
 
 
 def spark_limit(path: Path, score: str) -> tuple[Any, float]:
@@ -146,16 +162,49 @@ def spark_quantile(path: Path, score: str) -> tuple[Any, float]:
     return ids, time.perf_counter() - start
 
 
+def dask_ours(path: Path, score: str) -> Any:
+    """Return the exact list on partitions of Dask."""
+    import dask.dataframe as dd
+
+    import shortlist.dask
+    from shortlist import Capacity
+
+    df = dd.read_parquet(path)
+    listed = shortlist.dask.select(df, Capacity.count(K), score=score, id="id")
+    return listed["id"].compute().to_numpy()
+
+
+def dask_largest(path: Path, score: str) -> Any:
+    """Take the largest of each partition, and of these."""
+    import dask.dataframe as dd
+
+    return dd.read_parquet(path).nlargest(K, score)["id"].compute().to_numpy()
+
+
+def dask_quantile(path: Path, score: str) -> Any:
+    """Cut at an approximate quantile."""
+    import dask.dataframe as dd
+
+    df, n_rows = dd.read_parquet(path), pq.ParquetFile(path).metadata.num_rows
+    value = df[score].quantile(1 - K / n_rows).compute()
+    return df[df[score] > value]["id"].compute().to_numpy()
+
+
 WAYS: dict[str, Callable[[Path, str], Any]] = {
     "numpy": numpy_after_reading,
     "stream": streamed,
+    "stream cut": streamed_cut,
     "scan": scan,
     "duckdb limit": duckdb_limit,
     "duckdb quantile": duckdb_quantile,
     "polars top_k": polars_top,
+    "spark scan": spark_scan,
     "spark": spark_ours,
     "spark limit": spark_limit,
     "spark quantile": spark_quantile,
+    "dask": dask_ours,
+    "dask nlargest": dask_largest,
+    "dask quantile": dask_quantile,
 }
 
 
@@ -165,6 +214,7 @@ _IMPORTED = {
     "duckdb": ("duckdb",),
     "polars": ("polars",),
     "spark": ("pyspark.sql", "shortlist.spark"),
+    "dask": ("dask.dataframe", "shortlist.dask"),
 }
 
 
@@ -202,7 +252,7 @@ def compare(path: Path, n_rows: int, score: str, ways: list[str]) -> list[dict[s
         ids, seconds, peak = reference if way == "numpy" else measured(way, path, score)
         row = {"rows": n_rows, "scores": score, "way": way, "seconds": seconds, "MB": round(peak)}
         row["of numpy"] = seconds / base
-        if way != "scan":
+        if ids.size:
             row |= {"off": ids.size - K, "others": int((~np.isin(ids, exact)).sum())}
         print(
             f"{n_rows:>11,} {score:>7} {way:>16} {seconds:8.2f} s {row['of numpy']:7.1f} x "

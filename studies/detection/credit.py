@@ -1,10 +1,12 @@
 """The ensemble of `shortlist fit` on the credit data, by the paper's protocol.
 
-    python -m studies.detection.credit --reps 5 --jobs 2
+    python -m studies.detection.credit --reps 10 --sizes quick default
 
 8,000 clients to learn from and 10,000 others to test on, two in a hundred of them rare, the draws
 of `studies.aware.credit`. The rule of ten folds, calibrated with the guarantee "expected", and the
-top of the test sample by the mean of all folds; M at b = 1, 2, 3.
+top of the test sample by the mean of all folds; M at b = 1, 2, 3. Beside it, on the same draws, the
+aware forest with its own calibrated threshold; all models are fitted for b = 2. `differences`
+compares the draws that all have.
 """
 
 from __future__ import annotations
@@ -12,45 +14,38 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from shortlist import Capacity, CapacityClassifier
+from shortlist.aware import CapacityAwareForestClassifier
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.reproduce.credit_protocol import capacity_of, draw_split, judge
-from shortlist.reproduce.tables import Table, read_table, summarise, write_table
+from shortlist.reproduce.tables import Table, mean_and_error, read_table, summarise, write_table
 from studies.aware.credit import SEED
 from studies.harness import clients, judge_top, markdown, run_stored, study_parser
 
 HERE = Path(__file__).parent
 PREVALENCE = 0.02
+AWARE = "aware forest"
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """One draw, and the size of the ensemble."""
+    """One draw, and the size of the ensemble, or the aware forest."""
 
     size: str
     repetition: int
 
 
 def run_repetition(config: Repetition) -> Table:
-    """Fit ten folds of an ensemble, and judge its rule and its list at three capacities."""
+    """Fit to a draw, and judge the rule and the list at three capacities."""
     warnings.simplefilter("ignore")
     rng = np.random.default_rng([SEED, config.repetition])
     split = draw_split(*clients(), prevalence=PREVALENCE, rng=rng)
     limits = {b: capacity_of(b, PREVALENCE) for b in (1, 2, 3)}
-    model = CapacityClassifier(
-        CapacityEnsembleClassifier(
-            limits[2], size=config.size, rare_label=1, random_state=config.repetition
-        ),
-        capacity=limits[2],
-        rare_label=1,
-        cv=10,
-        ensemble=True,
-        guarantee="expected",
-        random_state=config.repetition,
-    ).fit(split.X_train, split.y_train)
+    model = _make(config, limits[2]).fit(split.X_train, split.y_train)
     scores = model.score_samples(split.X_test)
     rows = []
     for b, capacity in limits.items():
@@ -63,18 +58,54 @@ def run_repetition(config: Repetition) -> Table:
     return rows
 
 
+def _make(config: Repetition, capacity: Capacity) -> Any:
+    options = {"rare_label": 1, "random_state": config.repetition}
+    if config.size == AWARE:
+        return CapacityAwareForestClassifier(capacity, **options)
+    return CapacityClassifier(
+        CapacityEnsembleClassifier(capacity, size=config.size, **options),
+        capacity=capacity,
+        cv=10,
+        **options,
+    )
+
+
+def differences(rows: Table) -> Table:
+    """Return the paired differences from the aware forest, on draws that both have."""
+    found = {(r["size"], r["rule"], r["b"], r["repetition"]): r["M"] for r in rows}
+    return [
+        {
+            "size": size,
+            "rule": rule,
+            "b": b,
+            **mean_and_error(
+                [
+                    value - found[AWARE, rule, b, draw]
+                    for (*names, draw), value in found.items()
+                    if names == [size, rule, b] and (AWARE, rule, b, draw) in found
+                ]
+            ),
+        }
+        for size, rule, b in dict.fromkeys(key[:3] for key in found)
+        if size != AWARE
+    ]
+
+
 def main() -> None:
     """Run, save and print."""
-    parser = study_parser(__doc__, HERE, reps=5)
-    parser.add_argument("--size", default="default")
+    parser = study_parser(__doc__, HERE, reps=10)
+    parser.add_argument("--sizes", nargs="+", default=["quick", "default", AWARE])
     options = parser.parse_args()
+    files = [options.out / name for name in ("credit.csv", "credit_differences.csv")]
     if not options.table:
-        configs = [Repetition(options.size, repetition) for repetition in range(options.reps)]
+        configs = [Repetition(size, draw) for size in options.sizes for draw in range(options.reps)]
         rows = run_stored("detection_credit", run_repetition, configs, n_jobs=options.jobs)
-        write_table(summarise(rows, ["size", "rule", "b"], "M"), options.out / "credit.csv")
-    summary = read_table(options.out / "credit.csv")
-    shown = [[str(value) for value in row.values()] for row in summary]
-    print(markdown(list(summary[0]), shown))
+        write_table(summarise(rows, ["size", "rule", "b"], "M"), files[0])
+        write_table(differences(rows), files[1])
+    for file in files:
+        summary = read_table(file)
+        shown = [[str(value) for value in row.values()] for row in summary]
+        print(markdown(list(summary[0]), shown))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Capacity, select
+from shortlist.distributed import _floor
 from shortlist.distributed._cut import CutSearch
 from shortlist.distributed._kernels import RowsBefore
 from shortlist.exceptions import TableError
@@ -113,3 +114,34 @@ def test_equal_ids_at_the_cut_are_refused():
     search = search_in([{"score": np.ones(4), "id": np.zeros(4, dtype=int)}])
     with pytest.raises(TableError, match="same id"):
         search.cuts(search.totals(), {None: 2})
+
+
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    n=st.integers(1, 3_000),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=100, deadline=None)
+def test_one_pass_finds_a_known_place(kind, n, share, seed):
+    """The score in a place, how many lie above it and how many are tied, from short blocks."""
+    scores = KINDS[kind](np.random.default_rng(seed), n)
+    place = min(int(share * n), n - 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_floor, "_SPARE", 10)
+        highest = _floor._Highest(place)
+        for start in range(0, n, 97):
+            highest.add(scores[start : start + 97])
+    value = np.sort(scores)[::-1][place]
+    above = int((scores > value).sum())
+    found = highest.located()
+    assert found == (value, above, int((scores == value).sum()), place - above)
+    assert (highest.n, highest.n_nan) == (n, 0)
+
+
+def test_one_pass_counts_what_is_not_a_number():
+    """NaN is counted wherever it is."""
+    highest = _floor._Highest(2)
+    highest.add(np.array([1.0, np.nan, 5.0, 5.0]))
+    highest.add(np.array([np.nan, -np.inf]))
+    assert (highest.n, highest.n_nan) == (6, 2)

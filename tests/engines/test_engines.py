@@ -7,6 +7,7 @@ from engines_under_test import engine, spark  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
+from shortlist._core.hashing import hash_ids
 from shortlist.exceptions import TableError
 
 # pyspark and Dask warn about newer versions of pandas, and leave sockets to the collector.
@@ -94,6 +95,21 @@ def test_bad_tables_are_refused(engine, change, words):
         listed(engine, engine.table(frame, 3), Capacity.count(5))
 
 
+def test_samples(engine):
+    """All rare rows, the same others on every engine, and weights that add up to all rows."""
+    frame = make_frame("tied")
+    frame["note"] = np.where(frame.index % 50 == 0, "rare", "b")
+    options = {"target": "note", "rare_label": "rare", "id": "case"}
+    got = engine.rows(engine.functions.sample(engine.table(frame, 4), 0.25, **options))
+    assert (got["note"] == "rare").sum() == 60
+    assert set(got.groupby("note")["weight"].unique().map(tuple)) == {(1.0,), (4.0,)}
+    assert abs(got["weight"].sum() - N) < 300
+    drawn = (frame["note"] == "rare") | (hash_ids(frame["case"].to_numpy(), seed=1) < 0.25)
+    assert set(got["case"]) == set(frame["case"][drawn])
+    with pytest.raises(ValueError, match="share must be above 0"):
+        engine.functions.sample(engine.table(frame, 4), 0, **options)
+
+
 # --- models ---
 
 
@@ -171,6 +187,20 @@ def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     grouped = df.groupBy("case").agg({"risk": "max"}).withColumnRenamed("max(risk)", "risk")
     functions.select(grouped, Capacity.count(5), **options)
     assert (grouped.is_cached, df.is_cached) == (True, False)
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 0.1), (np.inf, np.inf), (-np.inf, -np.inf)])
+def test_a_wrong_guess_of_spark_does_no_harm(spark, monkeypatch, wrong):
+    """If the sample misses the cut, the search that guesses nothing finds it."""
+    import shortlist.spark as functions
+
+    frame = make_frame("continuous")
+    monkeypatch.setattr(functions, "_guess", lambda totals, place: wrong)
+    got = functions.select(
+        spark.createDataFrame(frame), Capacity.count(40), score="risk", id="case"
+    )
+    chosen = select(frame["risk"].to_numpy(), Capacity.count(400), ids=frame["case"].to_numpy())
+    assert {row["case"] for row in got.collect()} == set(frame["case"][chosen])
 
 
 def test_other_versions_on_a_worker_are_refused():

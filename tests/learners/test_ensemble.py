@@ -16,7 +16,7 @@ from shortlist.learners import (
     _ensemble_members,
     watching_members,
 )
-from shortlist.learners._ensemble_weights import greedy_weights
+from shortlist.learners._ensemble_weights import fit_line, greedy_weights
 from shortlist.metrics import detection_at_capacity
 
 _WEIGHTS = "Trees draw bootstrap samples: a weight of two is not the same random draw as two rows."
@@ -147,7 +147,32 @@ def test_members_that_detect_nothing_lose_weight():
     weights = model.fit(X, y).weights_
     assert weights["forest"] > 0.6
     assert_allclose(sum(weights.values()), 1)
-    assert clone(model).set_params(capacity=None).fit(X, y).weights_ == dict.fromkeys(FEW, 0.5)
+    without = clone(model).set_params(capacity=None).fit(X, y).weights_
+    assert 0.5 < without["forest"] < weights["forest"]
+
+
+@pytest.mark.parametrize("size", ["quick", "default"])
+def test_noisy_tables_get_smooth_members(size):
+    """Eighty columns, most of them noise: unseen rows prefer large leaves and penalties."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 80))
+    noisy = X[:, :40].sum(axis=1) / 6 + rng.normal(size=400) > 1.9
+    model = CapacityEnsembleClassifier(members=FEW, size=size, random_state=0)
+    assert model.fit(X, noisy).forms_ == dict.fromkeys(FEW, "smooth")
+    clear = X[:, 0] > 1.2
+    assert model.fit(X[:, :2], clear).forms_["logistic"] == "flexible"
+
+
+def test_members_that_exaggerate_do_not_outshout_the_others():
+    """The slope of an overconfident member scales its log-odds down."""
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(size=2_000) - 2
+    is_rare = rng.random(2_000) < 1 / (1 + np.exp(-log_odds))
+    honest, loud = fit_line(log_odds, is_rare), fit_line(5 * log_odds, is_rare)
+    assert_allclose(honest.slope, 1, atol=0.15)
+    assert_allclose(loud.slope, honest.slope / 5, atol=0.01)
+    assert fit_line(-log_odds, is_rare).slope == 0
+    assert fit_line(log_odds + rng.normal(size=2_000), is_rare).loss > honest.loss
 
 
 def test_few_rare_rows_hardly_move_the_weights():

@@ -223,16 +223,8 @@ class Hand:
     def decide(self, cases, *, patience=60.0):
         """Decide about cases, given as (id, score), and return the answers."""
         ticket = ask(self.decider, cases, patience=patience)
-        finished = []
         while ticket.left:
-            batch = list(self.decider._unscored)
-            self.decider._unscored.clear()
-            if batch and self.decider._wanted_model:
-                self.decider._scored.extend(self.decider._score(batch, finished))
-            else:
-                self.decider._unscored.extend(batch)
-            if ticket.left:
-                self.decider._round(finished)
+            self.decider._round([])
         return ticket.answers
 
     def change(self, kind, **body):

@@ -142,12 +142,12 @@ def test_a_truncated_parquet_file(tmp_path):
         read(tmp_path / "t.parquet")
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
+def test_a_missing_file_and_an_empty_folder(tmp_path):
     """Neither is a table."""
     with pytest.raises(TableError, match="There is no file"):
         read(tmp_path / "t.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(TableError, match="cannot be read"):
+    with pytest.raises(TableError, match="it has no files"):
         read(tmp_path / "folder.csv")
 
 

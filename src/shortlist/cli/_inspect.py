@@ -31,6 +31,8 @@ def inspect(model: Model, as_json: AsJson = False) -> None:
     rules = (content["card"] or {}).get("rules") or []
     if rules:
         console.print(_rules(content, rules))
+    for note in (content["card"] or {}).get("notes") or []:
+        console.print(f"Note of the fit: {note}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _facts(content: dict[str, Any]) -> Table:
@@ -111,12 +113,14 @@ def _threshold(value: float | None) -> str:
 
 
 def _columns(content: dict[str, Any]) -> Table:
+    from ..tables import Feature
+
     table = Table(title="Columns", caption="Usual value: the median, or the commonest category.")
     for heading in ("Column", "Read as", "Usual value"):
         table.add_column(heading)
-    for feature in content["schema"]["features"]:
-        usual = _usual(content["reference"].get(feature["name"]), feature["kind"])
-        table.add_row(feature["name"], feature["kind"], usual)
+    for feature in map(Feature.from_json, content["schema"]["features"]):
+        usual = _usual(content["reference"].get(feature.name), feature.kind)
+        table.add_row(feature.name, feature.in_words, usual)
     return table
 
 

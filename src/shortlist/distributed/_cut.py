@@ -47,6 +47,15 @@ _MOST_KEYS = 1 << 20
 _SPARE = 10.0  # standard deviations of room above the expected number of keys below a limit
 
 
+class Located(NamedTuple):
+    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
+
+    value: float
+    above: int
+    tied: int
+    left: int
+
+
 @dataclass(frozen=True)
 class Totals:
     """What the first pass says about one segment: its size, and what brackets its ranks."""
@@ -55,6 +64,7 @@ class Totals:
     marks: Doubles  # of all blocks, falling
     sizes: Any  # of the blocks
     blocks: list[Any]  # the marks of each block, falling
+    found: Located | None = None  # the score in the place that was asked for
 
     @classmethod
     def empty(cls) -> Totals:
@@ -133,22 +143,17 @@ def refuse_nan(n_nan: int, n_rows: int, *, score: str) -> None:
         )
 
 
-class Located(NamedTuple):
-    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
-
-    value: float
-    above: int
-    tied: int
-    left: int
-
-
 class SearchColumns(NamedTuple):
-    """The columns that a search needs, and the key of the hash that orders tied rows."""
+    """The columns that a search needs, and the key of the hash that orders tied rows.
+
+    `place` says how many of n rows will come before the cut, if there is only one.
+    """
 
     score: str
     id: str | None = None
     segment: str | None = None
     seed: int = 0
+    place: Callable[[int], int] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -186,7 +191,7 @@ class CutSearch:
         def summaries(kernel: Any) -> Iterable[Any]:
             return engine.summaries(table, names, OnArrays(kernel, names))
 
-        score, id, segment, seed = columns
+        score, id, segment, seed, _ = columns
         return cls(summaries, score, id or score, segment, seed)
 
     def totals(self) -> dict[Any, Totals]:

@@ -17,13 +17,15 @@ from ..exceptions import TableError
 from ..tables import TableModel
 from ..thresholds import CalibratedThreshold
 from ._cut import CutSearch, SearchColumns
-from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, table_schema
+from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of
 from ._evaluate import LargeEvaluation, measure_model
 from ._files import TextTable, format_of, open_table
+from ._floor import MOST_HELD, FloorSearch
+from ._frames import FrameFunctions
 from ._models import ModelRows, plan_rows
-from ._operations import TIE_KEY, find_list, find_threshold
+from ._operations import TIE_KEY, ListedRows, find_threshold
 
-__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
+__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "sample", "score", "select"]
 
 _READ_AHEAD = 4  # batches
 
@@ -94,11 +96,40 @@ class LocalEngine:
             yield path
 
     def search(self, table: Any, columns: SearchColumns) -> CutSearch:
-        """Return what finds cuts in a table."""
-        return CutSearch.through(self, table, columns)
+        """Return what finds cuts in a table: in one pass, if its length and the place are known."""
+        dataset = self.open(table)
+        if columns.place is None or not _knows_length(dataset):
+            return CutSearch.through(self, table, columns)
+        place = columns.place(dataset.count_rows())
+        if not 0 < place <= MOST_HELD:
+            return CutSearch.through(self, table, columns)
+        return FloorSearch.of(self, dataset, columns, place)
+
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included."""
+        dataset = self.open(table)
+        if isinstance(dataset, TextTable):
+            return dataset
+        field = load_extra("pyarrow.dataset", needed_for="Reading large tables").field(score)
+        return dataset.filter((field >= low) & (field <= high))
+
+    def computed_once(self, table: Any) -> Any:
+        """Return the table: files are not computed."""
+        return table
+
+    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+        """Return the rows of a list as one Arrow table, in order."""
+        highest = self.between(table, score, kernel.least, np.inf)
+        return ranked(self.map_rows(highest, kernel, schema), score)
 
     def check_versions(self, table: Any) -> None:
         """There is one process, and so nothing to check."""
+
+
+def _knows_length(dataset: Any) -> bool:
+    """Return whether the number of rows is known without reading them."""
+    format = getattr(getattr(dataset, "format", None), "default_extname", None)
+    return format in ("parquet", "feather", "ipc") or type(dataset).__name__ == "InMemoryDataset"
 
 
 def select(
@@ -115,7 +146,8 @@ def select(
     """List the highest scores of a table that need not fit into memory, exactly.
 
     The list is that of :func:`shortlist.select` on the whole column, row for row, tied scores
-    included. The table is read three times at most before the listed rows are read.
+    included. The table is read three times at most before the listed rows are read; the scores of
+    a Parquet or Feather file once, and again if a tie is cut.
 
     Parameters
     ----------
@@ -149,18 +181,8 @@ def select(
     [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
     """
     engine = LocalEngine(on_progress, [id, *([segment] if segment else [])])
-    kernel = find_list(
-        engine,
-        table,
-        capacity,
-        score=score,
-        id=id,
-        segment=segment,
-        total=total,
-        random_state=random_state,
-    )
-    schema = table_schema(engine, table, added={TIE_KEY: "double"})
-    return ranked(engine.map_rows(table, kernel, schema), score)
+    options: dict[str, Any] = {"score": score, "id": id, "segment": segment, "total": total}
+    return FrameFunctions(engine).select(table, capacity, **options, random_state=random_state)
 
 
 def calibrate(
@@ -362,6 +384,52 @@ def evaluate(
     engine = LocalEngine(on_progress)
     table = _readable(model, table)
     return measure_model(engine, model, table, id=id, target=target, segment=segment)
+
+
+def sample(
+    table: Any,
+    share: float,
+    *,
+    target: str,
+    rare_label: Any,
+    id: str,
+    random_state: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Keep all rare rows and a share of the others, with weights, to train in memory.
+
+    A hash of the ids draws the sample, so the same rows are drawn however they are divided.
+
+    Parameters
+    ----------
+    table, on_progress
+        As for :func:`select`.
+    share : float
+        Share of the other rows to keep, above 0 and at most 1.
+    target, rare_label : str, label
+        The column with the labels, and the label of which all rows are kept.
+    id : str
+        The column with the ids.
+    random_state : int, RandomState instance or None, default=None
+        Key of the hash.
+
+    Returns
+    -------
+    pyarrow.Table
+        The kept rows with all their columns, and `weight`: 1 for rare rows, 1 / share for others.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from shortlist.distributed import sample
+    >>> table = pa.table({"case": range(1000), "fraud": [i % 100 == 0 for i in range(1000)]})
+    >>> drawn = sample(table, 0.1, target="fraud", rare_label=True, id="case")
+    >>> sum(drawn["fraud"].to_pylist()), drawn.num_rows
+    (10, 102)
+    """
+    engine = LocalEngine(on_progress, [id])
+    options: dict[str, Any] = {"target": target, "rare_label": rare_label, "id": id}
+    return FrameFunctions(engine).sample(table, share, **options, random_state=random_state)
 
 
 def ranked(rows: Any, score: str) -> Any:

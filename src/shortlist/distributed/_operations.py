@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +110,7 @@ def find_list(
     """
     check_columns(engine, table, score=score, id=id, segment=segment, free=("rank", TIE_KEY))
     seed = check_seed(random_state)
-    columns = SearchColumns(score, id, segment, seed)
+    columns = SearchColumns(score, id, segment, seed, _only_place(capacity, segment))
     needs, search = columns.names, engine.search(table, columns)
     totals = search.totals()
     by_segment = search.cuts(totals, _wanted(capacity, totals, segment))
@@ -126,6 +126,14 @@ def find_list(
     )
     second = _total_cut(restricted, check_capacity(total).max_flags(n_rows))
     return ListedRows(Before((first, RowsBefore(score, id, second, seed))), needs, id, seed)
+
+
+def _only_place(
+    capacity: Capacity | Mapping[Any, Capacity], segment: str | None
+) -> Callable[[int], int] | None:
+    if segment is not None or isinstance(capacity, Mapping):
+        return None
+    return check_capacity(capacity).max_flags
 
 
 def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Summaries:

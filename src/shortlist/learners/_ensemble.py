@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -21,20 +19,27 @@ from sklearn.utils.validation import (
     check_memory,
 )
 
-from .._core.arrays import Doubles, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.labels import find_rare, rare_share
 from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
 from .._wrapping.fitting import check_labels
 from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
-from ._ensemble_members import MEMBERS, SIZES, Size, rows_for, weights_for
-from ._ensemble_weights import FEWEST_RARE, LONG, greedy_weights, held_out_rows, out_of_sample
+from ._ensemble_fitting import combined_scores, fit_member, preferred_form, some_rows
+from ._ensemble_members import FORMS, MEMBERS, SIZES, Size
+from ._ensemble_weights import (
+    FEWEST_JUDGED,
+    FEWEST_RARE,
+    LONG,
+    fit_line,
+    greedy_weights,
+    held_out_rows,
+)
 
 __all__ = ["CapacityEnsembleClassifier", "watching_members"]
 
-# Stands for the number of trees of a model whose probabilities have no steps.
-_SMOOTH = 10_000
+_LEAST_SLOPE = 1e-3
 
 _watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
 
@@ -55,21 +60,6 @@ def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[Non
         _watcher.reset(token)
 
 
-class _Task(NamedTuple):
-    """A model to fit: its kind, the seed of its random numbers, and whether to weigh it."""
-
-    member: str
-    seed: int
-    weigh: bool
-
-
-class _Fitted(NamedTuple):
-    """A fitted model, and probabilities of its rows by models that have not seen them."""
-
-    model: Any
-    unseen: Doubles | None
-
-
 class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     r"""Rank rows by the mean log-odds of a few different models, none of them tuned.
 
@@ -84,11 +74,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     capacity : Capacity, default=None
-        How many items can be followed up. Members that detect more at this capacity, on rows that
-        they have not seen, get more weight. `None`, fewer than 30 rare rows, and ``size="quick"``
-        on short tables give all members the same weight.
+        How many items can be followed up. With at least 30 rare rows, members that detect more at
+        this capacity, on rows that they have not seen, get more weight.
     rare_label : label, default=None
-        The label to find; `None` takes the rarest in `y`. It only matters for the weights.
+        The label to find; `None` takes the rarest in `y`. It matters for forms and weights.
     members : tuple of str, default=("boosting", "extra-trees", "forest", "logistic", "network")
         The kinds of models. Without LightGBM (the extra `boosting`), "boosting" uses scikit-learn's
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`.
@@ -113,6 +102,9 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`.
     weights_ : dict from str to float
         Weight of each kind of member; they add up to 1.
+    forms_ : dict from str to str
+        The form of each kind: "flexible", or "smooth" (large leaves, few splits, strong
+        penalties), which noisy tables need.
     columns_ : dict from str to transformer
         The fitted forms of the columns. "codes", for trees: numbers with gaps filled by the median
         and marked (`SimpleImputer`), categories as numbers (`OrdinalEncoder`). "scaled", for
@@ -136,6 +128,15 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     With two classes, the score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
     :math:`p_m` is the mean probability of the models of kind m, pulled away from 0 and 1 by half a
     tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other models.
+
+    Forms and weights come from scores of the rows by models that have not seen them: out of bag,
+    or from three folds within the rows given. Of each kind, the form with the lower log-loss is
+    taken. The weight of a kind rises with the slope of the line from its log-odds to those of the
+    labels (Platt, 1999): an overconfident model would outshout the others. Then greedy selection
+    after Caruana and others (2004), shrunk to equal weights, prefers what detects more at the
+    capacity. ``size="quick"`` scores a logistic model out of sample only: its better form is taken
+    for all kinds, and all weigh the same. With fewer than 10 rare rows, and above 50,000 rows, all
+    kinds are flexible.
 
     Long tables: each tree of a forest is grown on a random sample of the rows, and the network is
     fitted to a sample with as many rare rows as possible, weighted to the shares in all rows.
@@ -251,52 +252,69 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """Fit the models round by round while time lasts, and return the weight of each kind."""
         ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
         rng = np.random.default_rng(self._entropy(codes))
-        weighs = self._weighs(codes, size)
-        learn, held_out = held_out_rows(codes, rng) if weighs else (None, None)
+        rare = self._rare_code(codes)
+        judges = self._judges(codes, size)
+        learn, held_out = held_out_rows(codes, rng) if judges else (None, None)
         views = self._views_of(X)
-        fit = check_memory(self.memory).cache(_fit_member, ignore=["n_jobs"])
-        tasks = self._tasks(size, rng, weigh=weighs and held_out is None)
+        fit = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
+        seeds = self._seeds(size, rng)
+        forms = self._forms(views, codes, rare, seeds[0][1], in_sample=judges and held_out is None)
         self.members_: dict[str, list[Any]] = {}
+        self.forms_: dict[str, str] = {}
         unseen: dict[str, Doubles] = {}
-        for done, task in enumerate(tasks):
+        for done, (name, seed) in enumerate(seeds):
             if done and time.monotonic() >= ends:
                 break
             if (watcher := _watcher.get()) is not None:
-                watcher(task.member, done, len(tasks))
-            rows = _some_rows(learn, views[self.views_[task.member]], codes, weights)
-            fitted = fit(*task, self.size, *rows, n_jobs=self.n_jobs)
-            self.members_.setdefault(task.member, []).append(fitted.model)
+                watcher(name, done, len(seeds))
+            rows = some_rows(learn, views[self.views_[name]], codes, weights)
+            tried = (self.forms_[name],) if name in self.forms_ else forms
+            fitted = fit(name, seed, tried, self.size, *rows, rare, n_jobs=self.n_jobs)
+            self.members_.setdefault(name, []).append(fitted.model)
+            self.forms_[name] = fitted.form
             if fitted.unseen is not None:
-                unseen[task.member] = fitted.unseen
-        if not weighs:
+                unseen[name] = fitted.unseen
+        if not judges:
             return {name: 1 / len(self.members_) for name in self.members_}
-        if held_out is None:
-            return self._weigh(unseen, codes)
-        judged = {view: take_rows(columns, held_out) for view, columns in views.items()}
-        unseen = {
-            name: _mean_probabilities(models, judged[self.views_[name]])
-            for name, models in self.members_.items()
-        }
-        return self._weigh(unseen, codes[held_out])
+        if held_out is not None:
+            codes = codes[held_out]
+            unseen = self._scores_of(
+                {view: take_rows(columns, held_out) for view, columns in views.items()}, rare
+            )
+        return self._weigh(unseen, codes == rare)
 
-    def _weighs(self, codes: Rows, size: Size) -> bool:
-        """Return whether members are weighed by what they detect."""
-        if self.capacity is None or len(self.members) == 1:
-            return False
-        n_rare = np.bincount(codes)[self._rare_code(codes)]
-        return n_rare >= FEWEST_RARE and (size.weighs or codes.size > LONG)
+    def _judges(self, codes: Rows, size: Size) -> bool:
+        """Return whether members are judged by rows that they have not seen."""
+        counts = np.bincount(codes)
+        n_rare = counts[self._rare_code(codes)]
+        enough = min(n_rare, codes.size - n_rare) >= FEWEST_JUDGED
+        return enough and (size.weighs or codes.size > LONG)
 
-    def _weigh(self, unseen: dict[str, Doubles], codes: Rows) -> dict[str, float]:
-        """Return weights by what members detect on rows that they have not seen."""
-        rare = self._rare_code(codes)
-        scores = {
-            name: _log_odds(shares, _n_trees(self.members_[name][:1]))[:, rare]
-            for name, shares in unseen.items()
-        }
-        is_rare = codes == rare
-        assert self.capacity is not None  # see `_weighs`
-        max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
-        return greedy_weights(scores, is_rare, max_flags)
+    def _forms(
+        self, views: dict[str, Any], codes: Rows, rare: int, seed: int, *, in_sample: bool
+    ) -> tuple[str, ...]:
+        """Return the forms to try for each member: both, or the one that a logistic model prefers.
+
+        Long tables get flexible members: they have rows enough to be judged by.
+        """
+        few = min(np.bincount(codes)) < FEWEST_JUDGED
+        if in_sample:
+            return FORMS
+        if codes.size > LONG or few or "scaled" not in views:
+            return FORMS[:1]
+        return (preferred_form("logistic", seed, self.size, views["scaled"], codes, rare),)
+
+    def _weigh(self, unseen: dict[str, Doubles], is_rare: Mask) -> dict[str, float]:
+        """Return weights by how far members can be trusted, and by what they detect."""
+        slopes = {name: fit_line(scores, is_rare).slope for name, scores in unseen.items()}
+        weights = dict.fromkeys(unseen, 1.0)
+        if self.capacity is not None and np.count_nonzero(is_rare) >= FEWEST_RARE:
+            max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
+            trusted = {name: slopes[name] * scores for name, scores in unseen.items()}
+            weights = greedy_weights(trusted, is_rare, max_flags)
+        # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
+        scaled = {name: weights[name] * max(slopes[name], _LEAST_SLOPE) for name in unseen}
+        return {name: weight / sum(scaled.values()) for name, weight in scaled.items()}
 
     def _rare_code(self, codes: Rows) -> int:
         label = self.rare_label
@@ -310,11 +328,11 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             return None
         return [check_seed(self.random_state), zlib.crc32(codes.tobytes())]
 
-    def _tasks(self, size: Size, rng: np.random.Generator, *, weigh: bool) -> list[_Task]:
-        """List the models round by round, so that those that come first are all different."""
+    def _seeds(self, size: Size, rng: np.random.Generator) -> list[tuple[str, int]]:
+        """List members and seeds by rounds: the models that come first are all different."""
         seeds = rng.integers(2**31, size=(size.rounds, len(MEMBERS)))
         return [
-            _Task(name, int(seed), weigh and round_ == 0)
+            (name, int(seed))
             for round_, seeds_of_round in enumerate(seeds)
             for (name, member), seed in zip(MEMBERS.items(), seeds_of_round, strict=True)
             if name in self.members and (round_ == 0 or member.is_random)
@@ -338,12 +356,14 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         views = self._views_of(check_items(self, X, reset=False))
-        scores = {}
-        for name, models in self.members_.items():
-            shares = _mean_probabilities(models, views[self.views_[name]])
-            logs = _log_probabilities(shares, _n_trees(models))
-            scores[name] = logs if self.classes_.size > 2 else logs[:, 1] - logs[:, 0]
-        return scores
+        return self._scores_of(views, None if self.classes_.size > 2 else 1)
+
+    def _scores_of(self, views: dict[str, Any], code: int | None) -> dict[str, Doubles]:
+        """Return the log-odds of one class by each kind of member, or log-probabilities of all."""
+        return {
+            name: combined_scores(models, views[self.views_[name]], code)
+            for name, models in self.members_.items()
+        }
 
     def decision_function(self, X: Any) -> Doubles:
         """Return the weighted mean of the members' scores.
@@ -402,59 +422,3 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _some_rows(
-    rows: Rows | None, X: Any, codes: Rows, weights: Doubles | None
-) -> tuple[Any, Rows, Doubles | None]:
-    if rows is None:
-        return X, codes, weights
-    return take_rows(X, rows), codes[rows], None if weights is None else weights[rows]
-
-
-def _fit_member(
-    name: str,
-    seed: int,
-    weigh: bool,
-    size: str,
-    X: Any,
-    codes: Rows,
-    weights: Doubles | None,
-    n_jobs: int | None = None,
-) -> _Fitted:
-    """Fit one model, whose classes are the positions of the labels."""
-    member = MEMBERS[name]
-
-    def fit(model: Any, rows: Rows | None) -> Any:
-        some, own, own_weights = _some_rows(rows, X, codes, weights)
-        sampled = rows_for(member, SIZES[size], own, np.random.default_rng(seed))
-        if sampled is not None:
-            own_weights = weights_for(sampled, own, own_weights)
-            some, own = take_rows(some, sampled), own[sampled]
-        with warnings.catch_warnings():
-            # The network is stopped early on purpose, and few trees leave some rows in every bag.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-            extra = {} if own_weights is None else {"sample_weight": own_weights}
-            return model.fit(some, own, **extra)
-
-    fitted = fit(member.make(SIZES[size], codes.size, seed, n_jobs), None)
-    return _Fitted(fitted, out_of_sample(fitted, X, codes, fit, seed) if weigh else None)
-
-
-def _mean_probabilities(models: list[Any], X: Any) -> Doubles:
-    return np.mean([model.predict_proba(X) for model in models], axis=0)
-
-
-def _n_trees(models: list[Any]) -> int:
-    """Return the number of trees of forests; other models have smooth probabilities."""
-    return sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or _SMOOTH
-
-
-def _log_probabilities(shares: Doubles, n_trees: int) -> Doubles:
-    """Return logarithms of probabilities, kept away from 0 by half a tree."""
-    return np.log((shares * n_trees + 0.5) / (n_trees + 0.5 * shares.shape[1]))
-
-
-def _log_odds(shares: Doubles, n_trees: int) -> Doubles:
-    return _log_probabilities(shares, n_trees) - _log_probabilities(1 - shares, n_trees)

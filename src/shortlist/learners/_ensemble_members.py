@@ -18,7 +18,7 @@ from sklearn.neural_network import MLPClassifier
 
 from .._core.arrays import Doubles, Rows
 
-__all__ = ["MEMBERS", "SIZES", "Member", "Size", "has_lightgbm", "rows_for", "weights_for"]
+__all__ = ["FORMS", "MEMBERS", "SIZES", "Member", "Size", "has_lightgbm", "rows_for", "weights_for"]
 
 
 @dataclass(frozen=True)
@@ -63,49 +63,63 @@ SIZES = {
 }
 
 
+#: The forms of each member; the first one is for tables with little noise.
+FORMS = ("flexible", "smooth")
+
+
 @dataclass(frozen=True)
 class Member:
-    """A kind of model: how it is made, the form of its columns, and whether it draws numbers."""
+    """A kind of model: how it is made, the form of its columns, and whether it draws numbers.
 
-    make: Callable[[Size, int, int, int | None], Any]
+    `make` takes the size, the number of rows, a seed, the number of threads, and whether the model
+    is to be smooth: large leaves, few splits or strong penalties, for tables with much noise.
+    """
+
+    make: Callable[[Size, int, int, int | None, bool], Any]
     view: str
     is_random: bool = True
     most_rows: Callable[[Size], int | None] = lambda size: None
 
 
-def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
-    return RandomForestClassifier(
-        size.trees,
-        max_samples=_sampled(size, n_rows),
-        oob_score=size.weighs,
-        random_state=seed,
-        n_jobs=n_jobs,
-    )
+def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
+    settings = _trees(size, n_rows, seed, n_jobs)
+    if smooth:
+        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.01, 5), "max_features": 0.5}
+    return RandomForestClassifier(**settings)
 
 
-def _extra_trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
-    return ExtraTreesClassifier(
-        size.trees,
-        bootstrap=True,
-        max_samples=_sampled(size, n_rows),
-        oob_score=size.weighs,
-        random_state=seed,
-        n_jobs=n_jobs,
-    )
+def _extra_trees(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
+    settings = _trees(size, n_rows, seed, n_jobs)
+    if smooth:
+        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.003, 3), "max_features": 0.5}
+    return ExtraTreesClassifier(**settings)
 
 
-def _sampled(size: Size, n_rows: int) -> int | None:
-    """Return how many rows each tree gets; None stands for as many as there are."""
-    return size.tree_rows if n_rows > size.tree_rows else None
+def _trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> dict[str, Any]:
+    return {
+        "n_estimators": size.trees,
+        "bootstrap": True,
+        "max_samples": size.tree_rows if n_rows > size.tree_rows else None,
+        "oob_score": size.weighs,
+        "random_state": seed,
+        "n_jobs": n_jobs,
+    }
 
 
-def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
+def _leaf(size: Size, n_rows: int, share: float, least: int) -> int:
+    """Return the smallest leaf of a smooth tree: a share of the rows that it is grown on."""
+    return max(least, round(share * min(n_rows, size.tree_rows)))
+
+
+def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
     rate = 0.05 if size.stages > 100 else 0.1
+    leaves, penalty, least = (4, 5.0, 20) if smooth else (15, 0.0, 10)
     if not has_lightgbm():
         return HistGradientBoostingClassifier(
             learning_rate=rate,
             max_iter=size.stages,
-            max_leaf_nodes=15,
+            max_leaf_nodes=leaves,
+            l2_regularization=penalty,
             max_features=0.5,
             early_stopping=False,
             random_state=seed,
@@ -115,8 +129,9 @@ def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
     return LGBMClassifier(
         n_estimators=size.stages,
         learning_rate=rate,
-        num_leaves=15,
-        min_child_samples=10,
+        num_leaves=leaves,
+        min_child_samples=least,
+        reg_lambda=penalty,
         colsample_bytree=0.5,
         subsample=0.7,
         subsample_freq=1,
@@ -133,12 +148,13 @@ def has_lightgbm() -> bool:
     return importlib.util.find_spec("lightgbm") is not None
 
 
-def _network(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
-    return MLPClassifier((10,), solver="lbfgs", alpha=3.0, max_iter=100, random_state=seed)
+def _network(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
+    alpha = 30.0 if smooth else 3.0
+    return MLPClassifier((10,), solver="lbfgs", alpha=alpha, max_iter=100, random_state=seed)
 
 
-def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> Any:
-    return LogisticRegression(C=1.0, max_iter=1_000)
+def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
+    return LogisticRegression(C=0.05 if smooth else 1.0, max_iter=1_000)
 
 
 #: The members of an ensemble, in the order in which they are fitted.

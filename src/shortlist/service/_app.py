@@ -59,7 +59,7 @@ def make_app(service: Service) -> Any:
         except Exception as error:
             await (await _failed(Request(scope), error))(scope, receive, send)
         finally:
-            service.metrics.requests.labels("decide", str(status)).inc()
+            service.metrics.decided(status)
 
     return app
 

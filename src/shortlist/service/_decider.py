@@ -1,9 +1,8 @@
 """Deciding in groups: one transaction for all cases that wait, and no answer before its commit.
 
-Two threads work for a queue. One scores what waits, in batches. The other locks the queue's row,
-then takes what has been scored by then, follows the log, decides, writes and commits. If anything
-is in doubt, it keeps its old state, connects again, reads what the log says, and repeats; the ids
-of the cases make that harmless.
+One thread works for a queue. It locks the queue's row, then takes what waits by then, follows the
+log, scores, decides, writes and commits. If anything is in doubt, it connects again, reads what the
+log says, and repeats; the ids of the cases make that harmless.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from ._follower import Follower, QueueSettings, ReplayError
 from ._group import GroupMaker, answer_all, sort_out
 from ._joining import join_queue
 from ._models import ModelShelf
-from ._store import MODEL, PromiseError, QueueRow, Store, StoreError
+from ._scoring import Scorer
+from ._store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
 from ._waiting import Change, Failure, Ticket, Waiting
 
 __all__ = ["Decider"]
@@ -28,6 +28,7 @@ __all__ = ["Decider"]
 MOST_IN_A_GROUP = 512
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
+_LONGEST_GATHERING = 0.002  # seconds
 
 
 class Decider:
@@ -68,12 +69,13 @@ class Decider:
         self.queue, self._store, self._shelf, self._kernel_name = queue, store, shelf, kernel
         self._deliver, self._clock, self._accept = deliver, clock, accept_clock
         self.patience = patience
-        self._unscored: deque[Waiting] = deque()
-        self._scored: deque[Waiting] = deque()
+        self._scorer = Scorer(shelf)
+        self._cases: deque[Waiting] = deque()
         self._changes: deque[Change] = deque()
-        self._wake_scorer, self._wake_decider = threading.Event(), threading.Event()
+        self._wake = threading.Event()
+        self._usual = 0.0  # cases in a group
         self._follower: Follower | None = None
-        self._wanted_model = 0
+        self._settled = 0  # the last entry of the log that is surely on the disk
         self._connected = self._closing = False
         self.stopped: str | None = None
         self.id_fields: tuple[str, ...] = ("id",)
@@ -83,30 +85,24 @@ class Decider:
         # Cases that this process has seen in the log are looked up. An older one is refused by the
         # database when it is inserted again; then all cases of the group are looked up.
         self._ask_about_all = False
-        self._threads = [
-            threading.Thread(target=self._score_loop, name=f"score {queue}", daemon=True),
-            threading.Thread(target=self._decide_loop, name=f"decide {queue}", daemon=True),
-        ]
+        self._thread = threading.Thread(target=self._loop, name=f"decide {queue}", daemon=True)
 
     # --- for the event loop --------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start both threads."""
-        for thread in self._threads:
-            thread.start()
+        """Start the thread."""
+        self._thread.start()
 
     def close(self) -> None:
-        """Finish what waits, and end both threads."""
+        """Finish what waits, and end the thread."""
         self._closing = True
-        self._wake_scorer.set()
-        self._wake_decider.set()
-        for thread in self._threads:
-            thread.join(self.patience)
+        self._wake.set()
+        self._thread.join(self.patience)
 
     @property
     def n_waiting(self) -> int:
         """How many cases wait."""
-        return len(self._unscored) + len(self._scored)
+        return len(self._cases)
 
     @property
     def follower(self) -> Follower | None:
@@ -117,79 +113,37 @@ class Decider:
         """Let cases wait for their answers; False if too many wait already."""
         if self.n_waiting > _MOST_WAITING or self._closing:
             return False
-        self._unscored.extend(cases)
-        self._wake_scorer.set()
+        self._cases.extend(cases)
+        self._wake.set()
         return True
 
     def change(self, change: Change) -> None:
         """Let a change wait for its place in the log."""
         self._changes.append(change)
-        self._wake_decider.set()
-
-    # --- scoring -------------------------------------------------------------------------------
-
-    def _score_loop(self) -> None:
-        while not (self._closing and not self._unscored):
-            self._wake_scorer.wait(0.5)
-            self._wake_scorer.clear()
-            while self._unscored:
-                batch = _take(self._unscored, MOST_IN_A_GROUP)
-                finished: list[Ticket] = []
-                if not self._wanted_model:  # nothing is known about the queue yet
-                    self._expire(batch, finished)
-                    self._unscored.extendleft(reversed(batch))
-                    time.sleep(0.01)
-                else:
-                    self._scored.extend(self._score(batch, finished))
-                self._wake_decider.set()
-                if finished:
-                    self._deliver(finished)
-
-    def _score(self, batch: list[Waiting], finished: list[Ticket]) -> list[Waiting]:
-        """Return the cases that have a score now; others are told what is wrong."""
-        try:
-            model = self._shelf.get(self._wanted_model)
-        except (ValueError, StoreError, PromiseError, ImportError) as error:
-            for case in batch:
-                case.answer(Failure(503, "no-model", str(error)), finished)
-            return []
-        self.id_fields = model.id_fields
-        valid = []
-        for case in batch:
-            case.model, case.columns = model.id, model.read(case.fields)
-            if case.columns.error is None:
-                valid.append(case)
-            else:
-                case.answer(Failure(422, "invalid-case", case.columns.error), finished)
-        return self._score_valid(model, valid, finished)
-
-    def _score_valid(self, model: Any, valid: list[Waiting], finished: list[Ticket]) -> list[Any]:
-        try:
-            scores = model.score([case.columns.item for case in valid]) if valid else []
-        except Exception as error:
-            if len(valid) == 1:
-                detail = " ".join(str(error).split()) or type(error).__name__
-                valid[0].answer(Failure(422, "invalid-case", detail), finished)
-                return []
-            # One case may be at fault: find it.
-            alone = [self._score_valid(model, [case], finished) for case in valid]
-            return [case for part in alone for case in part]
-        for case, score in zip(valid, scores, strict=True):
-            case.score = float(score)
-        return valid
+        self._wake.set()
 
     # --- deciding ------------------------------------------------------------------------------
 
-    def _decide_loop(self) -> None:
-        while not (self._closing and not self.n_waiting and not self._changes):
-            if not (self._scored or self._changes):
-                self._wake_decider.wait(0.5 if self.ready else 0.05)
-            self._wake_decider.clear()
+    def _loop(self) -> None:
+        while not (self._closing and not self._cases and not self._changes):
+            self._gather()
             finished: list[Ticket] = []
             self._round(finished)
             if finished:
                 self._deliver(finished)
         self._store.close()
+
+    def _gather(self) -> None:
+        """Wait for a case; under load, let a few more arrive rather than write a small group."""
+        if not (self._cases or self._changes):
+            self._wake.wait(0.5 if self.ready else 0.05)
+        self._wake.clear()
+        until = time.monotonic() + _LONGEST_GATHERING
+        while 0 < len(self._cases) < self._usual / 2 and not self._closing:
+            left = until - time.monotonic()
+            if left <= 0 or not self._wake.wait(left):
+                break
+            self._wake.clear()
 
     def _round(self, finished: list[Ticket]) -> None:
         """Decide about one group, or find out why not."""
@@ -197,13 +151,18 @@ class Decider:
         changes: list[Change] = []
         try:
             follower = self._join()
-            if not (self._scored or self._changes):
+            if not (self._cases or self._changes):
                 return
+            if not self._scorer.is_quick:
+                batch = self._scored(follower.model, finished)
             row, entries, total = self._store.begin(self.queue, follower.seq)
+            if row.last_seq < follower.seq:
+                raise StoreError("The database has lost entries since they were read.")
             follower.follow(entries)
-            self._wanted_model = follower.model
             changes = _take(self._changes, MOST_IN_A_GROUP)
-            batch = self._drain(follower)
+            if self._scorer.is_quick:
+                batch += self._scored(follower.model, finished)
+            batch = self._still_scored(batch, follower.model)
             self._decide(follower, row, total, batch, changes, finished)
         except StoreError as error:
             self._in_doubt(str(error), batch, changes, finished)
@@ -212,12 +171,17 @@ class Decider:
         except ClockError as error:
             self._store.rollback()
             self._alarm("clock", str(error))
-            waiting = [*batch, *changes, *_take(self._scored, len(self._scored))]
+            waiting = [*batch, *changes, *_take(self._cases, len(self._cases))]
             _fail(waiting, Failure(503, "clock", str(error)), finished)
         except ReplayError as error:
             self._store.rollback()
+            self._cases.extendleft(reversed(batch))
             self.stopped, self._follower, self.ready = str(error), None, False
             self._alarm("replay", str(error))
+        except Exception as error:  # a thread that ends would leave every case without an answer
+            self._follower = None
+            self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
+            self._in_doubt(str(error), batch, changes, finished)
 
     def _refused(
         self, why: str, batch: list[Waiting], changes: list[Change], finished: list[Ticket]
@@ -226,7 +190,7 @@ class Decider:
         if not self._ask_about_all and batch:
             self._store.rollback()
             self._ask_about_all = True
-            self._scored.extendleft(reversed(batch))
+            self._cases.extendleft(reversed(batch))
             self._changes.extendleft(reversed(changes))
             return
         self._follower = None
@@ -242,21 +206,19 @@ class Decider:
             self._connected = True
         if self._follower is None:
             self._follower = join_queue(self._store, self.queue, self._kernel_name, self._clock)
-            self._wanted_model = self._follower.model
         if not self.ready:
             self.id_fields = self._shelf.get(self._follower.model).id_fields
             self.ready = True
         return self._follower
 
-    def _drain(self, follower: Follower) -> list[Waiting]:
-        """Take what has been scored; cases with a score of another model are scored again."""
-        batch = _take(self._scored, MOST_IN_A_GROUP)
-        again = [case for case in batch if case.model != follower.model]
-        if again:
-            self._unscored.extendleft(reversed(again))
-            self._wake_scorer.set()
-            return [case for case in batch if case.model == follower.model]
-        return batch
+    def _scored(self, model: int, finished: list[Ticket]) -> list[Waiting]:
+        """Take what waits, and score it."""
+        return self._scorer.score(_take(self._cases, MOST_IN_A_GROUP), model, finished)
+
+    def _still_scored(self, batch: list[Waiting], model: int) -> list[Waiting]:
+        """Put cases back whose scores are of a model that is no longer in force."""
+        self._cases.extendleft(reversed([case for case in batch if case.model != model]))
+        return [case for case in batch if case.model == model]
 
     def _decide(
         self,
@@ -271,10 +233,14 @@ class Decider:
             case.case_id for case in batch if self._ask_about_all or case.case_id in follower.recent
         ]
         known = self._store.find_cases(self.queue, asked) if asked else []
+        batch = self._postpone(batch, known)
         fresh, repeats = sort_out(batch, {str(entry.case_id): entry for entry in known}, finished)
         if not fresh and not changes:
             self._store.rollback()
             self._ask_about_all = False
+            if self._cases and not self._store.settles_at_once:
+                self._store.settle()
+                self._settled = row.last_seq
             return
         at = self._moment(row, follower)
         fork = follower.fork()
@@ -282,19 +248,29 @@ class Decider:
         for change in changes:
             maker.add_change(change)
         if any(change.kind == MODEL for change in changes):  # the scores are of the old model
-            self._unscored.extendleft(reversed([*fresh, *repeats]))
+            self._cases.extendleft(reversed([*fresh, *repeats]))
             fresh, repeats = [], []
         if fresh:
             maker.add_cases(fresh)
         group = maker.group()
         self._store.commit(group)
+        self._settled = group.row.last_seq
         fork.seq, self._ask_about_all = group.row.last_seq, False
         fork.remember(case.case_id for case in fresh)
-        self._follower, self._wanted_model = fork, fork.model
+        self._follower = fork
         if fresh:
             fork.drift.update([case.score for case in fresh])
+        self._usual += (len(fresh) - self._usual) / 8
         self.groups, self.decided = self.groups + 1, self.decided + len(fresh)
         answer_all(group, fresh, repeats, changes, finished)
+
+    def _postpone(self, batch: list[Waiting], known: list[Entry]) -> list[Waiting]:
+        """Put cases back that were decided, but in a group that may not be on the disk yet."""
+        if self._store.settles_at_once:
+            return batch
+        early = {entry.case_id for entry in known if entry.seq > self._settled}
+        self._cases.extendleft(reversed([case for case in batch if case.case_id in early]))
+        return [case for case in batch if case.case_id not in early] if early else batch
 
     def _moment(self, row: QueueRow, follower: Follower) -> float:
         now = self._clock.read(witness=self._store.clock())
@@ -311,13 +287,14 @@ class Decider:
     def _in_doubt(
         self, why: str, batch: list[Waiting], changes: list[Change], finished: list[Ticket]
     ) -> None:
-        """Keep the old state, connect again, and repeat until the cases' time is up."""
+        """Forget what was followed, connect again, and repeat until the cases' time is up."""
         self._store.close()
         self._connected = self.ready = False
+        self._follower = None  # a database that crashed may have lost what nobody was told of
         self.doubts += 1
-        self._scored.extendleft(reversed(batch))
+        self._cases.extendleft(reversed(batch))
         self._changes.extendleft(reversed(changes))
-        for queue in (self._unscored, self._scored, self._changes):
+        for queue in (self._cases, self._changes):
             kept = []
             for case in _take(queue, len(queue)):
                 if case.deadline <= time.monotonic() or self._closing or self.stopped:
@@ -326,11 +303,6 @@ class Decider:
                     kept.append(case)
             queue.extendleft(reversed(kept))
         time.sleep(0.05)
-
-    def _expire(self, batch: list[Waiting], finished: list[Ticket]) -> None:
-        for case in [each for each in batch if each.deadline <= time.monotonic()]:
-            case.answer(Failure(503, "unavailable", "The service is not ready."), finished)
-            batch.remove(case)
 
     def _alarm(self, kind: str, message: str) -> None:
         if time.monotonic() - self._alarmed.get(kind, -math.inf) < _ALARM_EVERY:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ._problems import Problem, body_of
-from ._service import Service
+from ._service import Service, setter
 from ._waiting import Failure, Ticket, Waiting
 
 __all__ = ["decide", "read_body"]
@@ -36,7 +36,7 @@ async def decide(service: Service, queue: str, scope: Any, receive: Any, send: A
     cases = content if isinstance(content, list) else [content]
     _check(cases, scope, service.config.most_cases, alone=not isinstance(content, list))
     future = service.loop.create_future()
-    ticket = Ticket(len(cases), future.set_result)
+    ticket = Ticket(len(cases), setter(future))
     key_id = None if key is None else key.id
     deadline = started + service.config.patience
     waiting = [
@@ -47,7 +47,9 @@ async def decide(service: Service, queue: str, scope: Any, receive: Any, send: A
     if waiting:
         if not decider.submit(waiting):
             raise Problem(503, "unavailable", "Too many cases are waiting.")
-        answers = await _answers(future, service.config.patience + 1)
+        late = service.loop.call_later(service.config.patience + 1, _give_up, future)
+        answers = await future
+        late.cancel()
     else:
         answers = []
     service.metrics.seconds.observe(time.monotonic() - started)
@@ -134,12 +136,9 @@ def _check_idempotency(scope: Any, waiting: list[Waiting], *, alone: bool) -> No
                 )
 
 
-async def _answers(future: asyncio.Future[list[Any]], seconds: float) -> list[Any]:
-    try:
-        async with asyncio.timeout(seconds):
-            return await future
-    except TimeoutError:
-        raise Problem(503, "unavailable", "The database has not answered in time.") from None
+def _give_up(future: asyncio.Future[list[Any]]) -> None:
+    if not future.done():
+        future.set_exception(Problem(503, "unavailable", "The database has not answered in time."))
 
 
 async def _send(send: Any, answers: list[Any], *, alone: bool) -> int:

@@ -151,8 +151,9 @@ class Follower:
 
     def fork(self) -> Follower:
         """Return a copy that may be thrown away: a rewind is to keep the original."""
-        other = copy.copy(self)
-        other.controller = copy.deepcopy(self.controller)
+        other, mine = copy.copy(self), self.controller
+        unchanging = (mine.options, mine.capacity, mine.scale, mine.calendar)
+        other.controller = copy.deepcopy(mine, {id(each): each for each in unchanging})
         return other
 
     def state(self) -> str:

@@ -38,12 +38,19 @@ class Metrics:
         self.requests = Counter(
             "shortlist_requests", "Requests", ["action", "status"], registry=self._registry
         )
+        self._decided: dict[int, Counter] = {}
         self.seconds = Histogram(
             "shortlist_decision_seconds",
             "Time from a case to its answer",
             buckets=_SECONDS,
             registry=self._registry,
         )
+
+    def decided(self, status: int) -> None:
+        """Count a request for decisions."""
+        if status not in self._decided:
+            self._decided[status] = self.requests.labels("decide", str(status))
+        self._decided[status].inc()
 
     def render(self, queues: Iterable[dict[str, Any]]) -> bytes:
         """Return all metrics as text; `queues` holds the numbers of each queue."""

@@ -349,7 +349,13 @@ class _Routes:
     ) -> Response:
         queue = request.path_params["queue"]
         self.service.admit(request.scope, action, queue)
-        return _answer(await self.service.desk(lambda: read(self.service.row(queue))))
+
+        def settled() -> dict[str, Any]:
+            found = read(self.service.row(queue))
+            self._store.settle()
+            return found
+
+        return _answer(await self.service.desk(settled))
 
     async def _told(self, request: Request, action: str, kind: Any) -> tuple[Any, Any, QueueRow]:
         """Return the id of the key, the body, and the queue of a request."""

@@ -20,7 +20,7 @@ from ._problems import Problem
 from ._store import PromiseError, QueueRow, Store, StoreError
 from ._waiting import Change, Ticket
 
-__all__ = ["Service"]
+__all__ = ["Service", "setter"]
 
 Result = TypeVar("Result")
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
@@ -128,7 +128,7 @@ class Service:
         decider = self.decider(queue)
         future = self.loop.create_future()
         deadline = time.monotonic() + self.config.patience
-        decider.change(Change(kind, body, key, Ticket(1, _setter(future)), deadline))
+        decider.change(Change(kind, body, key, Ticket(1, setter(future)), deadline))
         try:
             async with asyncio.timeout(self.config.patience + 1):
                 [answer] = await future
@@ -212,7 +212,9 @@ def _check_origin(host: str | None, site: bytes | None) -> None:
         )
 
 
-def _setter(future: asyncio.Future[Any]) -> Callable[[list[Any]], None]:
+def setter(future: asyncio.Future[Any]) -> Callable[[list[Any]], None]:
+    """Return what answers a future, unless nobody waits for it any more."""
+
     def done(answers: list[Any]) -> None:
         if not future.done():
             future.set_result(answers)

@@ -90,6 +90,8 @@ class Store:
     """A connection to a database; see the subclasses."""
 
     dialect: str
+    #: Whether all that can be read is on the disk. If not, call :meth:`settle` before answering.
+    settles_at_once = True
 
     # --- what a database provides --------------------------------------------------------------
 
@@ -131,6 +133,9 @@ class Store:
     def clock(self) -> float | None:
         """Return the moment by the database's own clock when the lock was given, if it has one."""
         return None
+
+    def settle(self) -> None:
+        """Wait until everything that has been read would survive a crash."""
 
     # --- what follows from that ----------------------------------------------------------------
 

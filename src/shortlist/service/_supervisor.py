@@ -67,42 +67,59 @@ def run_service(
     make : callable, default=make_app
         Makes the application of a worker.
     """
-    with _listening(host, port) as listener:
+    with _listening(host, port, workers) as listeners:
         if on_ready is not None:
-            on_ready(*listener.getsockname()[:2])
+            on_ready(*listeners[0].getsockname()[:2])
         folder = tempfile.mkdtemp(prefix="shortlist-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         try:
-            family = _Family(replace(config, multiprocess=folder), workers, shelf, listener, make)
+            family = _Family(replace(config, multiprocess=folder), shelf, listeners, make)
             return family.run()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening(host: str, port: int, workers: int) -> Iterator[list[socket.socket]]:
+    """Listen once for each worker, and let the kernel spread connections over them.
+
+    One socket for all would give most connections to the worker that wakes up first. The parent
+    keeps every socket open, so that connections outlive the worker that did not take them.
+    """
+    with _bound(host, port) as alone:  # fails if another program listens here
+        port = alone.getsockname()[1]
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(_bound(host, port, shared=True)) for _ in range(workers)]
+        for listener in listeners:
+            listener.listen(2_048)
+        yield listeners
+
+
+def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, asyncio sends small answers at once (TCP_NODELAY).
-    with socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            raise ValueError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
-        listener.listen(2_048)
-        yield listener
+    bound = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ValueError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+    return bound
 
 
 class _Family:
     def __init__(
         self,
         config: ServiceConfig,
-        workers: int,
         shelf: ModelShelf,
-        listener: socket.socket,
+        listeners: list[socket.socket],
         make: Callable[[Service], Any],
     ) -> None:
-        self._config, self._shelf, self._listener, self._make = config, shelf, listener, make
+        self._config, self._shelf, self._listeners, self._make = config, shelf, listeners, make
+        workers = len(listeners)
         self._places: dict[int, int] = {}  # process id to place
         self._free = list(range(workers))
         self._held = mmap.mmap(-1, 8 * workers)
@@ -156,20 +173,20 @@ class _Family:
         service = Service(
             self._config, on_lock=lambda held: self._mark(place, held), shelf=self._shelf
         )
-        server = uvicorn.Server(
-            uvicorn.Config(
-                self._make(service),
-                log_level="warning",
-                access_log=False,
-                lifespan="on",
-                server_header=False,
-                timeout_graceful_shutdown=int(_DRAIN),
-                ws="none",
-                timeout_keep_alive=30,
-                backlog=2_048,
-            )
+        settings = uvicorn.Config(
+            self._make(service),
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            server_header=False,
+            timeout_graceful_shutdown=int(_DRAIN),
+            ws="none",
+            proxy_headers=False,
+            timeout_keep_alive=30,
+            backlog=2_048,
         )
-        asyncio.run(server.serve(sockets=[self._listener]))
+        with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
+            runner.run(uvicorn.Server(settings).serve(sockets=[self._listeners[place]]))
 
     def _mark(self, place: int, held: bool) -> None:
         """Note since when a worker has held the lock, or that it does not."""

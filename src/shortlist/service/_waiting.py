@@ -46,7 +46,6 @@ class Waiting:
 
     __slots__ = (
         "case_id",
-        "columns",
         "deadline",
         "digest",
         "fields",
@@ -63,7 +62,6 @@ class Waiting:
     ) -> None:  # fmt: skip
         self.case_id, self.digest, self.fields, self.key_id = case_id, digest, fields, key_id
         self.ticket, self.place, self.deadline = ticket, place, deadline
-        self.columns: Any = None
         self.model, self.score = 0, 0.0
 
     def answer(self, answer: Any, finished: list[Ticket]) -> None:

@@ -19,15 +19,14 @@ from ..thresholds import check_guarantee
 from ._columns import MISSING_CATEGORY
 from ._evaluate import labels_of, measure_list, measure_random, measure_rule
 from ._fingerprints import RowFingerprints
-from ._fit import FitResult
-from ._formats import open_source
+from ._fit import FitResult, read_to_fit
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._money import money_of, weighed_columns
 from ._notes import notes_on
 from ._own import own_name
 from ._profile import column_profiles
 from ._reading import Reading
-from ._schema import TableRows, TableSchema, infer_schema, reference_values
+from ._schema import TableRows, TableSchema, reference_values
 from ._work import WorkColumns
 from ._work_fit import check_rate, promise_about_work, with_bound
 
@@ -83,12 +82,11 @@ def calibrate_own(
         Without learners that were tried.
     """
     check_guarantee(guarantee, capacity, n_batches)
-    with open_source(path, reading=reading) as source:
-        table = source.read()
-        inferred = infer_schema(source, table, target=target, id=id, rare=rare, work=work)
-        schema, notes = _for_model(inferred, estimator, str(path))
-        rows = schema.convert(table, target=target)
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
+    schema, order = _for_model(schema, estimator, str(path))
+    rows = rows.of_columns(schema.features)
     schema, capped = with_bound(schema, rows, capacity, guarantee)
+    notes += [*order, *capped, *notes_on(rows, schema)]
     is_rare = labels_of(rows)
     _check_enough(rows, schema, capacity)
     calibration, test = train_test_split(
@@ -111,11 +109,10 @@ def calibrate_own(
     measured = _measure(model, held_out)
     model = replace(
         model,
-        card=_card(rows, unseen, held_out, schema, measured),
+        card=replace(_card(rows, unseen, held_out, schema, measured), notes=tuple(notes)),
         fingerprints=RowFingerprints.of(unseen, key=random_state),
     )
     sizes = (0, len(unseen.X), len(held_out.X), int(labels_of(held_out).sum()))
-    notes = [*notes, *capped, *notes_on(rows, schema)]
     known = {"is_rare": labels_of(held_out), "flagged": model.decide(held_out).flagged}
     money = money_of(model, known | weighed_columns(model, held_out))
     return FitResult(model, [], measured, *sizes, measured_on="held-out", notes=notes, money=money)

@@ -37,7 +37,7 @@ from ._twin import smote_twin
 from ._work import WorkColumns
 from ._work_fit import affordable_folds, as_flags, check_rate, promise_about_work, with_bound
 
-__all__ = ["FitResult", "fit_table"]
+__all__ = ["FitResult", "fit_table", "read_to_fit"]
 
 _FEWEST_RARE = 10
 _TIMED_ROWS = 2_000
@@ -125,7 +125,7 @@ def fit_table(
     capacity : Capacity
         How many rows can be followed up.
     rare : str, default=None
-        The label to look for, as text; `None` takes the rarest.
+        The label to look for, as text; `None` takes the rarest. Equally rare labels raise an error.
     id : str, default=None
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
@@ -189,12 +189,9 @@ def fit_table(
     test_share = _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    with open_source(path, reading=reading) as source:
-        table = source.read()
-        schema = infer_schema(source, table, target=target, id=id, rare=rare, work=work)
-        rows = schema.convert(table, target=target, place=Place(source.name))
-        notes = source.take_notes()
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
     schema, capped = with_bound(schema, rows, capacity, guarantee)
+    notes += capped
     aside = set_aside(rows, schema, time=time, group=group)
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
@@ -208,13 +205,12 @@ def fit_table(
         folds=affordable_folds(check_count("folds", folds), learned, schema, capacity),
         random_state=random_state,
     )
-    options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
-    if minutes is not None:
-        options["minutes"] = check_positive("minutes", minutes) / len(pairs)
-    estimator = make_estimator(
-        learner, schema, capacity=as_flags(capacity, learned), random_state=random_state, **options
-    )
-    if own is not None:
+    if own is None:
+        minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
+        options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
+        options |= {"capacity": as_flags(capacity, learned), "random_state": random_state}
+        estimator = make_estimator(learner, schema, **options)
+    else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
     classifier = CapacityClassifier(
         estimator,
@@ -249,12 +245,26 @@ def fit_table(
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
     if unlabelled is not None:
         _set_threshold(model, unlabelled)
-    where = "out-of-fold" if len(pairs) > 1 else "calibration"
-    if parts.test.size:
-        where = "held-out" if time is None else "latest"
     n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
-    result = _result(model, rows, parts, unseen, where, n_train)
-    return replace(result, notes=[*notes, *capped, *result.notes])
+    where = _measured_on(parts, len(pairs), time)
+    return _result(model, rows, parts, unseen, where, n_train, [*notes, *notes_on(rows, schema)])
+
+
+def read_to_fit(
+    path: Path, reading: Reading | None, **named: Any
+) -> tuple[TableRows, TableSchema, list[str]]:
+    """Read a table with labels, and what was decided about its columns."""
+    with open_source(path, reading=reading) as source:
+        table = source.read()
+        schema = infer_schema(source, table, **named)
+        rows = schema.convert(table, target=schema.target, place=Place(source.name))
+        return rows, schema, source.take_notes()
+
+
+def _measured_on(parts: Parts, n_folds: int, time: str | None) -> str:
+    if parts.test.size:
+        return "held-out" if time is None else "latest"
+    return "out-of-fold" if n_folds > 1 else "calibration"
 
 
 def _check_test_share(share: float | None, time: str | None) -> float:
@@ -278,8 +288,7 @@ def _without(
     kept = tuple(feature for feature in schema.features if feature.name not in names)
     if not kept:
         raise TableError("There is no column left to learn from besides those that were named.")
-    X = rows.X[[feature.name for feature in kept]]
-    return replace(rows, X=X), replace(schema, features=kept)
+    return rows.of_columns(kept), replace(schema, features=kept)
 
 
 def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
@@ -310,6 +319,7 @@ def _result(
     unseen: OutOfFold,
     measured_on: str,
     n_train: int,
+    notes: list[str],
 ) -> FitResult:
     """Measure the model on the rows kept aside, or else on all rows out of fold."""
     learned, test = rows.take(parts.learn), rows.take(parts.test)
@@ -328,6 +338,7 @@ def _result(
         rules=tuple(measured),
         profiles=column_profiles(learned.X.iloc[unseen.rows], model.schema, bins_from=learned.X),
         measured_on=measured_on,
+        notes=tuple(notes),
     )
     return FitResult(
         replace(model, card=card),
@@ -339,7 +350,7 @@ def _result(
         card.n_test_rare,
         measured_on,
         _seconds_per_row(model, learned),
-        notes_on(rows, model.schema),
+        notes,
         _money(model, test, learned, unseen),
     )
 

@@ -107,6 +107,28 @@ class Form:
             self.thousands or self.percent or self.unit or self.colons
         )
 
+    @property
+    def in_words(self) -> str:
+        """What is not as a computer writes it, for people; an empty text if all is.
+
+        Examples
+        --------
+        >>> from shortlist.tables import Form
+        >>> Form(decimal=",", thousands=".", currency="€", missing=("unknown",)).in_words
+        "decimal comma, thousands with a point, in €, missing: 'unknown'"
+        """
+        signs = {".": "point", ",": "comma"}
+        words = [
+            "decimal comma" if self.decimal == "," else "",
+            f"thousands with a {signs[self.thousands]}" if self.thousands else "",
+            "in %" if self.percent else "",
+            f"in {self.unit or self.currency}" if self.unit or self.currency else "",
+            "durations with colons" if self.colons else "",
+            f"written as {self.date_format}" if self.date_format else "",
+            f"missing: {', '.join(map(repr, self.missing))}" if self.missing else "",
+        ]
+        return ", ".join(word for word in words if word)
+
     def adapted(self, name: str, reading: Reading) -> Form:
         """Return the form of a column in a file about which the user says more."""
         given = dict(reading.date_formats())

@@ -125,7 +125,7 @@ def settle_decimals(
     if decimal is None:
         decimal = told.most_common(1)[0][0] if told else ("," if sep == ";" else ".")
     settled = {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
-    if not told or decimal == ".":
+    if len(told) != 1 or decimal == ".":  # some files have both
         return settled
     return {name: _with_commas(guess) for name, guess in settled.items()}
 

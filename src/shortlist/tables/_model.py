@@ -114,6 +114,8 @@ class ModelCard:
         Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
     n_recalibration : int
         Number of rows that set the new threshold. The profiles are then of these rows.
+    notes : tuple of str
+        What was decided about the table when it was read, and what looked odd in it.
     """
 
     fitted_at: str
@@ -130,6 +132,7 @@ class ModelCard:
     measured_on: str = "held-out"
     recalibrated_at: str | None = None
     n_recalibration: int = 0
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, numbers and texts."""
@@ -147,6 +150,7 @@ class ModelCard:
             measured_on=str(content.get("measured_on", "held-out")),
             recalibrated_at=content.get("recalibrated_at"),
             n_recalibration=int(content.get("n_recalibration", 0)),
+            notes=tuple(str(note) for note in content.get("notes", ())),
         )
 
 

@@ -40,6 +40,12 @@ class Feature:
     kind: str
     form: Form = PLAIN
 
+    @property
+    def in_words(self) -> str:
+        """The kind, and how values are written if that is not plain."""
+        written = self.form.in_words
+        return f"{self.kind} ({written})" if written else self.kind
+
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Feature:
         """Read what :meth:`TableSchema.to_json` wrote."""
@@ -76,6 +82,10 @@ class TableRows:
             self.X.iloc[places],
             **{name: None if each is None else each[places] for name, each in others.items()},
         )
+
+    def of_columns(self, features: tuple[Feature, ...]) -> TableRows:
+        """Return the rows with some of their columns."""
+        return replace(self, X=self.X[[feature.name for feature in features]])
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ CREATE TABLE kernel (
 -- Everything that ever happened to a queue, without gaps: decisions (kind 0), changes of the
 -- capacity (1), of the model (2), and the state with which a version of the program began (3).
 CREATE TABLE log (
-    queue INTEGER NOT NULL REFERENCES queue (id),
+    queue INTEGER NOT NULL, -- no foreign key: it would be checked for every single entry
     seq BIGINT NOT NULL CHECK (seq > 0),
     kind SMALLINT NOT NULL,
     kernel INTEGER NOT NULL,

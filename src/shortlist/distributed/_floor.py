@@ -1,0 +1,125 @@
+"""The cut of a stream in one pass, if it is known how many rows come before it.
+
+A row that is behind so many others now is behind them at the end as well. So the pass keeps the
+highest scores only, and everything at or below the lowest of them is one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Doubles
+from ._cut import CutSearch, Located, SearchColumns, Totals, refuse_nan
+from ._engine import Engine, as_columns
+from ._kernels import ALL
+
+__all__ = ["MOST_HELD", "FloorSearch"]
+
+#: At most so many scores are held: 64 megabytes.
+MOST_HELD = 1 << 22
+_SPARE = 1 << 18
+
+
+class _Highest:
+    """The score in a place among all that were seen, and how many lie above it."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._kept: list[Doubles] = []
+        self._n_kept = self._at_floor = self.n = self.n_nan = 0
+        self._floor = -np.inf
+
+    def add(self, scores: Doubles) -> None:
+        self.n += scores.size
+        higher = scores[scores > self._floor]
+        at_floor = int(np.count_nonzero(scores == self._floor))
+        self._at_floor += at_floor
+        if higher.size + at_floor < scores.size:
+            self.n_nan += int(np.count_nonzero(np.isnan(scores)))
+        self._kept.append(higher)
+        self._n_kept += higher.size
+        if self._n_kept > 2 * self._place + _SPARE:
+            self._trim()
+
+    def _trim(self) -> None:
+        kept = np.concatenate(self._kept)
+        if kept.size > self._place:
+            at = kept.size - 1 - self._place
+            self._floor = float(np.partition(kept, at)[at])
+            self._at_floor = int(np.count_nonzero(kept == self._floor))
+            kept = kept[kept > self._floor]
+        self._kept, self._n_kept = [kept], kept.size
+
+    def located(self) -> Located:
+        self._trim()
+        return Located(self._floor, self._n_kept, self._at_floor, self._place - self._n_kept)
+
+
+@dataclass(frozen=True)
+class FloorSearch(CutSearch):
+    """Finds one cut whose place is known in a table that is read in order, in one pass.
+
+    Parameters
+    ----------
+    engine, table
+        The engine, and a table of its kind with a method `filter`.
+    place : int
+        How many rows come before the cut.
+    """
+
+    engine: Any = None
+    table: Any = None
+    place: int = 0
+
+    @classmethod
+    def of(cls, engine: Engine, table: Any, columns: SearchColumns, place: int) -> FloorSearch:
+        """Search in a table of an engine for the cut in a place."""
+        search = CutSearch.through(engine, table, columns)
+        return cls(**vars(search), engine=engine, table=table, place=place)
+
+    def totals(self) -> dict[Any, Totals]:
+        """Make the one pass over the scores."""
+        highest = _Highest(self.place)
+        for scores in self._scores():
+            highest.add(scores)
+        refuse_nan(highest.n_nan, highest.n, score=self.score)
+        if not highest.n:
+            return {}
+        return {ALL: Totals(highest.n, np.empty(0), [], [], found=highest.located())}
+
+    def _scores(self) -> Iterable[Doubles]:
+        return self.engine.summaries(self.table, [self.score], _AsDoubles(self.score))
+
+    def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
+        """Return what the pass has found; another place takes another search."""
+        found = {name: totals[name].found for name in places}
+        if all(places[name] == self.place and each for name, each in found.items()):
+            return {name: each for name, each in found.items() if each is not None}
+        certain = self._in_kernels(self.table)
+        return certain.locate(certain.totals(), places)
+
+    def keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
+        """Hash the ids of the tied rows, which are filtered before they are seen."""
+        (value,) = values.values()
+        return self._in_kernels(self.engine.between(self.table, self.score, value, value)).keys(
+            values, limits
+        )
+
+    def _in_kernels(self, table: Any) -> CutSearch:
+        return CutSearch.through(
+            self.engine, table, SearchColumns(self.score, self.id, None, self.seed)
+        )
+
+
+@dataclass(frozen=True)
+class _AsDoubles:
+    """Hands the scores of a block over, in the process that reads it."""
+
+    score: str
+
+    def __call__(self, block: Any) -> Doubles:
+        return np.asarray(as_columns(block, [self.score])[self.score], dtype=np.float64)
