@@ -57,7 +57,8 @@ def decide_new_ids(items: Arrivals, moments: Floats, answers: AnswerMemory, run:
         column[new] = values
         column[repeated] = column[sources[repeated]]
         column[known] = [answer[place] for answer in remembered if answer is not None]
-    for i in new.tolist():
-        answers.keep(ids[i], *(column[i].item() for column in columns))
+    decided_answers = zip(*(column[new].tolist() for column in columns), strict=True)
+    for i, answer in zip(new.tolist(), decided_answers, strict=True):
+        answers.keep(ids[i], *answer)
     flagged, thresholds, *probabilities = columns
     return as_batch(flagged, thresholds, codes, *(probabilities or (None,)))
