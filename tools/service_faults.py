@@ -45,9 +45,9 @@ MUTANTS = ("read-then-write", "lost-isolation", "answer-before-commit", "no-rewi
 
 def serve(folder, database, port, kernel, mutant):
     """Run a service whose model is a field of the case, and whose clock is a file."""
-    from shortlist.service import ServiceConfig, _supervisor
+    from shortlist.service import QueueSettings, ServiceConfig, _supervisor
     from shortlist.service._clock import SteadyClock
-    from shortlist.service._follower import QueueSettings, kernel_name
+    from shortlist.service._follower import kernel_name
     from shortlist.service._open import open_store
     from shortlist.service._setup import warm_up
     from tests.service.helpers import PlainShelf
@@ -106,7 +106,7 @@ def mutate(name):
                     case for case in batch if any(e.case_id == case.case_id for e in group.entries)
                 ]
                 told = []
-                _decider.answer_all(group, fresh, [], changes, told)
+                _decider.answer_all(group, fresh, [], told)
                 self._deliver(told)
                 time.sleep(0.01)
                 commit(group)

@@ -17,7 +17,6 @@ from ._store import Entry, QueueRow, Store
 
 __all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
 
-_FIELDS = ", ".join(Entry._fields)
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
     "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
