@@ -131,3 +131,27 @@ def test_a_stream_with_probes_can_be_reviewed(reviews, tmp_path, monkeypatch):
     assert estimate["n_probes"] == answers["selected_by"].str.startswith("probe").sum()
     truth = int(table["fraud"].sum() - reviewed["fraud"].sum())
     assert estimate["missed_low"] <= truth <= estimate["missed_high"]
+
+
+def test_a_challenger_is_judged_on_the_same_probes(reviews, tmp_path):
+    """The model itself, as a challenger of random lists, would find cases below their cut."""
+    folder, _, _ = reviews
+    table = pd.read_csv(folder / "train.csv")
+    rng = np.random.default_rng(3)
+    reason = rng.choice(["score", "probe", "not selected"], len(table), p=[0.1, 0.2, 0.7])
+    reviewed = table.assign(
+        fraud=table["fraud"].where(reason != "not selected").astype("Int64"),
+        selected_by=reason,
+        inclusion=np.where(reason == "score", 1.0, 0.2 / 0.9),
+    )
+    reviewed.to_csv(tmp_path / "reviews.csv", index=False)
+    arguments = folder / "model", tmp_path / "reviews.csv", "--challenger", folder / "model"
+    shown = run(*arguments)
+    assert "The challenger would have selected" in shown.output
+    judged = json.loads(run(*arguments, "--json").stdout)["estimate"]["challenger"]
+    assert judged["gained_low"] < judged["gained"] < judged["gained_high"]
+    missing = reviewed.drop(columns="x0")
+    missing.to_csv(tmp_path / "reviews.csv", index=False)
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert "x0" in refused.output

@@ -7,6 +7,7 @@ from engines_under_test import engine, spark  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
+from shortlist._core.hashing import hash_ids
 from shortlist.exceptions import TableError
 
 # pyspark and Dask warn about newer versions of pandas, and leave sockets to the collector.
@@ -92,6 +93,21 @@ def test_bad_tables_are_refused(engine, change, words):
     frame = make_frame("equal").assign(**change)
     with pytest.raises(TableError, match=words):
         listed(engine, engine.table(frame, 3), Capacity.count(5))
+
+
+def test_samples(engine):
+    """All rare rows, the same others on every engine, and weights that add up to all rows."""
+    frame = make_frame("tied")
+    frame["note"] = np.where(frame.index % 50 == 0, "rare", "b")
+    options = {"target": "note", "rare_label": "rare", "id": "case"}
+    got = engine.rows(engine.functions.sample(engine.table(frame, 4), 0.25, **options))
+    assert (got["note"] == "rare").sum() == 60
+    assert set(got.groupby("note")["weight"].unique().map(tuple)) == {(1.0,), (4.0,)}
+    assert abs(got["weight"].sum() - N) < 300
+    drawn = (frame["note"] == "rare") | (hash_ids(frame["case"].to_numpy(), seed=1) < 0.25)
+    assert set(got["case"]) == set(frame["case"][drawn])
+    with pytest.raises(ValueError, match="share must be above 0"):
+        engine.functions.sample(engine.table(frame, 4), 0, **options)
 
 
 # --- models ---

@@ -15,7 +15,7 @@ from shortlist.report._drift import measure_drift
 from shortlist.report._promise import judge_promise
 from shortlist.report._scores import score_distribution
 from shortlist.report._words import detection_in_words, number, percent
-from shortlist.tables import evaluate_table, select_rows, stability_index
+from shortlist.tables import evaluate_table, missed_in_table, select_rows, stability_index
 
 
 @pytest.fixture(scope="module")
@@ -285,3 +285,31 @@ def test_m_is_said_in_words(summary):
     over = detection_in_words(half, n_rare=n_rare, room=own["flagged"] // 2)
     assert f"only {own['flagged'] // 2} of the {own['flagged']} flags" in over
     assert f"find {number(own['found'] / 2)} rare cases on average" in over
+
+
+def test_reviews_say_what_is_missed(table_fit, new_cases, tmp_path):
+    """The numbers are those of `missed`, by period, and the page shows them with an alarm."""
+    table = pd.read_csv(new_cases)
+    n = len(table)
+    drawn = np.random.default_rng(0).random(n) < 0.3
+    reviews = pd.DataFrame(
+        {
+            "fraud": table["fraud"].where(drawn),
+            "selected_by": np.where(drawn, "probe", "not selected"),
+            "inclusion": 0.3,
+            "week": np.where(np.arange(n) < n // 2, "w1", "<w2>"),
+        }
+    )
+    reviews.to_csv(tmp_path / "reviews.csv", index=False)
+    made = make_report(
+        table_fit.model, new_cases, reviews=tmp_path / "reviews.csv", reviews_period="week"
+    )
+    result = missed_in_table(table_fit.model, tmp_path / "reviews.csv", period="week")
+    rows = {row["period"]: row for row in made["missed"]["periods"]}
+    assert rows["all"]["missed"] == result.estimate.missed
+    assert rows["w1"]["missed_interval"][1] == result.estimate.by_period["w1"].missed_high
+    assert made["missed"]["has_fallen"]
+    page = render_report(made)
+    assert "Alarm: the model card says" in page
+    assert "&lt;w2&gt;" in page
+    assert "missed-title" not in render_report(make_report(table_fit.model, new_cases))

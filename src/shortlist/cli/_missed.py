@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,6 +52,12 @@ def missed(
         int | None,
         typer.Option(help="Number your looks if you look again and again: 1, 2, ...", min=1),
     ] = None,
+    challenger: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another model file, to be judged on the same probes; the table needs its columns."
+        ),
+    ] = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -77,6 +84,7 @@ def missed(
         n_cases=cases,
         confidence=confidence,
         look=look,
+        challenger=None if challenger is None else load_model(challenger),
         reading=reading,
     )
     if as_json:
@@ -106,6 +114,8 @@ def _print(result: MissedResult) -> None:
     table.add_row("all", *_cells(estimate))
     console.print(table)
     typer.echo(str(estimate))
+    if estimate.challenger is not None:
+        typer.echo(str(estimate.challenger))
     if result.has_fallen:
         typer.echo(
             f"Alarm: the model card says that the list finds {percent(result.expected_detection)}; "

@@ -32,7 +32,9 @@ def report(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Where to write it: a page (.html), or a PDF (.pdf) for print."
+            "--out",
+            "-o",
+            help="Where to write it, such as -o report.html; a PDF for print if it ends in .pdf.",
         ),
     ],
     target: Target = None,
@@ -53,6 +55,15 @@ def report(
     effort: Effort = None,
     budget: Budget = None,
     unit: Unit = "units",
+    reviews: Annotated[
+        Path | None,
+        _named(
+            "A table of reviews with probes, as for missed: the page says what is missed.", "PATH"
+        ),
+    ] = None,
+    reviews_period: Annotated[
+        str | None, _named("A column with periods in the reviews.", "NAME")
+    ] = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -65,7 +76,8 @@ def report(
 
     Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
     """
-    check_writable(out, keep=(model, data))  # before any work
+    kept = (model, data) if reviews is None else (model, data, reviews)
+    check_writable(out, keep=kept)  # before any work
     from ..persistence import load_model
     from ..report import find_browser, make_report, print_report, render_report
     from ..tables import WorkColumns
@@ -86,6 +98,8 @@ def report(
             author=author,
             model_file=model,
             work=WorkColumns(value, effort, budget, None, unit),
+            reviews=reviews,
+            reviews_period=reviews_period,
         )
         page = render_report(summary)
         content = print_report(page) if is_paper else page.encode("utf-8")
@@ -120,6 +134,8 @@ def _print(summary: dict[str, Any], out: Path) -> None:
     typer.echo(_found(summary))
     if summary["money"] is not None:
         typer.echo(summary["money"]["in_words"])
+    if summary["missed"] is not None:
+        typer.echo(f"{summary['missed']['verdict']} {summary['missed']['in_words']}")
     typer.echo(f"Report: {out}")
 
 

@@ -13,14 +13,16 @@ from ._engine import (
 from ._evaluate import Drift, LargeEvaluation, measure_model
 from ._frames import FrameEngine, FrameFunctions
 from ._kernels import Inside
-from ._local import LocalEngine, calibrate, evaluate, flag, ranked, score, select
+from ._local import LocalEngine, calibrate, evaluate, flag, ranked, sample, score, select
 from ._models import DecidedRows, ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
+from ._sampling import WEIGHT, SampledRows, plan_sample
 from ._versions import check_same, versions_here
 
 __all__ = [
     "FEW",
     "TIE_KEY",
+    "WEIGHT",
     "CutSearch",
     "DecidedRows",
     "Drift",
@@ -35,6 +37,7 @@ __all__ = [
     "ModelRows",
     "OnArrays",
     "RowKernel",
+    "SampledRows",
     "SearchColumns",
     "Totals",
     "as_columns",
@@ -48,8 +51,10 @@ __all__ = [
     "locate",
     "measure_model",
     "plan_rows",
+    "plan_sample",
     "ranked",
     "refuse_nan",
+    "sample",
     "score",
     "select",
     "table_schema",

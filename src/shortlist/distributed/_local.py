@@ -25,7 +25,7 @@ from ._frames import FrameFunctions
 from ._models import ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_threshold
 
-__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
+__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "sample", "score", "select"]
 
 _READ_AHEAD = 4  # batches
 
@@ -384,6 +384,52 @@ def evaluate(
     engine = LocalEngine(on_progress)
     table = _readable(model, table)
     return measure_model(engine, model, table, id=id, target=target, segment=segment)
+
+
+def sample(
+    table: Any,
+    share: float,
+    *,
+    target: str,
+    rare_label: Any,
+    id: str,
+    random_state: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Keep all rare rows and a share of the others, with weights, to train in memory.
+
+    A hash of the ids draws the sample, so the same rows are drawn however they are divided.
+
+    Parameters
+    ----------
+    table, on_progress
+        As for :func:`select`.
+    share : float
+        Share of the other rows to keep, above 0 and at most 1.
+    target, rare_label : str, label
+        The column with the labels, and the label of which all rows are kept.
+    id : str
+        The column with the ids.
+    random_state : int, RandomState instance or None, default=None
+        Key of the hash.
+
+    Returns
+    -------
+    pyarrow.Table
+        The kept rows with all their columns, and `weight`: 1 for rare rows, 1 / share for others.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from shortlist.distributed import sample
+    >>> table = pa.table({"case": range(1000), "fraud": [i % 100 == 0 for i in range(1000)]})
+    >>> drawn = sample(table, 0.1, target="fraud", rare_label=True, id="case")
+    >>> sum(drawn["fraud"].to_pylist()), drawn.num_rows
+    (10, 102)
+    """
+    engine = LocalEngine(on_progress, [id])
+    options: dict[str, Any] = {"target": target, "rare_label": rare_label, "id": id}
+    return FrameFunctions(engine).sample(table, share, **options, random_state=random_state)
 
 
 def ranked(rows: Any, score: str) -> Any:

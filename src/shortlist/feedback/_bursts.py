@@ -14,19 +14,23 @@ from .._core.probing import PROBE
 from .._core.validation import check_count, check_ids, check_number, check_scores, check_seed
 from ..capacity import Capacity, check_capacity
 from ..thresholds import select
-from ._rankers import RANKERS, Reference
+from ._rankers import RANKERS, Surroundings
 
 __all__ = ["BURST", "BurstSelection", "FollowUpBurst"]
 
 #: The reason of cases that a burst has chosen.
 BURST = "burst"
-_FORGET = 0.85  # weight of earlier periods when slots compete
-_TRIAL = 0.02  # of the slots, for a burst that has just opened
+_FORGET = 0.9  # weight of earlier periods when slots compete
+_TRIAL = 0.04  # of the slots, while a burst has not had a fair trial
+_FAIR_TRIAL = 20  # reviewed cases of a burst
+_LAST_SLOTS = 0.05  # share of the slots that says how good the last ones of the model are
 _MOST_BURSTS = 8
+_MOST_KEPT = 300  # hits, and misses, that a burst remembers
 _MOST_PENDING = 20_000
-_FAIR_TRIAL = 20
-_REFERENCE_CASES = 2_000
-_FORMAT = 1
+# Before anything is known: hits and misses of the last slots of the model, and of a ranker.
+_LAST_PRIOR = (1.0, 9.0)
+_RANKER_PRIOR = (1.0, 2.0)
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,29 @@ class _Burst:
     misses: list[list[float]] = field(default_factory=list)
     wins: list[float] = field(default_factory=lambda: [0.0] * len(RANKERS))
     losses: list[float] = field(default_factory=lambda: [0.0] * len(RANKERS))
+    n_tried: int = 0
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether too few of its cases have been reviewed to judge it."""
+        return self.n_tried < _FAIR_TRIAL
+
+    def note(self, is_rare: bool, ranker: int, row: list[float]) -> None:
+        """Take in the outcome of a case that a ranker has chosen."""
+        self.n_tried += 1
+        (self.wins if is_rare else self.losses)[ranker] += 1
+        rows = self.hits if is_rare else self.misses
+        rows.append(row)
+        del rows[:-_MOST_KEPT]
+
+    def pays(self, rate: float) -> bool:
+        """Whether it finds at least half as much as the last slots of the model."""
+        return sum(self.wins) > rate / 2 * (sum(self.wins) + sum(self.losses))
+
+    def fade(self) -> None:
+        """Forget earlier periods slowly."""
+        self.wins = [_FORGET * count for count in self.wins]
+        self.losses = [_FORGET * count for count in self.losses]
 
 
 class FollowUpBurst:
@@ -66,14 +93,14 @@ class FollowUpBurst:
     of the list then compete. For each, the rate of hits of every ranker and of the last slots of
     the model is drawn from what is known about it (Thompson sampling), and the highest gets the
     slot. Bursts therefore grow while they find more than the last slots of the model, and shrink
-    otherwise. Together they start with a fiftieth of the slots, at most double from period to
-    period while they pay, and have at most the share `most`.
+    otherwise. A new burst gets a trial, one slot in 25. Together they at most double from period to
+    period while they pay, halve while they do not, and have at most the share `most`.
 
     Parameters
     ----------
     most : float, default=0.5
         The largest share of the slots that bursts may have.
-    probe : float, default=0.1
+    probe : float, default=0.03
         Share of the slots for probes, which open bursts.
     random_state : int, default=0
         Seed of the draws, and key of the hash.
@@ -101,15 +128,15 @@ class FollowUpBurst:
     (40, True)
     """
 
-    def __init__(self, *, most: float = 0.5, probe: float = 0.1, random_state: Any = 0) -> None:
+    def __init__(self, *, most: float = 0.5, probe: float = 0.03, random_state: Any = 0) -> None:
         if not 0 <= check_number("most", most) <= 1:  # type: ignore[operator]
             raise ValueError(f"most is a share of the slots, from 0 to 1; got {most!r}.")
         self.most, self.probe = float(most), probe
         self._seed = check_seed(random_state)
         self._n_periods = 0
         self._bursts: list[_Burst] = []
-        self._marginal = [1.0, 1.0]  # hits and misses of the last slots of the model
-        self._room = 0  # slots that bursts may have in the next period, beyond a trial
+        self._marginal = list(_LAST_PRIOR)  # hits and misses of the last slots of the model
+        self._room = 0  # slots that bursts may have in this period, beyond a trial
         self._results = [0, 0]  # hits and misses of bursts since the last list
         self._pending: dict[Any, tuple[str, Any, int, list[float]]] = {}
 
@@ -157,6 +184,7 @@ class FollowUpBurst:
         listed = np.flatnonzero(reasons == "score")
         last = listed[np.argsort(scores[listed], kind="stable")]  # the lowest first
         self._n_periods += 1
+        self._begin_period()
         owners = self._compete(int(flagged.sum()), last.size)
         chosen = self._choose(table, ~flagged, owners)
         replaced = last[: len(chosen)]
@@ -168,7 +196,7 @@ class FollowUpBurst:
         for row in np.flatnonzero(reasons == PROBE).tolist():
             self._expect(names[row], PROBE, None, -1, table[row])
         kept = last[len(chosen) :]
-        for row in kept[: max(len(chosen), round(_TRIAL * flagged.sum()), 1)].tolist():
+        for row in kept[: max(len(chosen), round(_LAST_SLOTS * flagged.sum()), 1)].tolist():
             self._expect(names[row], "score", None, -1, table[row])
         return BurstSelection(flagged, reasons.astype(str), probabilities, opened_by)
 
@@ -179,21 +207,21 @@ class FollowUpBurst:
 
     def _compete(self, n_slots: int, n_by_score: int) -> list[tuple[int, int]]:
         """Return the burst and ranker that each slot goes to; slots of the model are left out."""
-        trial = max(1, round(_TRIAL * n_slots))
+        on_trial = any(burst.is_on_trial for burst in self._bursts)
+        trial = max(1, round(_TRIAL * n_slots)) if on_trial else 0
         room = min(int(self.most * n_slots), n_by_score, max(self._room, trial))
         if not self._bursts or room <= 0:
             return []
         rng = np.random.default_rng([self._seed, self._n_periods])
         arms = [(b, r) for b in range(len(self._bursts)) for r in range(len(RANKERS))]
-        hits, misses = self._marginal
-        rate = hits / (hits + misses)
-        rates = [rng.beta(hits, misses, size=room)]
+        rates = [rng.beta(self._marginal[0], self._marginal[1], size=room)]
         for burst, ranker in arms:
             own = self._bursts[burst]
-            wins, losses = own.wins[ranker], own.losses[ranker]
-            # Before its first trial a ranker is taken to be as good as the last slots.
-            prior = np.clip([rate, 1 - rate], 0.05, 0.95)
-            rates.append(rng.beta(wins + prior[0], losses + prior[1], size=room))
+            wins, losses = (
+                own.wins[ranker] + _RANKER_PRIOR[0],
+                own.losses[ranker] + _RANKER_PRIOR[1],
+            )
+            rates.append(rng.beta(wins, losses, size=room))
         winners = np.argmax(rates, axis=0)
         return [arms[winner - 1] for winner in winners if winner > 0]
 
@@ -204,33 +232,29 @@ class FollowUpBurst:
         free = np.flatnonzero(is_free)
         if not owners or not free.size:
             return {}
-        rng = np.random.default_rng([self._seed, self._n_periods, 1])
-        sample = rng.choice(len(table), min(len(table), _REFERENCE_CASES), replace=False)
-        reference, chosen = Reference(table[sample]), {}
+        around = Surroundings(table, np.random.default_rng([self._seed, self._n_periods, 1]))
+        chosen: dict[int, tuple[int, int]] = {}
         orders: dict[tuple[int, int], Any] = {}
         for owner in owners:
             if owner not in orders:
-                orders[owner] = iter(self._order(reference, table, free, owner))
+                orders[owner] = iter(self._order(around, free, owner).tolist())
             row = next((row for row in orders[owner] if row not in chosen), None)
             if row is not None:
-                chosen[int(row)] = owner
+                chosen[row] = owner
         return chosen
 
-    def _order(
-        self, reference: Reference, table: Floats, free: Rows, owner: tuple[int, int]
-    ) -> Rows:
+    def _order(self, around: Surroundings, free: Rows, owner: tuple[int, int]) -> Rows:
         burst, ranker = self._bursts[owner[0]], RANKERS[owner[1]]
-        hits, misses = np.array(burst.hits), np.array(burst.misses).reshape(-1, table.shape[1])
-        likeness = reference.rank(ranker, table[free], hits, misses)
-        return free[np.argsort(-likeness, kind="stable")].tolist()
+        hits = np.array(burst.hits)
+        return around.rank(ranker, free, hits, np.array(burst.misses).reshape(-1, hits.shape[1]))
 
     def learn(self, ids: ArrayLike, outcomes: ArrayLike) -> None:
-        """Take in outcomes of the last list; unknown ones may be left out.
+        """Take in outcomes; unknown ones may be left out, and come later.
 
         Parameters
         ----------
         ids : array-like of shape (n_items,)
-            Cases of the last list.
+            Cases of earlier lists.
         outcomes : array-like of bool, shape (n_items,)
             Whether each was rare.
         """
@@ -241,7 +265,6 @@ class FollowUpBurst:
         for id, is_rare in zip(names, rare, strict=True):
             if is_rare is not None and is_rare == is_rare and id in self._pending:
                 self._note(id, bool(is_rare), *self._pending.pop(id))
-        self._close_and_fade()
 
     def _note(
         self, id: Any, is_rare: bool, reason: str, opened_by: Any, ranker: int, row: list[float]
@@ -252,27 +275,28 @@ class FollowUpBurst:
             for own in self._bursts:
                 if own.opened_by == opened_by:  # unless it has been closed
                     self._results[0 if is_rare else 1] += 1
-                    (own.wins if is_rare else own.losses)[ranker] += 1
-                    (own.hits if is_rare else own.misses).append(row)
+                    own.note(is_rare, ranker, row)
         elif reason != PROBE:
             self._marginal[0 if is_rare else 1] += 1
 
-    def _close_and_fade(self) -> None:
-        """Forget old periods slowly, and close bursts that find less than the last slots."""
-        self._marginal = [1 + _FORGET * (count - 1) for count in self._marginal]
+    def _begin_period(self) -> None:
+        """Set the room of bursts by what they found, forget slowly, and close those that fail."""
+        self._marginal = [
+            prior + _FORGET * (count - prior)
+            for prior, count in zip(_LAST_PRIOR, self._marginal, strict=True)
+        ]
         rate, reviewed = self._marginal[0] / sum(self._marginal), sum(self._results)
         if reviewed:
             pays = self._results[0] > rate * reviewed
             self._room = 2 * reviewed if pays else reviewed // 2
         self._results = [0, 0]
-        kept = []
+        self._bursts = [
+            burst
+            for burst in self._bursts
+            if burst.is_on_trial or (self._room > 0 and burst.pays(rate))
+        ]
         for burst in self._bursts:
-            tried, found = sum(burst.losses) + sum(burst.wins), sum(burst.wins)
-            if tried < _FAIR_TRIAL or found / tried > rate / 2:
-                burst.wins = [_FORGET * count for count in burst.wins]
-                burst.losses = [_FORGET * count for count in burst.losses]
-                kept.append(burst)
-        self._bursts = kept
+            burst.fade()
 
     # --- saved states ---
 

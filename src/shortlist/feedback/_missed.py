@@ -44,6 +44,14 @@ class ChallengerResult:
         """Whether the whole interval of the gain lies above the loss."""
         return self.gained_low > self.lost
 
+    def __str__(self) -> str:
+        verdict = "It is better." if self.is_better else "That does not show that it is better."
+        return (
+            f"The challenger would have selected {self.gained:,.0f} rare cases below the cut, "
+            f"between {self.gained_low:,.0f} and {self.gained_high:,.0f}, and left out "
+            f"{self.lost:,} that were found by score. {verdict}"
+        )
+
 
 @dataclass(frozen=True)
 class MissedEstimate:

@@ -107,7 +107,7 @@ class ProbedDecision(NamedTuple):
     @property
     def selected_by(self) -> str:
         """One of ``"score"``, ``"probe"``, ``"probe without a slot"`` and ``"not selected"``."""
-        return selected_by(self.flag, self.probability, REASONS.index(self.reason))
+        return str(selected_by(self.flag, self.probability, REASONS.index(self.reason)))
 
     def as_batch(self) -> ProbedBatch:
         """Return a batch of this decision alone."""
@@ -173,8 +173,7 @@ class ProbedBatch(NamedTuple):
     @property
     def selected_by(self) -> NDArray[np.str_]:
         """How each item was selected, retries like the first answer; for `estimate_missed`."""
-        columns = self.flagged.tolist(), self.probabilities.tolist(), self.codes.tolist()
-        return np.array([selected_by(*each) for each in zip(*columns, strict=True)], dtype=str)
+        return selected_by(self.flagged, self.probabilities, self.codes)
 
     def decision(self, i: int) -> ProbedDecision:
         """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
@@ -200,11 +199,11 @@ def as_batch(
     return ProbedBatch(flagged, thresholds, codes, probabilities)
 
 
-def selected_by(flag: bool, probability: float, code: int) -> str:
-    """Say how an item was selected; below the threshold, the probability is less than 1."""
-    if flag:
-        return probing.PROBE if probability < 1 else BY_SCORE
-    return REASONS[code] if code == PROBE_WITHOUT_SLOT else NOT_SELECTED
+def selected_by(flagged: Any, probabilities: Any, codes: Any) -> NDArray[np.str_]:
+    """Say how items were selected; below the threshold, the probability is less than 1."""
+    lost = ~np.asarray(flagged) & (np.asarray(codes) == PROBE_WITHOUT_SLOT)
+    by_flag = np.where(np.asarray(probabilities) < 1, probing.PROBE, BY_SCORE)
+    return np.where(flagged, by_flag, np.where(lost, probing.PROBE_WITHOUT_SLOT, NOT_SELECTED))
 
 
 class AnswerMemory:

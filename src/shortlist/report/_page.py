@@ -67,6 +67,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "list": lambda summary: summary["list"],
     "groups": lambda summary: summary["groups"],
     "money": lambda summary: summary["money"],
+    "missed": lambda summary: summary.get("missed"),
     "rules": lambda summary: summary["comparison"],
     "expectations": lambda summary: summary["expectations"],
     "scores": lambda summary: True,

@@ -15,6 +15,7 @@ from ._comparison import compare_rules
 from ._drift import measure_drift
 from ._groups import by_segment, by_time
 from ._list import top_of_list
+from ._missed import judge_reviews
 from ._money import judge_work, value_found
 from ._next import expectations, next_steps
 from ._promise import judge_promise
@@ -37,6 +38,8 @@ def make_report(
     author: str | None = None,
     model_file: Path | None = None,
     work: WorkColumns | None = None,
+    reviews: Path | None = None,
+    reviews_period: str | None = None,
 ) -> dict[str, Any]:
     """Summarise the promise of a model and its results on cases that it has not seen.
 
@@ -64,6 +67,9 @@ def make_report(
     work : WorkColumns, default=None
         Columns with values and efforts, and a budget for these cases; `None` takes those of the
         fit.
+    reviews, reviews_period : Path, str, default=None
+        A table of reviews with probes, as for :func:`~shortlist.tables.missed_in_table`, and its
+        column with periods. The report then says what is missed.
 
     Returns
     -------
@@ -104,6 +110,7 @@ def make_report(
     }
     summary |= _found(model, cases, summary["promise"]["room"])
     summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
+    summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
     summary["expectations"] = expectations(model, summary)
     summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
     return to_plain(summary)

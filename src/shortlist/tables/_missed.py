@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Mask
 from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
@@ -51,6 +52,7 @@ def missed_in_table(
     n_cases: int | None = None,
     confidence: float = 0.95,
     look: int | None = None,
+    challenger: TableModel | None = None,
     reading: Reading | None = None,
 ) -> MissedResult:
     """Estimate what is missed from a table of reviews.
@@ -68,6 +70,9 @@ def missed_in_table(
         Columns with ids, of which none may come twice, and with periods.
     n_cases, confidence, look
         As for :func:`~shortlist.feedback.estimate_missed`.
+    challenger : TableModel, default=None
+        Another model, to be judged on the same probes; it flags by its own threshold. The table
+        must have its columns.
     reading : Reading, default=None
         How to read the file.
 
@@ -94,12 +99,19 @@ def missed_in_table(
             n_cases=n_cases,
             confidence=confidence,
             look=look,
+            challenger=None if challenger is None else _flags(challenger, path, reading),
         )
     except ValueError as error:
         raise TableError(f"{path}: {error} Rows are counted from 0 below the heading.") from error
     expected = _expected_detection(model)
     fallen = expected is not None and estimate.has_fallen_below(expected)
     return MissedResult(estimate, expected, fallen)
+
+
+def _flags(model: TableModel, path: Path, reading: Reading | None) -> Mask:
+    """Return which rows a model would flag."""
+    with model.schema.open(path, reading=reading) as source:
+        return model.decide(model.schema.read(source)).flagged
 
 
 def _is_empty(value: Any) -> bool:
