@@ -64,6 +64,7 @@ _LISTED = _object(
         "score": _NUMBER,
         "at": _NUMBER,
         "slot": _WHOLE,
+        "probe": {"type": "boolean"},
         "reasons": _list({"type": "object"}),
         "claimed_by": {"type": ["string", "null"]},
         "claim_expires": _MAYBE_NUMBER,

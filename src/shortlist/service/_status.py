@@ -138,13 +138,14 @@ def _history(store: Store, queue: int, number: int) -> list[dict[str, Any]]:
 
 
 def _reviewed(store: Store, queue: int) -> list[bool]:
-    """Return the latest outcome of each reviewed case, the lowest score first."""
+    """Return the latest outcome of each reviewed case except probes, the lowest score first."""
     rows = store.query(
         "SELECT outcome.rare FROM outcome JOIN log ON log.queue = outcome.queue AND "
         "log.case_id = outcome.case_id WHERE outcome.queue = ? AND outcome.number = "
         "(SELECT max(o.number) FROM outcome AS o WHERE o.queue = outcome.queue AND "
-        "o.case_id = outcome.case_id) ORDER BY log.score",
+        "o.case_id = outcome.case_id) AND log.code <> ? ORDER BY log.score",
         queue,
+        PROBE,
     )
     return [bool(rare) for (rare,) in rows]
 
