@@ -315,7 +315,7 @@ def sample(
     >>> table = pa.table({"case": range(1000), "fraud": [i % 100 == 0 for i in range(1000)]})
     >>> drawn = sample(table, 0.1, target="fraud", rare_label=True, id="case")
     >>> sum(drawn["fraud"].to_pylist()), drawn.num_rows
-    (10, 102)
+    (10, 109)
     """
     engine = LocalEngine(on_progress, [id])
     options: dict[str, Any] = {"target": target, "rare_label": rare_label, "id": id}
