@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity
