@@ -82,12 +82,10 @@ class _Learner(NamedTuple):
 
     def unseen(self, form: str, rare: int) -> tuple[Any, Doubles]:
         """Return log-odds of the rows, unseen, and the model if that took a fit to all rows."""
-        model = self.made(form)
-        if getattr(model, "oob_score", False):
-            model = self._fit(model, None)
+        model, n_trees = self.made(form), float(_SMOOTH)
+        if hasattr(model, "oob_score"):
+            model = self._fit(model.set_params(oob_score=True), None)
             n_trees = _OUT_OF_BAG * n_trees_of([model])
-        else:
-            n_trees = float(_SMOOTH)
         shares = out_of_sample(model, self.X, self.codes, self._fit, self.seed)
         vars(model).pop("oob_decision_function_", None)  # as long as the table, and not needed now
         fitted = model if hasattr(model, "classes_") else None
