@@ -114,8 +114,8 @@ class WorkSpent:
             )
         if self._n_too_large:
             notes.append(
-                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, the "
-                "most that the promise of the model covers, are not flagged: "
+                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
+                "the most that the promise of the model covers, are not flagged: "
                 f"{self._n_too_large:,} here. To allow more, fit with --max-effort."
             )
         return notes
