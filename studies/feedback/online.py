@@ -56,7 +56,7 @@ def run(rng, model, arrivals, late, key):
         probe=PROBE,
         probe_key=key,
     )
-    batch = controller.decide_many(scores, at=times, ids=np.arange(scores.size))
+    batch = controller.decide_many(scores, at=times)  # without ids, the draw is by place
     listed, *columns = answers(batch, is_rare, late, rng)
 
     def check(n_days, look=None):

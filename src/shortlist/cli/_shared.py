@@ -241,6 +241,24 @@ Exclude = Annotated[
 ]
 
 
+Probe = Annotated[
+    float,
+    typer.Option(
+        help="Share of the flags for cases below the threshold, drawn at random, such as 0.1.",
+        min=0,
+        max=1,
+    ),
+]
+ProbeKey = Annotated[
+    str | None,
+    typer.Option(
+        envvar="SHORTLIST_PROBE_KEY",
+        help="A text that makes the draw reproducible. By default a secret one is made up and "
+        "kept in the state.",
+    ),
+]
+
+
 def capacity_from(
     capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
 ) -> Capacity:
