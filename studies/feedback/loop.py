@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 
 from shortlist import Capacity, select
-from shortlist.feedback import FollowUpBurst, estimate_missed
+from shortlist.feedback import estimate_missed
 
+from .bursts import PROBE, FollowUp
 from .worlds import CHANGE, N_DAYS, SIMULATED, make_world
 
 CASES_PER_SLOT = 50
@@ -49,13 +50,13 @@ class Policy:
 
     def __init__(self, name, slots, seed):
         self.name, self.capacity, self.seed = name, Capacity.count(slots), seed
-        self.burst = FollowUpBurst(random_state=seed)
+        self.burst = FollowUp(seed)
         self.reviews = []
 
     def choose(self, cases, scores, ids, is_rare):
         """Return which cases are reviewed."""
         if self.name == "bursts":
-            picked = self.burst.select(cases, scores, self.capacity, ids=ids)
+            picked = self.burst.select(cases, scores, self.capacity, ids)
             self.burst.learn(ids[picked.flagged], is_rare[picked.flagged])
         else:
             picked = select(
@@ -63,7 +64,7 @@ class Policy:
                 self.capacity,
                 ids=ids,
                 random_state=self.seed,
-                probe=self.burst.probe if self.name == "probes" else 0,
+                probe=PROBE if self.name == "probes" else 0,
                 return_details=True,
             )
         self.reviews.append((is_rare, picked))
