@@ -15,7 +15,9 @@ import argparse
 import importlib
 import json
 import multiprocessing
+import os
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -114,6 +116,7 @@ def polars_top(path: Path, score: str) -> Any:
 def _session() -> Any:
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the executors have the same packages
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.driver.memory", "2g").getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -33,11 +33,13 @@ from shortlist.tables import LEARNERS, TableModel, fit_table
 _STREAMED = [
     *("learner", "scorer", "lines/s, model", "compiled", "ratio"),
     *("with fsync: lines/s, model", "compiled", "ratio", "bare fsyncs/s"),
+    "with fsync, lines waiting",
 ]
 _SCORED = [
     *("learner", "file, MB", "µs, line to score", "of which the score", "µs, model"),
     "µs, ONNX Runtime",
 ]
+_BATCH = 1_000  # as in `shortlist stream`: lines that wait are decided and synced together
 _FAMILIES = ("logistic", "forest", "boosting", "network", "svm", "aware-forest", "auto")
 
 
@@ -83,22 +85,31 @@ def _lines(n: int) -> list[bytes]:
 
 
 def _stream_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]:
-    """Decide about lines one by one, without and with waiting for the disk."""
+    """Decide about lines one by one, without and with the disk; and about those that wait."""
     cells = [model.row_scorer.kind]
     for sync in (False, True):
         before = _rate(model, lines[: len(lines) // 20], folder, "model", sync=sync)
         after = _rate(model, lines, folder, "auto", sync=sync)
         cells += [f"{before:,.0f}", f"{after:,.0f}", f"{after / before:,.0f}"]
-    return [*cells, f"{_syncs_per_second(folder):,.0f}"]
+    waiting = _rate(model, lines, folder, "auto", sync=True, batch=_BATCH)
+    return [*cells, f"{_syncs_per_second(folder):,.0f}", f"{waiting:,.0f}"]
 
 
-def _rate(model: TableModel, lines: list[bytes], folder: Path, scorer: str, *, sync: bool) -> float:
-    times = [_seconds(model, lines, folder, scorer, sync=sync) for _ in range(3)]
+def _rate(
+    model: TableModel,
+    lines: list[bytes],
+    folder: Path,
+    scorer: str,
+    *,
+    sync: bool,
+    batch: int = 1,
+) -> float:
+    times = [_seconds(model, lines, folder, scorer, sync, batch) for _ in range(3)]
     return len(lines) / min(times)
 
 
 def _seconds(
-    model: TableModel, lines: list[bytes], folder: Path, scorer: str, *, sync: bool
+    model: TableModel, lines: list[bytes], folder: Path, scorer: str, sync: bool, batch: int
 ) -> float:
     state, given = folder / "state", folder / "lines.jsonl"
     state.unlink(missing_ok=True)
@@ -110,7 +121,7 @@ def _seconds(
     source = os.open(given, os.O_RDONLY)
     with durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()
-        run_stream(model, durable, source, out, batch=1, scorer=scorer)
+        run_stream(model, durable, source, out, batch=batch, scorer=scorer)
         elapsed = time.perf_counter() - start
     os.close(source)
     return elapsed

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import http.client
 import json
 import multiprocessing
@@ -37,7 +38,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 PERIOD, CAPACITY, WORKERS, CLIENTS = 2.0, 10, 3, 6
-MUTANTS = ("read-then-write", "lost-isolation", "answer-before-commit", "no-rewind", "no-flock")
+MUTANTS = (
+    "read-then-write", "lost-isolation", "answer-before-commit", "answer-before-disk", "no-rewind",
+    "no-flock",
+)  # fmt: skip
 
 
 # --- the service under test -----------------------------------------------------------------------
@@ -45,9 +49,9 @@ MUTANTS = ("read-then-write", "lost-isolation", "answer-before-commit", "no-rewi
 
 def serve(folder, database, port, kernel, mutant):
     """Run a service whose model is a field of the case, and whose clock is a file."""
-    from shortlist.service import ServiceConfig, _supervisor
+    from shortlist.service import QueueSettings, ServiceConfig, _supervisor
     from shortlist.service._clock import SteadyClock
-    from shortlist.service._follower import QueueSettings, kernel_name
+    from shortlist.service._follower import kernel_name
     from shortlist.service._open import open_store
     from shortlist.service._setup import warm_up
     from tests.service.helpers import PlainShelf
@@ -90,6 +94,8 @@ def mutate(name):
     elif name == "lost-isolation":
         _postgres._BEGIN = "SELECT 1"
         _postgres._INSERT += " -- outside of a transaction"
+    elif name == "answer-before-disk":
+        _postgres._MARK = "SELECT 1"
     elif name == "no-flock":
         _sqlite.SQLiteStore._take = lambda self: None
         _sqlite.SQLiteStore._give_back = lambda self: None
@@ -106,7 +112,7 @@ def mutate(name):
                     case for case in batch if any(e.case_id == case.case_id for e in group.entries)
                 ]
                 told = []
-                _decider.answer_all(group, fresh, [], changes, told)
+                _decider.answer_all(group, fresh, [], told)
                 self._deliver(told)
                 time.sleep(0.01)
                 commit(group)
@@ -256,6 +262,8 @@ class Bench:
         things += ["session", "session"] if self.server else ["disk"]
         if self.rng.random() < 0.03:
             things = ["restart", "database"] if self.server else ["restart"]
+        if self.mutant == "answer-before-disk":
+            things = ["database"]
         thing = self.rng.choice(things)
         getattr(self, f"do_{thing}")()
         self.faults[thing] += 1
@@ -464,6 +472,8 @@ def main():
     parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stores", default="sqlite,postgresql")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between faults")
+    parser.add_argument("--csv", type=Path, help="append a line for each run to this file")
     parser.add_argument("--mutants", action="store_true")
     for name in ("--serve", "--database", "--kernel", "--mutant"):
         parser.add_argument(name, default="", help=argparse.SUPPRESS)
@@ -485,12 +495,32 @@ def run_faults(options):
     stores = options.stores.split(",")
     for kind in stores:
         numbers, problems = torment(
-            kind, options.faults // len(stores), pause=0.5, seed=options.seed
+            kind, options.faults // len(stores), pause=options.pause, seed=options.seed
         )
+        if options.csv is not None:
+            write_line(options.csv, kind, options.seed, numbers, problems)
         print(f"{kind}: {json.dumps(numbers)}")
         print(f"  problems: {problems or 'none'}")
         failed |= bool(problems) or numbers["full periods"] * 2 < numbers["periods"]
     return failed
+
+
+def write_line(path, kind, seed, numbers, problems):
+    """Append the numbers of a run to a table."""
+    names = ("kill", "pause", "clock", "disk", "session", "restart", "database")
+    line = {
+        "store": kind, "seed": seed, "faults": sum(numbers["faults"].values()),
+        **{name: numbers["faults"].get(name, 0) for name in names}, "answers": numbers["answers"],
+        "decisions": numbers["decisions"], "made again": numbers["replayed"],
+        "periods": numbers["periods"], "full periods": numbers["full periods"],
+        "problems": "; ".join(f"{name}: {count}" for name, count in problems.items()) or "none",
+    }  # fmt: skip
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, line)
+        if is_new:
+            writer.writeheader()
+        writer.writerow(line)
 
 
 def run_mutants(options):

@@ -273,6 +273,29 @@ class Capacity:
             )
         return self.max_effort(1)
 
+    def as_flags(self, effort: Any) -> Capacity:
+        """Return a budget of work as a number of flags that take the same effort each, exactly.
+
+        Any other capacity is returned as it is.
+
+        Parameters
+        ----------
+        effort : number
+            Greater than 0, in the unit of the budget.
+
+        Examples
+        --------
+        >>> Capacity.effort(480).as_flags(50), Capacity.effort(480, per=1_000).as_flags(20)
+        (Capacity.count(9), Capacity.count(24, per=1000))
+        """
+        if self.kind != "effort":
+            return self
+        each = exact(check_number("effort", effort))
+        if each <= 0:
+            raise CapacityError(f"effort must be greater than 0; got {effort!r}.")
+        most = math.floor(exact(self.value) / each)
+        return Capacity.count(most if self.per is None else min(most, self.per), per=self.per)
+
     def to_json(self) -> dict[str, Any]:
         """Return the capacity as a plain dict, in the form that every file and state uses.
 

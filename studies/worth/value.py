@@ -12,10 +12,13 @@ boosting on the credit data).
 - `credit`: 15,000 + 15,000 clients of the credit-default data, the limit balance as value. A check
   takes 5 to 60 minutes; the budget is 2 % of the minutes that all clients would take.
 - `overconfident`: the stream, with the log odds of all probabilities tripled.
+- `balanced`: the stream, with probabilities of a model that was trained with balanced classes.
+- `flattened`: the stream, with the log odds of all probabilities divided by five.
 - `unrelated`: the stream, with a recorded amount that says nothing about what a fraud really costs.
 
 `share` is the share of the true value of all rare items that is found, in per cent; `gain` the mean
-paired difference to the order by p alone, with its standard error.
+paired difference to the order by p alone, with its standard error. Data that are in the file
+already are not run again.
 """
 
 from __future__ import annotations
@@ -107,10 +110,12 @@ def _run(data: str, seed: int) -> dict[str, float]:
     budget = Capacity.effort(480, per=10_000)
     if data == "credit":
         budget = Capacity.effort(round(0.02 * float(efforts[half:].sum())))
-    model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    weight = "balanced" if data == "balanced" else None
+    logistic = LogisticRegression(max_iter=1000, class_weight=weight)
+    model: Any = make_pipeline(StandardScaler(), logistic)
     if data == "credit":
         model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.08, random_state=0)
-    sharpen = 3.0 if data == "overconfident" else 1.0
+    sharpen = {"overconfident": 3.0, "flattened": 0.2}.get(data, 1.0)
     worth = np.where(y[half:], true[half:], 0.0)
     return {
         name: 100 * float(worth[flagged].sum() / worth.sum())
@@ -121,26 +126,21 @@ def _run(data: str, seed: int) -> dict[str, float]:
 def main() -> None:
     """Run all data, and write the table."""
     options = study_parser(__doc__ or "", Path(__file__).parent, reps=20).parse_args()
-    rows = []
-    for data in ("stream", "credit", "overconfident", "unrelated"):
+    path = options.out / "value.csv"
+    rows = list(csv.reader(path.open())) if path.exists() else [COLUMNS]
+    for data in ("stream", "credit", "overconfident", "balanced", "flattened", "unrelated"):
+        if data in {row[0] for row in rows}:
+            continue
         runs = [_run(data, seed) for seed in range(options.reps)]
         for name in runs[0]:
             found = np.array([run[name] for run in runs])
             gain = found - np.array([run["p"] for run in runs])
             error = gain.std(ddof=1) / np.sqrt(len(runs))
-            rows.append(
-                [
-                    data,
-                    name,
-                    f"{found.mean():.1f}",
-                    f"{gain.mean():+.1f}",
-                    f"{error:.1f}",
-                    len(runs),
-                ]
-            )
+            numbers = (f"{found.mean():.1f}", f"{gain.mean():+.1f}", f"{error:.1f}")
+            rows.append([data, name, *numbers, str(len(runs))])
             print(*rows[-1], sep=", ", flush=True)
-    with (options.out / "value.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,18 @@ def test_every_new_command_has_an_example(command):
     assert "<bool>" not in words
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["fit", "flag", "select", "evaluate", "check", "recalibrate", "report", "plan", "export"],
+)
+def test_every_option_with_a_value_has_an_example(command):
+    """In its help, as one types it; `--capacity 600 --per 10000` is shared by two."""
+    for param in typer.main.get_command(app).commands[command].params:
+        if param.param_type_name == "option" and not param.is_flag:
+            told = any(re.search(rf"{option} \S", param.help or "") for option in param.opts)
+            assert told or param.name in ("capacity", "help"), (command, param.opts, param.help)
+
+
 @pytest.mark.parametrize(("command", "option"), [(c, o) for c, os in NEW.items() for o in os])
 def test_every_new_option_shows_how_it_is_typed(command, option):
     """With a value."""

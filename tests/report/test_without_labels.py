@@ -187,7 +187,7 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
 def steps(verdict="kept", shift="none seen", has_labels=True, **files):
     """Return the commands for a report like this."""
     summary = {
-        "promise": {"room": 60, "verdict": verdict},
+        "promise": {"room": 60, "unit": "count", "verdict": verdict},
         "data": {"target": "is fraud", "has_labels": has_labels},
         "drift": {"score": {"shift": shift}},
     }

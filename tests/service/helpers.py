@@ -17,10 +17,11 @@ import uvicorn
 from shortlist.service import Service, ServiceConfig, make_app, prepare
 from shortlist.service._clock import SteadyClock
 from shortlist.service._decider import Decider
-from shortlist.service._follower import QueueSettings, kernel_name
+from shortlist.service._follower import kernel_name
 from shortlist.service._joining import make_queue
 from shortlist.service._models import Columns
 from shortlist.service._open import open_store
+from shortlist.service._settings import QueueSettings
 from shortlist.service._store import StoreError
 from shortlist.service._waiting import Change, Ticket, Waiting
 
@@ -101,7 +102,7 @@ class PlainModel:
         """Return the columns of a case, or what is wrong with it."""
         if not isinstance(fields.get("score"), (int, float)):
             return Columns(None, "The column 'score' is missing.")
-        return Columns(fields)
+        return Columns(fields, None, fields.get("effort"))
 
     def score(self, items):
         """Return the scores; another version of the model doubles them."""
@@ -122,7 +123,15 @@ def calibration(n=2_000, seed=0):
 
 
 def new_queue(
-    address, *, capacity=20, period=2.0, name="default", at=None, total=None, arrivals=200
+    address,
+    *,
+    capacity=20,
+    period=2.0,
+    name="default",
+    at=None,
+    total=None,
+    arrivals=200,
+    settings=None,
 ):
     """Make a database with one queue, and return the queue's number."""
     store = open_store(address)
@@ -133,7 +142,7 @@ def new_queue(
         row["calibration"] = (calibration() * id).astype("<f8").tobytes()
         store.insert_next("model", "id", row, unless="sha256")
     number = make_queue(
-        store, name, QueueSettings(period, arrivals), capacity=capacity, model=1,
+        store, name, settings or QueueSettings(period, arrivals), capacity=capacity, model=1,
         at=time.time() if at is None else at, total=total,
     )  # fmt: skip
     store.close()
@@ -149,13 +158,14 @@ def make_decider(address, queue, deliver, *, kernel=None, clock=None, **options)
 
 
 def ask(decider, cases, *, patience=5.0):
-    """Submit cases as (id, score), and return the ticket."""
+    """Submit cases as (id, score) or (id, fields), and return the ticket."""
     done = []
     ticket = Ticket(len(cases), done.append)
     waiting = [
-        Waiting(str(id), repr(score).encode(), {"id": id, "score": score}, None, ticket, place,
-                time.monotonic() + patience)
-        for place, (id, score) in enumerate(cases)
+        Waiting(str(id), repr(case).encode(),
+                {"id": id, **(case if isinstance(case, dict) else {"score": case})}, None, ticket,
+                place, time.monotonic() + patience)
+        for place, (id, case) in enumerate(cases)
     ]  # fmt: skip
     assert decider.submit(waiting)
     return ticket

@@ -217,6 +217,7 @@ OPERATIONS = {
     "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "reviewer": "k", "rare": True}),
     "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),
     "model": ("POST", "/v1/queues/{q}/model", None),
+    "observe": ("POST", "/v1/queues/{q}/observations", [case("b")]),
     "status": ("GET", "/v1/queues/{q}/status", None),
     "log": ("GET", "/v1/queues/{q}/log", None),
     "infer": ("POST", "/v2/models/{q}/infer", {"inputs": []}),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from shortlist import Capacity
-from shortlist.service._follower import first_controller
+from shortlist.service._settings import first_controller
 from shortlist.service._store import CAPACITY, MODEL
 from tests.service.helpers import (
     Crash,

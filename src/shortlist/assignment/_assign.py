@@ -50,12 +50,13 @@ class Assignment:
 
 def assign(
     values: ArrayLike,
-    capacities: Sequence[int | None],
+    capacities: Sequence[Any],
     *,
-    total: int | None = None,
+    total: Any = None,
     segments: ArrayLike | None = None,
     segment_capacities: Segments | None = None,
     case_values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Ints:
@@ -67,9 +68,11 @@ def assign(
         The value of each column for each row. Column 0 is "leave it" and has no limit. A row gets
         another column only if that column is worth more. Minus infinity forbids a column.
     capacities : sequence of m ints
-        How many rows may get each of the other columns; `None` means no limit.
+        How many rows may get each of the other columns; `None` means no limit. With `efforts` also
+        ``Capacity.effort(480)``: how much work may be spent on each.
     total : int, default=None
-        How many rows may get any of the other columns.
+        How many rows may get any of the other columns. A budget of work needs columns that take
+        the same effort, and so for segments.
     segments : array-like of shape (n_rows,) or (n_rows, q), default=None
         The segment of each row (a region, a team, a product), or q of them in q columns.
     segment_capacities : dict or list of q dicts, default=None
@@ -77,6 +80,9 @@ def assign(
         segment that occurs must be named.
     case_values : array-like of shape (n_rows,), default=None
         The amount at stake for each row, which multiplies its values.
+    efforts : array-like of shape (m,), default=None
+        How much work a row takes in each of the other columns, for budgets of work. Efforts that
+        differ from row to row are refused: no exact solution in reasonable time is known.
     ids : array-like of shape (n_rows,), default=None
         Identifiers that break ties, by a keyed hash; row positions by default.
     random_state : int, RandomState instance or None, default=None
@@ -104,11 +110,19 @@ def assign(
     --------
     Both rows prefer column 1, which has room for one. The second row has the better alternative:
 
-    >>> from shortlist import assign
+    >>> from shortlist import Capacity, assign
     >>> assign([[0, 5, 1], [0, 6, 4]], [1, 1]).tolist()
     [1, 2]
     >>> assign([[0, 5, 1], [0, 6, 4]], [1, 1], total=1).tolist()
     [0, 1]
+
+    An inspection (column 1) takes 30 minutes, a call (column 2) takes 5, and there is an hour for
+    each:
+
+    >>> values = [[0, 5, 4], [0, 6, 4], [0, 7, 1]]
+    >>> hour = Capacity.effort(60)
+    >>> assign(values, [hour, hour], efforts=[30, 5]).tolist()
+    [2, 1, 1]
 
     Ten and two are at stake, and each region has one inspector:
 
@@ -128,18 +142,20 @@ def assign(
         segments=segments,
         segment_capacities=segment_capacities,
         case_values=case_values,
+        efforts=efforts,
     )
     return _solve(problem, ids, random_state).columns
 
 
 def solve_assignment(
     values: ArrayLike,
-    capacities: Sequence[int | None],
+    capacities: Sequence[Any],
     *,
-    total: int | None = None,
+    total: Any = None,
     segments: ArrayLike | None = None,
     segment_capacities: Segments | None = None,
     case_values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Assignment:
@@ -150,7 +166,7 @@ def solve_assignment(
 
     Parameters
     ----------
-    values, capacities, total, segments, segment_capacities, case_values, ids, random_state
+    values, capacities, total, segments, segment_capacities, case_values, efforts, ids, random_state
         As for :func:`~shortlist.assign`.
 
     Returns
@@ -176,6 +192,7 @@ def solve_assignment(
         segments=segments,
         segment_capacities=segment_capacities,
         case_values=case_values,
+        efforts=efforts,
     )
     found = _solve(problem, ids, random_state)
     named = [

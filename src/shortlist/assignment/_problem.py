@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints, Rows
 from .._core.validation import name_rows
+from ..capacity import Capacity
 from ..exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Limits", "Problem", "Segmentation", "Segments", "Solution", "check_problem"]
 
-Limits = Mapping[Any, int | None]
+Limits = Mapping[Any, Any]
 Segments = Limits | Sequence[Limits]
 
 
@@ -62,17 +63,52 @@ def check_problem(
     segments: ArrayLike | None,
     segment_capacities: Segments | None,
     case_values: ArrayLike | None,
+    efforts: ArrayLike | None = None,
 ) -> Problem:
     """Check the arguments of :func:`assign`."""
     table = _check_values(values)
     n, m = table.shape[0], table.shape[1] - 1
-    limits = _check_capacities(capacities, n, m)
+    work = _check_efforts(efforts, n, m)
+    limits = _check_capacities(capacities, n, m, work)
+    each = work[0] if work and len(set(work)) == 1 else None
     return Problem(
         *_gains(table, _check_case_values(case_values, n)),
         limits,
-        n if total is None else min(_check_limit("total", total), n),
-        _check_segments(segments, segment_capacities, n),
+        n if total is None else min(_check_limit("total", _in_flags(total, each)), n),
+        _check_segments(segments, segment_capacities, n, each),
     )
+
+
+def _check_efforts(efforts: ArrayLike | None, n: int, m: int) -> list[float] | None:
+    """Return the work of a row in each column."""
+    if efforts is None:
+        return None
+    work = np.asarray(efforts, dtype=np.float64)
+    if work.shape != (m,) or not np.all((work > 0) & np.isfinite(work)):
+        raise ValueError(
+            f"efforts must hold one finite number greater than 0 for each of the {m} columns of "
+            f"values after the first: what a row takes there; got shape {work.shape}. Efforts that "
+            "differ from row to row have no exact assignment: use select for one column at a time."
+        )
+    return [float(each) for each in work]
+
+
+def _in_flags(limit: Any, effort: float | None) -> Any:
+    """Return a capacity as a number of flags; anything else as it is."""
+    if not isinstance(limit, Capacity):
+        return limit
+    if limit.kind == "effort" and effort is not None:
+        limit = limit.as_flags(effort)
+    elif limit.kind == "effort":
+        raise CapacityError(
+            f"{limit!r} is a budget of work. Say how much a row takes in each column, efforts=[20, "
+            "30], say. A budget for several columns together is exact only if they take the same."
+        )
+    if limit.kind != "count" or limit.per is not None:
+        raise CapacityError(
+            f"A limit of an assignment is a number of rows, or a budget of work; got {limit!r}."
+        )
+    return int(limit.value)
 
 
 def _check_values(values: ArrayLike) -> Floats:
@@ -123,8 +159,12 @@ def _gains(table: Floats, amounts: Floats | None) -> tuple[Floats, Floats]:
     return gains, left_alone
 
 
-def _check_capacities(capacities: Sequence[int | None], n: int, m: int) -> Ints:
+def _check_capacities(
+    capacities: Sequence[Any], n: int, m: int, work: list[float] | None = None
+) -> Ints:
     try:
+        if isinstance(capacities, Mapping):
+            raise TypeError
         given = list(capacities)
     except TypeError:
         raise CapacityTypeError(
@@ -136,9 +176,10 @@ def _check_capacities(capacities: Sequence[int | None], n: int, m: int) -> Ints:
             f"capacities must have one entry for each of the {m} columns of values after the "
             f"first, which is 'leave it' and has no limit; got {len(given)}."
         )
+    efforts: list[float | None] = [None] * m if work is None else [*work]
     limits = [
-        n if limit is None else min(_check_limit(f"capacities[{j}]", limit), n)
-        for j, limit in enumerate(given)
+        n if limit is None else min(_check_limit(f"capacities[{j}]", _in_flags(limit, effort)), n)
+        for j, (limit, effort) in enumerate(zip(given, efforts, strict=True))
     ]
     return np.array(limits, dtype=np.int64)
 
@@ -158,7 +199,7 @@ def _check_limit(name: str, limit: Any) -> int:
 
 
 def _check_segments(
-    segments: ArrayLike | None, capacities: Segments | None, n: int
+    segments: ArrayLike | None, capacities: Segments | None, n: int, effort: float | None = None
 ) -> tuple[Segmentation, ...]:
     if (segments is None) != (capacities is None):
         given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
@@ -175,11 +216,14 @@ def _check_segments(
             f"shape {table.shape} with {len(several)} dict{'s' if len(several) > 1 else ''}."
         )
     return tuple(
-        _check_segmentation(column, limits) for column, limits in zip(columns, several, strict=True)
+        _check_segmentation(column, limits, effort)
+        for column, limits in zip(columns, several, strict=True)
     )
 
 
-def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentation:
+def _check_segmentation(
+    column: NDArray[Any], capacities: Limits, effort: float | None
+) -> Segmentation:
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError as error:
@@ -187,7 +231,9 @@ def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentatio
             "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
     given = {
-        label: None if limit is None else _check_limit(f"segment_capacities[{label!r}]", limit)
+        label: None
+        if limit is None
+        else _check_limit(f"segment_capacities[{label!r}]", _in_flags(limit, effort))
         for label, limit in capacities.items()
     }
     unknown = [label for label in labels.tolist() if label not in given]

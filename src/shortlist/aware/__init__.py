@@ -5,6 +5,7 @@ from ._forest import CapacityAwareForestClassifier
 from ._linear import CapacityAwareLinearClassifier
 from ._network import CapacityAwareNetworkClassifier
 from ._svc import CapacityAwareSVC
+from ._valued import ValueFound
 
 __all__ = [
     "CapacityAwareBoostingClassifier",
@@ -12,4 +13,5 @@ __all__ = [
     "CapacityAwareLinearClassifier",
     "CapacityAwareNetworkClassifier",
     "CapacityAwareSVC",
+    "ValueFound",
 ]

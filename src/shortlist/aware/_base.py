@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
@@ -28,6 +29,7 @@ from .._wrapping.fitting import (
 from ..capacity import Capacity
 from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
 from ..exceptions import CapacityError
+from ._valued import ValueFound, compare_value, rare_weights
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -76,10 +78,13 @@ class CapacityAwareBase(
     _takes_gaps = False
     #: What `cv` may be besides a share: "oob", or "folds" for a number of folds.
     _out_of_sample: str | None = None
+    #: Whether rare items can count by their values in training.
+    _takes_values = False
 
     cv: Any
     rare_label: Any
     _learned_for: Capacity
+    value_found_: ValueFound
 
     @with_callbacks
     def fit(
@@ -90,6 +95,7 @@ class CapacityAwareBase(
         ids: ArrayLike | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        values: ArrayLike | None = None,
     ) -> Self:
         """Learn the score, and calibrate its threshold.
 
@@ -106,6 +112,11 @@ class CapacityAwareBase(
         groups : array-like of shape (n_items,), default=None
             The group of each item, if several belong together: whole groups are held out, and the
             promise is about an item of a new group. Not with ``cv="oob"``.
+        values : array-like of shape (n_items,), default=None
+            What each item is worth if it is rare, for the linear and the boosted score: rare items
+            then count by their values in training, and the score ranks by the value to expect. It
+            is for values that are known in training only. `value_found_` says whether it paid. If
+            values are known when you decide, use :class:`~shortlist.CapacityClassifier`.
 
         Returns
         -------
@@ -113,7 +124,7 @@ class CapacityAwareBase(
         """
         forget(self)
         try:
-            self._fit(X, y, ids, segments, groups)
+            self._fit(X, y, ids, segments, groups, values)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
             forget(self)  # and no more: what callbacks have to tear down stays until they have
             raise
@@ -126,8 +137,15 @@ class CapacityAwareBase(
         ids: ArrayLike | None,
         segments: ArrayLike | None,
         groups: ArrayLike | None,
+        values: ArrayLike | None,
     ) -> None:
         self._check_params()
+        if values is not None and not self._takes_values:
+            raise ValueError(
+                f"{type(self).__name__} does not take values in training. "
+                "CapacityAwareLinearClassifier and CapacityAwareBoostingClassifier do, and "
+                "CapacityClassifier weighs values with any model."
+            )
         items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
         seed = check_seed(self.random_state)
         is_rare = self._learn_labels(labels)
@@ -139,7 +157,8 @@ class CapacityAwareBase(
         is_out_of_bag = isinstance(self.cv, str) and self.cv == "oob"
         if is_out_of_bag:
             check_no_groups(calibrator.group_of, instead="cv=0.25")
-        unseen = self._learn_and_score(items, is_rare, rng, calibrator.group_of)
+        worth = None if values is None else rare_weights(values, is_rare)
+        unseen = self._learn_and_compare(items, is_rare, rng, calibrator.group_of, worth)
         self.rule_ = calibrator.rule([unseen], out_of_bag=is_out_of_bag)
         progress.call_on_fit_task_end(estimator=self)
 
@@ -181,25 +200,54 @@ class CapacityAwareBase(
 
     # --- learning --------------------------------------------------------------------------------
 
+    def _learn_and_compare(
+        self,
+        X: Doubles,
+        is_rare: Mask,
+        rng: np.random.Generator,
+        groups: Rows | None,
+        worth: Doubles | None,
+    ) -> Unseen:
+        """Learn; with values, also without them on the same items, to tell whether it paid."""
+        if worth is None:
+            return self._learn_and_score(X, is_rare, rng, groups)
+        twin, same = clone(self), copy.deepcopy(rng)
+        twin._learned_for = self._learned_for
+        unseen = self._learn_and_score(X, is_rare, rng, groups, worth)
+        other = twin._learn_and_score(X, is_rare, same, groups)
+        shared = np.isin(unseen.rows, other.rows) & np.isfinite(unseen.scores)
+        rows, max_flags = unseen.rows[shared], self._learned_for.max_flags(int(shared.sum()))
+        plain = other.scores[np.searchsorted(other.rows, rows, sorter=np.argsort(other.rows))]
+        self.value_found_ = compare_value(
+            unseen.scores[shared], plain, is_rare[rows], worth[rows], max_flags
+        )
+        return unseen
+
     def _learn_and_score(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+        self,
+        X: Doubles,
+        is_rare: Mask,
+        rng: np.random.Generator,
+        groups: Rows | None,
+        worth: Doubles | None = None,
     ) -> Unseen:
         """Learn, and return rows with scores that were not learned on them, for the threshold."""
+        options = {} if worth is None else {"worth": worth}
         if not holds_out(self.cv):
-            unseen = self._learn(X, is_rare, rng, groups)
+            unseen = self._learn(X, is_rare, rng, groups, **options)
             assert unseen is not None  # a subclass with another cv scores its own items
             return unseen
         learned_on, rows = hold_out(is_rare.astype(np.intp), self.cv, rng, groups)
         own = None if groups is None else np.unique(groups[learned_on], return_inverse=True)[1]
-        self._learn(X[learned_on], is_rare[learned_on], rng, own)
+        options = {name: given[learned_on] for name, given in options.items()}
+        self._learn(X[learned_on], is_rare[learned_on], rng, own, **options)
         return Unseen(rows, self._sum_up(X[rows]))
 
-    def _learn(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
-    ) -> Unseen | None:
+    def _learn(self, *args: Any, **options: Any) -> Unseen | None:
         """Learn what `_sum_up` needs; return out-of-sample scores of these items, if there are.
 
-        Folds that such scores come from leave whole `groups` out.
+        The arguments are items, labels, a random generator and groups; folds that such scores come
+        from leave whole groups out. With `_takes_values`, `worth` says how much each item counts.
         """
         raise NotImplementedError
 

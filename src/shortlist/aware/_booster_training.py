@@ -54,6 +54,8 @@ class BoosterSearch:
         One of `BOOSTING_LOSSES`.
     max_rounds, max_flags : int
         Largest number of rounds; how many of all items may be flagged.
+    worth : ndarray of shape (n_items,), default=None
+        How much each item counts; 1 on average over rare items.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class BoosterSearch:
         loss: str,
         max_rounds: int,
         max_flags: int,
+        worth: Doubles | None = None,
     ) -> None:
-        self.X, self.is_rare, self.folds = X, is_rare, folds
+        self.X, self.is_rare, self.folds, self.worth = X, is_rare, folds, worth
         self.trainer, self.requested, self.max_flags = trainer, loss, max_flags
         self.rounds = round_numbers(max_rounds)
         shape = (len(self.rounds), is_rare.size)
@@ -126,7 +129,9 @@ class BoosterSearch:
 
     def _found(self, scores: Doubles) -> Doubles:
         max_flags = self.max_flags * self.rows.size // self.is_rare.size
-        return detected(scores, self.is_rare[self.rows], max_flags)
+        is_rare = self.is_rare[self.rows]
+        found = detected(scores, is_rare, max_flags)
+        return found if self.worth is None else found * self.worth[self.rows][is_rare]
 
     def cross_fit(self, loss: str, fold: int) -> None:
         """Train without one fold, and score it."""
@@ -139,6 +144,7 @@ class BoosterSearch:
 
     def _train(self, loss: str, rows: Mask, n_rounds: int, start: Any) -> Any:
         X, is_rare = self.X[rows], self.is_rare[rows]
+        worth = None if self.worth is None else self.worth[rows]
         if loss == "detection":
             rounds = round_numbers(self.choice_of("log-loss").n_rounds)
             return self.trainer.train_for_detection(
@@ -147,9 +153,11 @@ class BoosterSearch:
                 n_rounds,
                 start=fading_scores(start, X, rounds)[-1],
                 fraction=self.max_flags / self.is_rare.size,
+                worth=worth,
             )
-        weight = self.rare_weight if loss == "weighted" else 1.0
-        return self.trainer.train(X, is_rare, n_rounds, rare_weight=weight)
+        weights = np.where(is_rare, self.rare_weight if loss == "weighted" else 1.0, 1.0)
+        weights = weights if worth is None else weights * worth
+        return self.trainer.train(X, is_rare, n_rounds, weights)
 
     def train_on_all(self) -> None:
         """Train what is in use on all items."""
@@ -205,13 +213,22 @@ class Trainer:
     max_bin: int
     seed: int
 
-    def train(self, X: Doubles, is_rare: Mask, n_rounds: int, *, rare_weight: float = 1.0) -> Any:
-        """Train with log loss, in which a rare item counts as `rare_weight` common ones."""
-        data = _lightgbm().Dataset(X, is_rare, weight=np.where(is_rare, rare_weight, 1.0))
+    def train(
+        self, X: Doubles, is_rare: Mask, n_rounds: int, weights: Doubles | None = None
+    ) -> Any:
+        """Train with log loss, in which items count by their weights."""
+        data = _lightgbm().Dataset(X, is_rare, weight=weights)
         return self._run(data, n_rounds, objective="binary")
 
     def train_for_detection(
-        self, X: Doubles, is_rare: Mask, n_rounds: int, *, start: Doubles, fraction: float
+        self,
+        X: Doubles,
+        is_rare: Mask,
+        n_rounds: int,
+        *,
+        start: Doubles,
+        fraction: float,
+        worth: Doubles | None = None,
     ) -> Any:
         """Continue from given scores to detect more within a fraction; the threshold moves along.
 
@@ -221,7 +238,7 @@ class Trainer:
         size = start.std() or 1.0  # the loss expects scores that start with a deviation of 1
 
         def slopes(scores: Doubles, _: Any) -> tuple[Doubles, Doubles]:
-            pulls = n_rare * detection_loss(scores / size, is_rare, fraction).gradient
+            pulls = n_rare * detection_loss(scores / size, is_rare, fraction, worth).gradient
             return pulls, np.abs(pulls) + _LEAST_CURVATURE
 
         data = _lightgbm().Dataset(X, is_rare, init_score=start, params=self._settings())

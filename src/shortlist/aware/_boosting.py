@@ -76,7 +76,12 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     rare_weight_ : float
         Weight of a rare item in "weighted"; a common item has weight 1.
     detection_ : dict
-        Share of rare items detected out of fold, for each loss that was tried.
+        Share of rare items detected out of fold, for each loss that was tried; with values, the
+        share of their value.
+    value_found_ : ValueFound
+        If `fit` got values: the share of the rare items' value found out of fold, with the `error`
+        of its difference to the same model trained without values; `paid` tells whether that is
+        clear.
     classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
@@ -115,6 +120,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
 
     _takes_gaps = True
     _out_of_sample = "folds"
+    _takes_values = True
 
     def __init__(
         self,
@@ -173,7 +179,12 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         return _FOLDS if holds_out(self.cv) else int(self.cv)
 
     def _learn(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+        self,
+        X: Doubles,
+        is_rare: Mask,
+        rng: np.random.Generator,
+        groups: Rows | None,
+        worth: Doubles | None = None,
     ) -> Unseen:
         search = BoosterSearch(
             X,
@@ -189,6 +200,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             loss=self.loss,
             max_rounds=self.max_rounds,
             max_flags=self._learned_for.max_flags(is_rare.size),
+            worth=worth,
         )
         tasks = search.tasks()
         for step in self._steps(len(tasks)):

@@ -63,6 +63,10 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         What one standard deviation of each feature adds to the score.
     n_iter_ : int
         Iterations of the optimiser.
+    value_found_ : ValueFound
+        If `fit` got values: the share of the rare items' value found on the held-out items, with
+        the `error` of its difference to the same model trained without values; `paid` tells whether
+        that is clear.
     classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
         As in :class:`~shortlist.CapacityClassifier`.
     n_features_in_, feature_names_in_
@@ -87,6 +91,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     >>> model.coef_.shape == (1, X.shape[1])
     True
     """
+
+    _takes_values = True
 
     def __init__(
         self,
@@ -128,21 +134,26 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         return _MAX_ITERATIONS
 
     def _learn(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
+        self,
+        X: Doubles,
+        is_rare: Mask,
+        rng: np.random.Generator,
+        groups: Rows | None,
+        worth: Doubles | None = None,
     ) -> None:
         scaler = StandardScaler().fit(X)
-        self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare)[np.newaxis]
+        self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare, worth)[np.newaxis]
         self.coef_ = self.scaled_coef_ / scaler.scale_
 
-    def _minimise(self, X: Doubles, is_rare: Mask) -> Doubles:
+    def _minimise(self, X: Doubles, is_rare: Mask, worth: Doubles | None) -> Doubles:
         """Minimise the loss from the weights of logistic regression, with a pull towards them."""
         loss, fraction = TOP_LOSSES[self.loss], self._target_fraction(len(X))
-        start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
+        start = LogisticRegression(max_iter=1000).fit(X, is_rare, sample_weight=worth).coef_[0]
         start /= np.std(X @ start) or 1.0  # the losses expect scores of this size
         penalty = 1 / (self.C * np.count_nonzero(is_rare))
 
         def objective(weights: Doubles) -> tuple[float, Doubles]:
-            result, moved = loss(X @ weights, is_rare, fraction), weights - start
+            result, moved = loss(X @ weights, is_rare, fraction, worth), weights - start
             value = result.value + penalty / 2 * float(moved @ moved)
             return value, result.gradient @ X + penalty * moved
 

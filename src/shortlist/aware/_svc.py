@@ -204,7 +204,7 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn_and_score(
+    def _learn_and_score(  # type: ignore[override]  # it takes no values
         self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
     ) -> Unseen:
         share = _HELD_OUT[self.selection] if self.cv == "auto" else float(self.cv)

@@ -2,7 +2,8 @@ r"""Losses that look at the top of a ranking, with their gradients in the scores
 
 Each compares the rare items with a threshold :math:`t(s)` that the scores themselves set: moving a
 score moves the threshold. With :math:`\ell` decreasing in the margin, the loss is the mean of
-:math:`\ell(s_i - t(s))` over rare items, and its gradient has a part for the items that set t.
+:math:`\ell(s_i - t(s))` over rare items, each of which may count by a worth of its own, and its
+gradient has a part for the items that set t.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class TopLoss(NamedTuple):
     threshold: float
 
 
-def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
+def detection_loss(
+    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
+) -> TopLoss:
     r"""Share of rare items missed when a smooth threshold flags the `fraction` of all items.
 
     Both the detection and the flagged rate count an item by :math:`\sigma(1.5 (s - t))`, and t is
@@ -61,13 +64,15 @@ def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     threshold = _solve(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
     flagged = smooth_flags(threshold)
     slopes = _SHARPNESS * flagged * (1 - flagged)
-    missed = 1 - flagged[is_rare]
-    return _through_threshold(
-        float(missed.mean()), slopes[is_rare], slopes / slopes.sum(), is_rare, threshold
-    )
+    shares = _shares(is_rare, worth)
+    missed = float((shares * (1 - flagged[is_rare])).sum())
+    pulls = shares * slopes[is_rare]
+    return _through_threshold(missed, pulls, slopes / slopes.sum(), is_rare, threshold)
 
 
-def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
+def pat_mat_loss(
+    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
+) -> TopLoss:
     r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
 
     The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
@@ -79,10 +84,12 @@ def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     """
     threshold = _solve(lambda t: float(np.mean(np.logaddexp(0, scores - t))) - fraction, scores)
     weights = expit(scores - threshold)
-    return _convex(scores, is_rare, threshold, weights / weights.sum())
+    return _convex(scores, is_rare, threshold, weights / weights.sum(), worth)
 
 
-def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
+def top_push_loss(
+    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
+) -> TopLoss:
     """TopPush: a convex loss of rare items below the highest common one, smoothed.
 
     The capacity has no effect: this loss wants rare items at the very top of the ranking.
@@ -96,7 +103,7 @@ def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     threshold = float(highest + np.log(np.sum(np.exp(common - highest))))
     weights = np.zeros(scores.size)
     weights[~is_rare] = softmax(common)
-    return _convex(scores, is_rare, threshold, weights)
+    return _convex(scores, is_rare, threshold, weights, worth)
 
 
 class Lagrangian:
@@ -142,24 +149,31 @@ class Lagrangian:
         return TopLoss(value, gradient, 0.0)
 
 
-TOP_LOSSES: dict[str, Callable[[Doubles, Mask, float], TopLoss]] = {
+TOP_LOSSES: dict[str, Callable[..., TopLoss]] = {
     "detection": detection_loss,
     "pat-mat": pat_mat_loss,
     "top-push": top_push_loss,
 }
 
 
-def _convex(scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles) -> TopLoss:
-    below = threshold - scores[is_rare]
-    value = float(np.mean(np.logaddexp(0, below)))
-    return _through_threshold(value, expit(below), weights, is_rare, threshold)
+def _convex(
+    scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles, worth: Doubles | None
+) -> TopLoss:
+    below, shares = threshold - scores[is_rare], _shares(is_rare, worth)
+    value = float((shares * np.logaddexp(0, below)).sum())
+    return _through_threshold(value, shares * expit(below), weights, is_rare, threshold)
+
+
+def _shares(is_rare: Mask, worth: Doubles | None) -> Doubles:
+    """Return what each rare item counts, 1 in all: equally, or by its worth."""
+    own = np.ones(np.count_nonzero(is_rare)) if worth is None else worth[is_rare]
+    return own / own.sum()
 
 
 def _through_threshold(
-    value: float, slopes: Doubles, weights: Doubles, is_rare: Mask, threshold: float
+    value: float, pulls: Doubles, weights: Doubles, is_rare: Mask, threshold: float
 ) -> TopLoss:
     """Combine the pull of each rare item with that of the items that set the threshold."""
-    pulls = slopes / slopes.size
     gradient = pulls.sum() * weights
     gradient[is_rare] -= pulls
     return TopLoss(value, gradient, threshold)

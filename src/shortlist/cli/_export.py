@@ -15,18 +15,28 @@ if TYPE_CHECKING:
     from ..persistence import OnnxExport
     from ..tables import Reading
 
+_TIES = ("as-fitted", "exclude")
+
 
 @answering
 @with_reading_options
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the .onnx file.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write it, such as -o fraud.onnx.")
+    ],
     ties: Annotated[
         str,
-        typer.Option(help="as-fitted, or exclude to never flag cases that tie with the threshold."),
+        typer.Option(
+            help="as-fitted, or --ties exclude to never flag cases that tie with the threshold.",
+            autocompletion=lambda incomplete: [t for t in _TIES if t.startswith(incomplete)],
+        ),
     ] = "as-fitted",
     check: Annotated[
-        Path | None, typer.Option(help="A table on which to compare the file with the model.")
+        Path | None,
+        typer.Option(
+            help="A table on which to compare the file with the model, such as --check later.csv."
+        ),
     ] = None,
     as_json: AsJson = False,
     *,

@@ -18,10 +18,17 @@ from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
     AsJson,
+    CapacityCount,
     Confidence,
     Data,
+    Fraction,
+    Guarantee,
+    Id,
+    Multiple,
     NBatches,
+    Per,
     answering,
+    columns_of_data,
     interval,
     percent,
     print_json,
@@ -54,30 +61,28 @@ def _sizes(incomplete: str) -> list[str]:
     return [name for name in SIZES if name.startswith(incomplete)]
 
 
-def _guarantees(incomplete: str) -> list[str]:
-    from ..thresholds import GUARANTEES
-
-    return [name for name in GUARANTEES if name.startswith(incomplete)]
-
-
 @answering
 @with_column_options
 def fit(
     data: Data,
-    target: Annotated[str, typer.Option(help="The column with the labels.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
+    target: Annotated[
+        str,
+        typer.Option(
+            help="The column with the labels, such as --target fraud.",
+            metavar="COLUMN",
+            autocompletion=columns_of_data,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write the model, such as -o fraud.model.")
+    ],
     rare: Annotated[
-        str | None, typer.Option(help="The label to look for; by default the rarest.")
-    ] = None,
-    capacity: Annotated[
-        int | None, typer.Option(help="How many cases can be followed up ...", min=0)
-    ] = None,
-    per: Annotated[int | None, typer.Option(help="... of how many.", min=1)] = None,
-    fraction: Annotated[
-        float | None, typer.Option(help="Or the share of all cases, such as 0.06.")
-    ] = None,
-    multiple: Annotated[
-        float | None, typer.Option(help="Or how many cases for each rare one, such as 3.")
+        str | None,
+        typer.Option(
+            help="The label to look for, such as --rare yes. Default: the rarest.",
+            metavar="LABEL",
+            show_default=False,
+        ),
     ] = None,
     value: Value = None,
     effort: Effort = None,
@@ -85,41 +90,38 @@ def fit(
     unit: Unit = "units",
     worth: WorthOption = None,
     max_effort: MaxEffort = None,
+    capacity: CapacityCount = None,
+    per: Per = None,
+    fraction: Fraction = None,
+    multiple: Multiple = None,
     learner: Annotated[
         str,
         typer.Option(
             help="auto (boosting, forests, a network and a logistic model together), or one of "
             "logistic, forest, boosting, svm, knn, kde, network. Learners that start with aware- "
-            "(-linear, -svm, -forest, -boosting, -network) are trained for the capacity.",
+            "(-linear, -svm, -forest, -boosting, -network) are trained for the capacity. Such as "
+            "--learner forest.",
             autocompletion=_learners,
         ),
     ] = "auto",
-    guarantee: Annotated[
-        str,
-        typer.Option(
-            help="plug-in, expected, confident, next-batch or simultaneous.",
-            autocompletion=_guarantees,
-        ),
-    ] = "expected",
+    guarantee: Guarantee = None,
     confidence: Confidence = None,
     n_batches: NBatches = None,
     model: OwnModel = None,
     trust_model: TrustModel = False,
-    id: Annotated[
-        str | None,
-        typer.Option("--id", help="The column with the id of a case; never learned from."),
-    ] = None,
+    id: Id = None,
     size: Annotated[
         str,
         typer.Option(
-            help="How large auto is: quick (as fast as three forests), default or thorough.",
+            help="How large auto is: quick (as fast as three forests), default or thorough, such "
+            "as --size quick.",
             autocompletion=_sizes,
         ),
     ] = "default",
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Most time for auto, such as 5. Results then depend on the machine.",
+            help="Most time for auto, such as --minutes 5. Results then depend on the machine.",
             metavar="NUMBER",
         ),
     ] = None,
@@ -134,8 +136,8 @@ def fit(
     test_share: Annotated[
         float | None,
         typer.Option(
-            help="Share of the rows that only test the model, such as 0.2. By default every row "
-            "is learned from, and measured by models that have not seen it.",
+            help="Share of the rows that only test the model, such as --test-share 0.2. By default "
+            "every row is learned from, and measured by models that have not seen it.",
             metavar="SHARE",
             show_default=False,
         ),
@@ -146,6 +148,7 @@ def fit(
             help="A column with times, such as --time opened: the past trains, the latest rows "
             "test. It is not learned from.",
             metavar="COLUMN",
+            autocompletion=columns_of_data,
         ),
     ] = None,
     group: Annotated[
@@ -154,6 +157,7 @@ def fit(
             help="A column that tells which rows belong together, such as --group customer. It is "
             "not learned from.",
             metavar="COLUMN",
+            autocompletion=columns_of_data,
         ),
     ] = None,
     unlabelled: Annotated[
@@ -165,11 +169,18 @@ def fit(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Seed of folds and learner; the same seed, the same model.", min=0)
+        int,
+        typer.Option(
+            help="Seed of folds and learner, such as --seed 1; the same seed, the same model.",
+            min=0,
+        ),
     ] = 0,
     jobs: Annotated[
         int | None,
-        typer.Option(help="Threads that grow trees; -1 takes all cores.", metavar="NUMBER"),
+        typer.Option(
+            help="Threads that grow trees, such as --jobs 4; -1 takes all cores.",
+            metavar="NUMBER",
+        ),
     ] = None,
     resume: Annotated[
         Path | None,
@@ -212,7 +223,7 @@ def fit(
             rare=rare,
             id=id,
             learner=learner,
-            guarantee=guarantee,
+            guarantee="expected" if guarantee is None else guarantee,
             size=size,
             minutes=minutes,
             folds=folds,

@@ -29,12 +29,15 @@ __all__ = [
     "write_rows",
 ]
 
+_ENGINES = ("local", "spark")
+
 Score = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
         show_default=False,
-        help="The table is scored already: the column with the scores. Then no model is given.",
+        help="The table is scored already: the column with the scores, such as --score risk. Then "
+        "no model is given.",
     ),
 ]
 Engine = Annotated[
@@ -42,7 +45,9 @@ Engine = Annotated[
     typer.Option(
         metavar="NAME",
         show_default=False,
-        help="Where to compute with tables of any size: local (block by block) or spark.",
+        help="Where to compute with tables of any size: local (block by block) or spark, such as "
+        "--engine local.",
+        autocompletion=lambda incomplete: [e for e in _ENGINES if e.startswith(incomplete)],
     ),
 ]
 Master = Annotated[
@@ -58,7 +63,7 @@ Master = Annotated[
 
 def is_large(data: Path, engine: str | None, master: str | None) -> bool:
     """Return whether a table is to be read block by block: a folder, or if an engine is named."""
-    if engine not in (None, "local", "spark"):
+    if engine not in (None, *_ENGINES):
         raise typer.BadParameter(f"--engine must be local or spark; got {engine!r}")
     if master is not None and engine != "spark":
         raise typer.BadParameter("--master belongs to --engine spark")

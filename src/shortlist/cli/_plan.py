@@ -34,7 +34,9 @@ def plan(
     model: Model,
     data: Data,
     target: Target = None,
-    load: Annotated[int, typer.Option(help="How many cases one reviewer handles.", min=1)] = 1,
+    load: Annotated[
+        int, typer.Option(help="How many cases one reviewer handles, such as --load 20.", min=1)
+    ] = 1,
     value: Value = None,
     effort: Effort = None,
     budget: Budget = None,

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 def recalibrate(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the new model.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Where to write the model, such as -o new.model."),
+    ],
     capacity: CapacityCount = None,
     per: Per = None,
     fraction: Fraction = None,
@@ -51,7 +54,8 @@ def recalibrate(
     target: Annotated[
         str | None,
         typer.Option(
-            help="The column with labels, if there are any; --multiple then refers to their share.",
+            help="The column with labels, if there are any, such as --target fraud; --multiple "
+            "then refers to their share.",
             metavar="NAME",
             show_default=False,
         ),

@@ -32,7 +32,9 @@ def report(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Where to write it: a page (.html), or a PDF (.pdf) for print."
+            "--out",
+            "-o",
+            help="Where to write it, such as -o report.html; a PDF for print if it ends in .pdf.",
         ),
     ],
     target: Target = None,

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ._shared import ZONE_HELP, answering, period_from
+from ._shared import ZONE_HELP, Probe, ProbeKey, answering, period_from
+from ._worth_options import WorthOption, check_budget
 
 Database = Annotated[
     str | None,
@@ -35,6 +36,14 @@ def serve(
         typer.Argument(metavar="[MODEL]", help="A model file made by fit; not needed again later."),
     ] = None,
     count: Annotated[int | None, typer.Option(help="How many flags are allowed ...", min=0)] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="AMOUNT",
+            show_default=False,
+            help="... or how much work, for a model fitted with --effort, such as --budget 480 ...",
+        ),
+    ] = None,
     period: Annotated[str, typer.Option(help="... per hour, day, week, 15m, 12h or 2d.")] = "day",
     zone: Annotated[str | None, typer.Option(help=ZONE_HELP)] = None,
     queue: Annotated[
@@ -47,6 +56,9 @@ def serve(
     expect: Annotated[
         int | None, typer.Option(help="Rough number of cases in a period; it is learned.", min=1)
     ] = None,
+    worth: WorthOption = None,
+    probe: Probe = 0,
+    probe_key: ProbeKey = None,
     database: Database = None,
     data: DataFolder = Path("shortlist-data"),
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
@@ -69,7 +81,9 @@ def serve(
     address no keys are needed; elsewhere, make them first with: shortlist keys
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
-    queues = _queues(model, count, queue)
+    if budget is not None:
+        check_budget(budget)
+    queues = _queues(model, count, budget, queue)
     from ..service import prepare, run_service
 
     where = database_in(database, data)
@@ -77,7 +91,7 @@ def serve(
         data.mkdir(parents=True, exist_ok=True)
     shelf = prepare(
         where, model, queues, period=period_from(period, zone), expect=expect, total=total,
-        adopt=adopt,
+        of_work=budget is not None, worth=worth, probe=probe, probe_key=probe_key, adopt=adopt,
     )  # fmt: skip
     config = _config(where, host, workers, rate=rate, accept_clock=accept_clock)
     raise typer.Exit(
@@ -85,16 +99,20 @@ def serve(
     )
 
 
-def _queues(model: Path | None, count: int | None, others: list[str] | None) -> dict[str, int]:
+def _queues(
+    model: Path | None, count: int | None, budget: float | None, others: list[str] | None
+) -> dict[str, float]:
     if model is None:
-        if count is not None or others:
-            raise typer.BadParameter("--count and --queue make queues, and need a MODEL")
+        if count is not None or budget is not None or others:
+            raise typer.BadParameter("--count, --budget and --queue make queues, and need a MODEL")
         return {}
-    if count is None:
+    if (count is None) == (budget is None):
         raise typer.BadParameter(
-            "how many flags are allowed? For 50 a day: --count 50 --period day"
+            "how many flags are allowed? For 50 a day: --count 50 --period day. Or how much work? "
+            "For 480 minutes a day: --budget 480 --period day"
         )
-    queues = {"default": count}
+    first: float = count if count is not None else budget or 0.0
+    queues = {"default": first}
     for text in others or []:
         name, _, number = text.partition("=")
         if not name.isidentifier() or not number.isdigit() or name in queues:

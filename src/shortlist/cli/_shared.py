@@ -89,12 +89,13 @@ Data = Annotated[
         "its parts; - reads CSV from standard input.",
     ),
 ]
-Target = Annotated[
-    str | None, typer.Option(help="The column with the labels; by default the target of the fit.")
-]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write here: .csv, .xlsx, .parquet, .feather or .jsonl."),
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write here, such as -o list.xlsx: .csv, .xlsx, .parquet, .feather or .jsonl.",
+    ),
 ]
 #: For --zone.
 ZONE_HELP = (
@@ -151,7 +152,7 @@ Guarantee = Annotated[
     str | None,
     typer.Option(
         help="plug-in, expected, confident, next-batch or simultaneous, such as --guarantee "
-        "confident.",
+        "confident. Default: expected, or that of the model.",
         metavar="NAME",
         autocompletion=_guarantees,
         show_default=False,
@@ -193,6 +194,17 @@ def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+Target = Annotated[
+    str | None,
+    typer.Option(
+        autocompletion=columns_of_data,
+        metavar="COLUMN",
+        show_default=False,
+        help="The column with the labels, such as --target fraud. Default: that of the fit.",
+    ),
+]
+
+
 def _columns_or_all(ctx: typer.Context, incomplete: str) -> list[str]:
     every = ["all"] if "all".startswith(incomplete) else []
     return [*every, *columns_of_data(ctx, incomplete)]
@@ -215,7 +227,8 @@ Id = Annotated[
         autocompletion=columns_of_data,
         metavar="NAME",
         show_default=False,
-        help="The column that names a case, such as --id customer. Default: as in fit.",
+        help="The column that names a case, such as --id customer; never learned from. Default: "
+        "that of the model.",
     ),
 ]
 Exclude = Annotated[
@@ -224,6 +237,24 @@ Exclude = Annotated[
         "--exclude",
         show_default=False,
         help="A table with the ids of cases to leave out, such as --exclude done.csv.",
+    ),
+]
+
+
+Probe = Annotated[
+    float,
+    typer.Option(
+        help="Share of the flags for cases below the threshold, drawn at random, such as 0.1.",
+        min=0,
+        max=1,
+    ),
+]
+ProbeKey = Annotated[
+    str | None,
+    typer.Option(
+        envvar="SHORTLIST_PROBE_KEY",
+        help="A text that makes the draw reproducible. By default a secret one is made up and "
+        "kept in the state.",
     ),
 ]
 

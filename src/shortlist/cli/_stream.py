@@ -20,6 +20,8 @@ from ._shared import (
     ZONE_HELP,
     AsJson,
     Model,
+    Probe,
+    ProbeKey,
     answering,
     as_json_text,
     capacity_from,
@@ -62,22 +64,8 @@ def stream(
     burst: Annotated[int | None, typer.Option(help="For bucket: the most flags at once.")] = None,
     window: Annotated[int | None, typer.Option(help="For window: its length in lines.")] = None,
     remember: Annotated[int | None, typer.Option(help="How many ids are remembered.")] = None,
-    probe: Annotated[
-        float,
-        typer.Option(
-            help="Share of the flags for cases below the threshold, drawn at random, such as 0.1.",
-            min=0,
-            max=1,
-        ),
-    ] = 0,
-    probe_key: Annotated[
-        str | None,
-        typer.Option(
-            envvar="SHORTLIST_PROBE_KEY",
-            help="A text that makes the draw reproducible. By default a secret one is made up and "
-            "kept in the state.",
-        ),
-    ] = None,
+    probe: Probe = 0,
+    probe_key: ProbeKey = None,
     id: Annotated[
         str | None,
         typer.Option("--id", help="Field with the id. Default: the id column of the model."),

@@ -53,6 +53,10 @@ class Answer(NamedTuple):
         The moment at which it counts.
     model : int
         The version of the model.
+    effort : float or None
+        How much work the case takes, if the model weighs that.
+    selected_by, inclusion : str, float or None
+        With probes: how the case was selected, and with which probability.
     """
 
     id: str
@@ -63,6 +67,9 @@ class Answer(NamedTuple):
     repeated: bool
     at: float
     model: int
+    effort: float | None = None
+    selected_by: str | None = None
+    inclusion: float | None = None
 
 
 class Client:
@@ -176,9 +183,20 @@ class Client:
         body = {"id": case, "rare": rare, "reviewer": reviewer, "note": note}
         return int(self._ask("POST", "/outcomes", body)["number"])
 
-    def set_capacity(self, count: int, *, begins: float | str | None = None) -> dict[str, Any]:
-        """Change the capacity, now or from a moment on."""
-        return dict(self._ask("PUT", "/capacity", {"count": count, "from": begins}))
+    def set_capacity(
+        self,
+        count: int | None = None,
+        *,
+        effort: float | None = None,
+        begins: float | str | None = None,
+    ) -> dict[str, Any]:
+        """Change the capacity, now or from a moment on: so many flags, or so much effort."""
+        body = {"count": count, "effort": effort, "from": begins}
+        return dict(self._ask("PUT", "/capacity", body))
+
+    def observe(self, cases: Iterable[dict[str, Any]]) -> int:
+        """Let the service learn from cases that are decided elsewhere; return how many."""
+        return int(self._ask("POST", "/observations", list(cases))["observed"])
 
     def status(self) -> dict[str, Any]:
         """Return the numbers of the queue."""

@@ -25,6 +25,7 @@ __all__ = [
     "as_columns",
     "blocks_of",
     "check_columns",
+    "check_id",
     "table_schema",
 ]
 
@@ -112,7 +113,16 @@ def check_columns(
             f"The column {segment!r} holds {types[segment]}. Segments must be whole numbers or "
             "text. Convert it."
         )
-    if id is not None and not _is_id(pa, types[id]):
+    if id is not None:
+        check_id(types, id)
+
+
+def check_id(types: dict[str, Any], id: str) -> None:
+    """Raise an error if a column is missing, or is not one of ids."""
+    pa = load_extra("pyarrow", needed_for="tables that are read block by block")
+    if id not in types:
+        raise TableError(f"There is no column {id!r}; the columns are {', '.join(types)}.")
+    if not _is_id(pa, types[id]):
         raise TableError(
             f"The column {id!r} holds {types[id]}. Ids that break ties must be whole numbers or "
             "text: the decimal 7, the number 7.0 and the text '7' are different ids. Convert it."

@@ -9,8 +9,10 @@ from ..capacity import Capacity
 from ..thresholds import CalibratedThreshold
 from ._engine import Engine, table_schema
 from ._evaluate import LargeEvaluation, measure_model
+from ._joint import LargeAssignment, find_assignment
 from ._models import ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
+from ._sampling import plan_sample
 
 __all__ = ["FrameEngine", "FrameFunctions"]
 
@@ -173,3 +175,55 @@ class FrameFunctions:
         """
         df = self._engine.computed_once(df)
         return measure_model(self._engine, model, df, id=id, target=target, segment=segment)
+
+    def sample(
+        self,
+        df: Any,
+        share: float,
+        *,
+        target: str,
+        rare_label: Any,
+        id: str,
+        random_state: Any = None,
+    ) -> Any:
+        """Keep all rare rows and a share of the others, with weights, to train on one machine.
+
+        A hash of the ids draws the sample, so the same rows are drawn however they are divided.
+
+        Parameters
+        ----------
+        df : data frame
+            Labelled rows.
+        share, target, rare_label, id, random_state
+            As for :func:`shortlist.distributed.sample`.
+
+        Returns
+        -------
+        data frame
+            The kept rows with all their columns, and `weight`: 1 for rare rows, 1 / share for
+            others.
+        """
+        options: dict[str, Any] = {"target": target, "rare_label": rare_label, "id": id}
+        kernel, schema = plan_sample(self._engine, df, share, **options, random_state=random_state)
+        return self._engine.map_rows(df, kernel, schema)
+
+    def assign(
+        self, df: Any, capacities: Mapping[str, int | None], *, id: str, **options: Any
+    ) -> LargeAssignment:
+        """Choose a column for each row of a data frame within joint limits, exactly.
+
+        Parameters
+        ----------
+        df : data frame
+            With a column of values for each choice.
+        capacities, id
+            As for :func:`shortlist.distributed.assign`.
+        **options
+            `total`, `segment`, `segment_capacities` and `random_state`, as there.
+
+        Returns
+        -------
+        LargeAssignment
+        """
+        df = self._engine.computed_once(df)
+        return find_assignment(self._engine, df, capacities, id=id, **options)

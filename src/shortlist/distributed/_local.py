@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,22 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core.atomic import write_whole
 from .._core.extras import load_extra
-from ..capacity import Capacity
-from ..exceptions import TableError
-from ..tables import TableModel
-from ..thresholds import CalibratedThreshold
 from ._cut import CutSearch, SearchColumns
 from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of
-from ._evaluate import LargeEvaluation, measure_model
-from ._files import TextTable, format_of, open_table
+from ._files import TextTable, open_table
 from ._floor import MOST_HELD, FloorSearch
-from ._frames import FrameFunctions
-from ._models import ModelRows, plan_rows
-from ._operations import TIE_KEY, ListedRows, find_threshold
+from ._operations import TIE_KEY, ListedRows
 
-__all__ = ["LocalEngine", "calibrate", "evaluate", "flag", "ranked", "score", "select"]
+__all__ = ["LocalEngine", "ranked"]
 
 _READ_AHEAD = 4  # batches
 
@@ -130,260 +122,6 @@ def _knows_length(dataset: Any) -> bool:
     """Return whether the number of rows is known without reading them."""
     format = getattr(getattr(dataset, "format", None), "default_extname", None)
     return format in ("parquet", "feather", "ipc") or type(dataset).__name__ == "InMemoryDataset"
-
-
-def select(
-    table: Any,
-    capacity: Capacity | Mapping[Any, Capacity],
-    *,
-    score: str,
-    id: str,
-    segment: str | None = None,
-    total: Capacity | None = None,
-    random_state: Any = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Any:
-    """List the highest scores of a table that need not fit into memory, exactly.
-
-    The list is that of :func:`shortlist.select` on the whole column, row for row, tied scores
-    included. The table is read three times at most before the listed rows are read; the scores of
-    a Parquet or Feather file once, and again if a tie is cut.
-
-    Parameters
-    ----------
-    table : path, Arrow dataset or Arrow table
-        A Parquet, Feather or CSV file, or a folder of them.
-    capacity : Capacity or dict from segments to Capacity
-        How many rows may be listed: of all rows, or of each segment.
-    score, id : str
-        Columns with the scores and with the ids, by which tied rows are put in order.
-    segment : str, default=None
-        A column with segments. One capacity then holds in each of them.
-    total : Capacity, default=None
-        With segments: how many rows may be listed in total.
-    random_state : int, RandomState instance or None, default=None
-        Key of the hash that orders tied rows.
-    on_progress : callable, default=None
-        Called with the number of the pass and the number of rows read in it.
-
-    Returns
-    -------
-    pyarrow.Table
-        The listed rows with all their columns, and `rank` from 1 on.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from shortlist import Capacity
-    >>> from shortlist.distributed import select
-    >>> table = pa.table({"case": ["a", "b", "c", "d"], "risk": [0.2, 0.9, 0.4, 0.7]})
-    >>> select(table, Capacity.count(2), score="risk", id="case").to_pylist()
-    [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
-    """
-    engine = LocalEngine(on_progress, [id, *([segment] if segment else [])])
-    options: dict[str, Any] = {"score": score, "id": id, "segment": segment, "total": total}
-    return FrameFunctions(engine).select(table, capacity, **options, random_state=random_state)
-
-
-def calibrate(
-    table: Any,
-    capacity: Capacity,
-    *,
-    score: str,
-    id: str | None = None,
-    prevalence: Any = None,
-    guarantee: str = "expected",
-    confidence: float = 0.95,
-    n_batches: int = 1,
-    random_state: Any = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> CalibratedThreshold:
-    """Find the lowest threshold that keeps a capacity, from a column of any length.
-
-    The answer is that of :func:`shortlist.calibrate_threshold` on the whole column.
-
-    Parameters
-    ----------
-    table, on_progress
-        As for :func:`select`.
-    capacity, prevalence, guarantee, confidence, n_batches, random_state
-        As for :func:`shortlist.calibrate_threshold`.
-    score : str
-        The column with the calibration scores.
-    id : str, default=None
-        The column with the ids, which divide tied scores. Without it, they are left out as a block.
-
-    Returns
-    -------
-    CalibratedThreshold
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from shortlist import Capacity
-    >>> from shortlist.distributed import calibrate
-    >>> calibrate(pa.table({"risk": range(100)}), Capacity.fraction(0.1), score="risk").value
-    90.0
-    """
-    return find_threshold(
-        LocalEngine(on_progress, [id] if id else []),
-        table,
-        capacity,
-        score=score,
-        id=id,
-        prevalence=prevalence,
-        guarantee=guarantee,
-        confidence=confidence,
-        n_batches=n_batches,
-        random_state=random_state,
-    )
-
-
-def score(
-    model: Any,
-    table: Any,
-    *,
-    id: str,
-    keep: Collection[str] = (),
-    out: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Any:
-    """Score a table that need not fit into memory.
-
-    Parameters
-    ----------
-    model : TableModel or CapacityClassifier
-        From a model file, or fitted on a data frame.
-    table : path, Arrow dataset or Arrow table
-        A Parquet or Feather file, or a folder of them, with the columns of the model.
-    id : str
-        The column with the ids.
-    keep : collection of str, default=()
-        Other columns to carry along.
-    out : Path, default=None
-        A Parquet file to write the scores to, in bounded memory; `None` returns them.
-    on_progress : callable, default=None
-        Called with the number of the pass and the number of rows read in it.
-
-    Returns
-    -------
-    pyarrow.Table or None
-        Ids, kept columns and `score`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pyarrow as pa
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from shortlist import Capacity, CapacityClassifier
-    >>> from shortlist.datasets import FRAUD_FEATURES, make_fraud
-    >>> from shortlist.distributed import score
-    >>> X, y = make_fraud(n_samples=2000)
-    >>> X = pd.DataFrame(X, columns=list(FRAUD_FEATURES))
-    >>> learner = LogisticRegression(max_iter=10_000)
-    >>> model = CapacityClassifier(learner, capacity=Capacity.fraction(0.05))
-    >>> table = pa.Table.from_pandas(X.assign(case=range(2000)))
-    >>> score(model.fit(X, y), table, id="case").column_names
-    ['case', 'score']
-    """
-    rows = ModelRows(model, id)
-    return _decided(rows, table, ("score",), kept=[id, *keep], out=out, on_progress=on_progress)
-
-
-def flag(
-    model: Any,
-    table: Any,
-    *,
-    id: str,
-    segment: str | None = None,
-    keep: Collection[str] = (),
-    out: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Any:
-    """Decide about every row of a table with the calibrated rule of a model.
-
-    Each row is decided on its own, so the answer does not depend on how rows are divided.
-
-    Parameters
-    ----------
-    model, table, id, keep, out, on_progress
-        As for :func:`score`.
-    segment : str, default=None
-        The column with the segments, if the model has capacities for them.
-
-    Returns
-    -------
-    pyarrow.Table or None
-        Ids, kept columns, `score` and `flagged`. If several models decide, each row has the score
-        of the model that decides about it; rank by :func:`score`.
-    """
-    rows = ModelRows(model, id, segment)
-    return _decided(
-        rows, table, ("score", "flagged"), kept=[id, *keep], out=out, on_progress=on_progress
-    )
-
-
-def _readable(model: Any, table: Any) -> Any:
-    """Return text files as the model reads them, and anything else as it is."""
-    if not isinstance(table, (str, Path)) or format_of(Path(table)) in ("parquet", "feather"):
-        return table
-    if isinstance(model, TableModel):
-        return TextTable(model, Path(table))
-    raise TableError(
-        f"{table} is a text file, and a classifier does not know how its values are written. "
-        "Convert the file to Parquet, or make a model file with: shortlist fit."
-    )
-
-
-def _decided(
-    rows: ModelRows,
-    table: Any,
-    said: tuple[str, ...],
-    *,
-    kept: list[str],
-    out: Path | None,
-    on_progress: Callable[[int, int], None] | None,
-) -> Any:
-    engine = LocalEngine(on_progress)
-    table = _readable(rows.model, table)
-    kernel, schema = plan_rows(engine, table, rows, said=said, kept=kept)
-    if out is None:
-        return engine.map_rows(table, kernel, schema)
-    with write_whole(out) as file:
-        engine.write_rows(table, kernel, schema, file)
-    return None
-
-
-def evaluate(
-    model: Any,
-    table: Any,
-    *,
-    id: str | None,
-    target: str | None = None,
-    segment: str | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> LargeEvaluation:
-    """Measure a model on a labelled table that need not fit into memory.
-
-    Rows are scored once. The scores are kept in a temporary file while they are counted.
-
-    Parameters
-    ----------
-    model, table, id, on_progress
-        As for :func:`score`.
-    target : str, default=None
-        The column with the labels; `None` takes the target of a table model.
-    segment : str, default=None
-        The column with the segments, if the model has capacities for them.
-
-    Returns
-    -------
-    LargeEvaluation
-        M and its interval, flag rate, precision, the capacity curve, and drift.
-    """
-    engine = LocalEngine(on_progress)
-    table = _readable(model, table)
-    return measure_model(engine, model, table, id=id, target=target, segment=segment)
 
 
 def ranked(rows: Any, score: str) -> Any:

@@ -89,6 +89,7 @@ class _Learner(NamedTuple):
         else:
             n_trees = float(_SMOOTH)
         shares = out_of_sample(model, self.X, self.codes, self._fit, self.seed)
+        vars(model).pop("oob_decision_function_", None)  # as long as the table, and not needed now
         fitted = model if hasattr(model, "classes_") else None
         return fitted, log_odds(shares, n_trees)[:, rare]
 

@@ -82,23 +82,33 @@ class Member:
 
 
 def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
-    return RandomForestClassifier(**_trees(size, n_rows, seed, n_jobs, 5 if smooth else 1))
+    settings = _trees(size, n_rows, seed, n_jobs)
+    if smooth:
+        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.01, 5), "max_features": 0.5}
+    return RandomForestClassifier(**settings)
 
 
 def _extra_trees(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
-    return ExtraTreesClassifier(**_trees(size, n_rows, seed, n_jobs, 3 if smooth else 1))
+    settings = _trees(size, n_rows, seed, n_jobs)
+    if smooth:
+        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.003, 3), "max_features": 0.5}
+    return ExtraTreesClassifier(**settings)
 
 
-def _trees(size: Size, n_rows: int, seed: int, n_jobs: int | None, leaf: int) -> dict[str, Any]:
+def _trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> dict[str, Any]:
     return {
         "n_estimators": size.trees,
         "bootstrap": True,
         "max_samples": size.tree_rows if n_rows > size.tree_rows else None,
-        "min_samples_leaf": leaf,
         "oob_score": size.weighs,
         "random_state": seed,
         "n_jobs": n_jobs,
     }
+
+
+def _leaf(size: Size, n_rows: int, share: float, least: int) -> int:
+    """Return the smallest leaf of a smooth tree: a share of the rows that it is grown on."""
+    return max(least, round(share * min(n_rows, size.tree_rows)))
 
 
 def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:

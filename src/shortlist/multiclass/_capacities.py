@@ -49,12 +49,15 @@ class JointCapacities:
         For all rare labels together.
     segments : SegmentCapacities or None
         For each segment.
+    efforts : dict from labels to numbers, or None
+        How much work an item takes if it gets a label. Budgets of work are numbers of flags here.
     """
 
     classes: dict[Any, Capacity | None]
     counts: dict[Any, int]
     total: Capacity | None = None
     segments: SegmentCapacities | None = None
+    efforts: dict[Any, Any] | None = None
 
     @property
     def all(self) -> list[Capacity]:
@@ -125,6 +128,7 @@ class JointCapacities:
             named if is_unchanged(segment_capacities) else segment_capacities,
             None if self.segments is None else self.segments.others,
             counts=self.counts,
+            efforts=self.efforts,
         )
         if set(joint.classes) != set(self.classes):
             raise CapacityError(
@@ -170,13 +174,22 @@ def check_joint_capacities(
     other_segments: Any,
     *,
     counts: dict[Any, int],
+    efforts: dict[Any, Any] | None = None,
 ) -> JointCapacities:
     """Check the capacities against the labels of the data, and against each other."""
+    classes, work = _check_classes(capacities, counts), efforts or {}
+    each = {work.get(label) for label in classes}
+    same = each.pop() if len(each) == 1 else None
+    if isinstance(segment_capacities, Mapping):
+        segment_capacities = {
+            name: _in_flags(limit, same) for name, limit in segment_capacities.items()
+        }
     joint = JointCapacities(
-        _check_classes(capacities, counts),
+        {label: _in_flags(limit, work.get(label)) for label, limit in classes.items()},
         counts,
-        None if total is None else check_capacity(total),
-        check_segment_capacities(segment_capacities, other_segments),
+        None if total is None else _in_flags(check_capacity(total), same),
+        check_segment_capacities(segment_capacities, _in_flags(other_segments, same)),
+        efforts,
     )
     absent = [label for label in joint.classes if not counts[label]]
     if absent:
@@ -191,6 +204,20 @@ def check_joint_capacities(
             "No capacity was given: all classes are unlimited, and so is the total."
         )
     return joint
+
+
+def _in_flags(limit: Any, effort: Any) -> Any:
+    """Return a budget of work as a number of flags, where all flags take the same effort."""
+    if not isinstance(limit, Capacity) or limit.kind != "effort":
+        return limit
+    if effort is None:
+        raise CapacityError(
+            f"{limit!r} is a budget of work. Say how much a flag of each class takes: "
+            "class_efforts={'fraud': 30, 'error': 10}. A budget for several classes together is "
+            "exact only if they take the same; efforts that differ from item to item are kept by "
+            "CapacityClassifier."
+        )
+    return limit.as_flags(effort)
 
 
 def _check_classes(capacities: Any, counts: dict[Any, int]) -> dict[Any, Capacity | None]:

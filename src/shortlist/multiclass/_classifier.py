@@ -92,6 +92,11 @@ class MulticlassCapacityClassifier(
         own values). With the hash, coarse posteriors use up their capacity.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
+    class_efforts : dict from labels to numbers, default=None
+        How much work an item takes if it gets each rare label. Capacities may then be budgets of
+        work, ``Capacity.effort(480, per=1_000)``: exact, because a budget is a number of flags of
+        equal effort. A total, or a segment, needs classes that take the same. Efforts that differ
+        from item to item are refused; :class:`~shortlist.CapacityClassifier` keeps those.
 
     Attributes
     ----------
@@ -169,6 +174,7 @@ class MulticlassCapacityClassifier(
         majority: bool = True,
         ties: str = "hash",
         random_state: Any = None,
+        class_efforts: dict[Any, Any] | None = None,
     ) -> None:
         self.estimator = estimator
         self.capacities = capacities
@@ -182,6 +188,7 @@ class MulticlassCapacityClassifier(
         self.majority = majority
         self.ties = ties
         self.random_state = random_state
+        self.class_efforts = class_efforts
 
     def fit(
         self,
@@ -206,6 +213,12 @@ class MulticlassCapacityClassifier(
         -------
         self
         """
+        if unknown := sorted({"values", "efforts"} & set(params)):
+            raise ValueError(
+                f"{' and '.join(unknown)} of items are not weighed by joint prices. Pass "
+                "case_values=... to select, class_efforts=... to the constructor, or use a "
+                "CapacityClassifier for each class."
+            )
         forget(self)
         with restored_on_error(self):
             self._check_params()
@@ -461,6 +474,7 @@ class MulticlassCapacityClassifier(
             self.segment_capacities,
             self.default_segment_capacity,
             counts=counts,
+            efforts=self.class_efforts,
         )
         self.rare_labels_ = list(joint.classes)
         self.prevalences_ = {label: float(joint.prevalence(label)) for label in joint.classes}

@@ -55,6 +55,7 @@ from ._inputs import (
     check_flag_count,
     check_optional_positive,
     check_period,
+    count_work,
     work_allowed,
 )
 from ._scale import TailScale
@@ -292,6 +293,15 @@ class BudgetController(Controller):
             if self.has_probes:
                 self.state_ints[DRAWN] += drawn
                 self._keep_within(self.capacity)
+            self.state_ints[SINCE] = _OUT_OF_DATE
+
+    def count_work(self, efforts: ArrayLike) -> None:
+        """Count work on flags that were given elsewhere to items of the present period."""
+        if not self.counts_work:
+            raise CapacityError(f"Only a budget of work counts work; this is {self.capacity!r}.")
+        array = np.asarray(efforts, dtype=np.float64)
+        with self._lock:
+            self.state_ints[WORK_USED] += int(count_work(array, array.size).sum())
             self.state_ints[SINCE] = _OUT_OF_DATE
 
     def _length(self) -> float:

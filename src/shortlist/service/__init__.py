@@ -11,11 +11,11 @@ for _package in ("msgspec", "starlette", "uvicorn", "prometheus_client", "psycop
 from ._app import make_app  # noqa: E402
 from ._audit import QueueAudit, audit_store, export_log  # noqa: E402
 from ._config import ServiceConfig  # noqa: E402
-from ._follower import QueueSettings  # noqa: E402
 from ._keys import ROLES, has_keys, list_keys, make_key, revoke_key  # noqa: E402
 from ._open import open_store, opened  # noqa: E402
 from ._openapi import describe_api  # noqa: E402
 from ._service import Service  # noqa: E402
+from ._settings import QueueSettings  # noqa: E402
 from ._setup import prepare  # noqa: E402
 from ._supervisor import run_service  # noqa: E402
 

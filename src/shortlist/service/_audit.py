@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from .._core.atomic import check_writable
 from .._core.extras import load_extra
-from ._follower import Follower, QueueSettings, ReplayError, kernel_name
+from ..online import PROBE
+from ._follower import Follower, ReplayError, kernel_name
 from ._models import calibration_of
-from ._store import CAPACITY, DECISION, KERNEL, MODEL, Entry, QueueRow, Store
+from ._settings import WORK_UNITS, QueueSettings
+from ._store import CAPACITY, DECISION, KERNEL, MODEL, OBSERVATION, Entry, QueueRow, Store
 
 __all__ = ["QueueAudit", "audit_queue", "audit_store", "export_log"]
 
@@ -86,13 +89,13 @@ class _Checks:
     """What must hold whatever a controller decided."""
 
     def __init__(self, row: QueueRow, found: QueueAudit) -> None:
-        self._periods = QueueSettings.from_json(row.settings).periods
+        self._settings = QueueSettings.from_json(row.settings)
         self._found = found
         self._last, self._at = 0, float("-inf")
         self._period: int | None = None
         self._cases: set[str] = set()
-        self._slots = 0
-        self._changes: list[tuple[float, int, int]] = []
+        self._slots, self._spent = 0, Fraction(0)
+        self._changes: list[tuple[float, int, Fraction]] = []
 
     def see(self, entry: Entry) -> None:
         """Check the next entry."""
@@ -102,12 +105,13 @@ class _Checks:
             found.tell(f"the log jumps from entry {self._last} to {entry.seq}")
         if entry.at < self._at:
             found.tell(f"{where} is earlier than the one before it")
-        if entry.period != self._periods.number(entry.at):
+        if entry.period != self._settings.periods.number(entry.at):
             found.tell(f"{where} is counted in period {entry.period}, where its moment is not")
         self._last, self._at = entry.seq, entry.at
         if entry.kind == CAPACITY:
             body = json.loads(entry.body or "{}")
-            self._changes.append((body["from"], entry.seq, body["count"]))
+            amount = Fraction(str(body[self._settings.unit]))
+            self._changes.append((body["from"], entry.seq, amount))
         elif entry.kind == DECISION:
             self._see_decision(entry, where)
 
@@ -118,7 +122,7 @@ class _Checks:
             found.tell(f"{where} decides about a case without an id, or for the second time")
         self._cases.add(str(entry.case_id))
         if entry.period != self._period:
-            self._period, self._slots = entry.period, 0
+            self._period, self._slots, self._spent = entry.period, 0, Fraction(0)
             found.n_periods += 1
         if entry.slot is None:
             return
@@ -127,12 +131,27 @@ class _Checks:
         if entry.slot != self._slots:
             found.tell(f"{where} has slot {entry.slot} where {self._slots} is the next")
         allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
-        if entry.slot > allowed:
+        if self._settings.of_work:
+            self._see_work(entry, where, allowed)
+        elif entry.slot > allowed:
             found.tell(f"{where} is flag {entry.slot} of {allowed} in period {entry.period}")
         if not (entry.score is not None and entry.threshold is not None):
             found.tell(f"{where} has no score or threshold")
-        elif not entry.score > entry.threshold:
+        elif not entry.score > entry.threshold and entry.code != PROBE:
             found.tell(f"{where} is flagged, but its score does not exceed its threshold")
+        if self._settings.worth is not None and (entry.score or 0) < self._settings.worth:
+            found.tell(f"{where} is flagged, but worth less than {self._settings.worth:g}")
+
+    def _see_work(self, entry: Entry, where: str, allowed: Fraction) -> None:
+        """Add the work of a flag up, from the effort as it was given."""
+        self._spent += Fraction(str(entry.effort or 0))
+        if self._spent > allowed:
+            self._found.tell(
+                f"{where} brings the work of period {entry.period} to {float(self._spent):g} of "
+                f"{float(allowed):g}"
+            )
+        if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < self._spent:
+            self._found.tell(f"{where} counts less work than its flags take")
 
     def finish(self, row: QueueRow) -> None:
         """Compare with the queue's row."""
@@ -145,6 +164,7 @@ class _Replay:
 
     def __init__(self, store: Store, row: QueueRow, found: QueueAudit, kernel: str) -> None:
         self._store, self._found = store, found
+        self._settings = QueueSettings.from_json(row.settings)
         known = store.query("SELECT id FROM kernel WHERE name = ?", kernel)
         self._kernel = int(known[0][0]) if known else None
         self._follower: Follower | None = None
@@ -156,7 +176,7 @@ class _Replay:
             self._found.n_other += 1
         if entry.kind == KERNEL and entry.kernel == self._kernel and self._follower is None:
             self._follower = Follower.from_state(
-                entry.kernel, entry.seq, entry.body or "", self._calibration
+                entry.kernel, entry.seq, entry.body or "", self._calibration, self._settings
             )
         elif self._follower is not None:
             self._run.append(entry)
@@ -203,12 +223,14 @@ def export_log(store: Store, path: Path) -> int:
     check_writable(path)
     arrow = load_extra("pyarrow", needed_for="Writing Parquet")
     parquet = load_extra("pyarrow.parquet", needed_for="Writing Parquet")
-    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", KERNEL: "kernel"}
+    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", KERNEL: "kernel",
+             OBSERVATION: "observation"}  # fmt: skip
     types = {
         "queue": arrow.string(), "seq": arrow.int64(), "kind": arrow.string(),
         "at": arrow.float64(), "period": arrow.int64(), "case_id": arrow.string(),
         "score": arrow.float64(), "threshold": arrow.float64(), "code": arrow.int64(),
         "slot": arrow.int64(), "model": arrow.int64(), "key_id": arrow.string(),
+        "effort": arrow.float64(), "inclusion": arrow.float64(),
     }  # fmt: skip
     schema, n = arrow.schema(types.items()), 0
     unfinished = path.with_name(path.name + ".part")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._clock import ClockError, SteadyClock
-from ._follower import Follower, QueueSettings, ReplayError
+from ._follower import Follower, ReplayError
 from ._group import GroupMaker, answer_all, sort_out
 from ._joining import join_queue
 from ._models import ModelShelf
@@ -244,7 +244,7 @@ class Decider:
             return
         at = self._moment(row, follower)
         fork = follower.fork()
-        maker = GroupMaker(fork, row, total, at, QueueSettings.from_json(row.settings))
+        maker = GroupMaker(fork, row, total, at)
         for change in changes:
             maker.add_change(change)
         if any(change.kind == MODEL for change in changes):  # the scores are of the old model
@@ -262,7 +262,8 @@ class Decider:
             fork.drift.update([case.score for case in fresh])
         self._usual += (len(fresh) - self._usual) / 8
         self.groups, self.decided = self.groups + 1, self.decided + len(fresh)
-        answer_all(group, fresh, repeats, changes, finished)
+        answer_all(group, fresh, repeats, finished)
+        maker.answer_changes(changes, finished)
 
     def _postpone(self, batch: list[Waiting], known: list[Entry]) -> list[Waiting]:
         """Put cases back that were decided, but in a group that may not be on the disk yet."""

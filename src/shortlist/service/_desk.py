@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..online import PROBE
 from ..tables import reasons_for
 from ._group import answer_of
 from ._models import ModelShelf
@@ -17,7 +18,6 @@ from ._store import Entry, QueueRow, Store
 
 __all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
 
-_FIELDS = ", ".join(Entry._fields)
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
     "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
@@ -68,6 +68,7 @@ def list_cases(
                 "score": entry.score,
                 "at": entry.at,
                 "slot": entry.slot,
+                "probe": entry.code == PROBE,
                 "reasons": reasons.get(entry.seq, []),
                 "claimed_by": reviewer if claimed else None,
                 "claim_expires": expires if claimed else None,

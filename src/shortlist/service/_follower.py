@@ -13,36 +13,33 @@ import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import __version__
 from .._core.arrays import Floats
-from ..capacity import Capacity
+from .._core.work import reaches
 from ..online import (
-    ABOVE_THRESHOLD,
+    PROBE,
     REASONS,
     USED_UP_ELSEWHERE,
     BudgetController,
-    CalendarPeriod,
     Controller,
-    DecisionBatch,
     DriftAlarm,
-    FixedPeriod,
-    ProbedBatch,
-    read_period,
+    is_flag,
 )
-from ._store import CAPACITY, DECISION, KERNEL, MODEL, Entry
+from ._settings import QueueSettings
+from ._store import CAPACITY, DECISION, KERNEL, MODEL, OBSERVATION, Entry
 
 __all__ = [
+    "NOT_WORTH",
     "REFUSED_BY_COUNT",
+    "Decided",
     "Follower",
-    "QueueSettings",
+    "Items",
     "ReplayError",
-    "first_controller",
     "kernel_name",
     "reason_of",
 ]
@@ -50,6 +47,8 @@ __all__ = [
 #: The code of an item that the controller would flag, but that the counts in the database do not
 #: allow: a shared total is used up, or another version has used the last flag.
 REFUSED_BY_COUNT = USED_UP_ELSEWHERE
+#: The code of an item that is worth less than a slot; the controller does not see it.
+NOT_WORTH = 100
 _MOST_RECENT = 200_000
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
@@ -58,35 +57,6 @@ Calibration = Callable[[int], Floats]
 
 class ReplayError(Exception):
     """The log contains a decision that its own version of the program would not have made."""
-
-
-class QueueSettings(NamedTuple):
-    """How a queue decides; fixed when it is made, except for the capacity and the model."""
-
-    period: float | str
-    expected_arrivals: float
-    starts_at: float = 0.0
-    pace: str = "auto"
-
-    @staticmethod
-    @lru_cache(maxsize=64)
-    def from_json(text: str) -> QueueSettings:
-        """Read what :meth:`to_json` wrote."""
-        return QueueSettings(**json.loads(text))
-
-    def to_json(self) -> str:
-        """Return the settings as text."""
-        return json.dumps(self._asdict())
-
-    @property
-    def periods(self) -> FixedPeriod | CalendarPeriod:
-        """The periods of the queue."""
-        return _periods(self.period, self.starts_at)
-
-
-@lru_cache(maxsize=64)
-def _periods(period: float | str, starts_at: float) -> FixedPeriod | CalendarPeriod:
-    return read_period(period, starts_at=starts_at)
 
 
 def kernel_name() -> str:
@@ -99,22 +69,39 @@ def kernel_name() -> str:
 
 def reason_of(code: int) -> str:
     """Return the reason for a decision in words."""
+    if code == NOT_WORTH:
+        return "not worth a slot"
     return "capacity used up" if code == REFUSED_BY_COUNT else REASONS[code]
 
 
-def first_controller(
-    settings: QueueSettings, capacity: int, calibration: Floats
-) -> BudgetController:
-    """Return the controller with which a queue begins."""
-    return BudgetController(
-        Capacity.count(capacity),
-        calibration_scores=calibration,
-        period=settings.period,
-        expected_arrivals=max(1, round(settings.expected_arrivals)),
-        pace=settings.pace,
-        starts_at=settings.starts_at,
-        remember=1,
-    )
+class Items(NamedTuple):
+    """Items in order: their scores, ids and moments, and their efforts if they are counted."""
+
+    scores: Floats
+    ids: list[Any]
+    at: Floats
+    efforts: Floats | None
+
+    @classmethod
+    def of(cls, run: list[Entry], *, with_efforts: bool) -> Items:
+        """Return the items of decisions in the log."""
+        scores = np.array([entry.score for entry in run], dtype=np.float64)
+        efforts = np.array([e.effort for e in run], dtype=np.float64) if with_efforts else None
+        return cls(scores, [e.case_id for e in run], np.array([e.at for e in run]), efforts)
+
+    def where(self, chosen: Any) -> Items:
+        """Return some of the items."""
+        ids = [id for id, is_chosen in zip(self.ids, chosen.tolist(), strict=True) if is_chosen]
+        efforts = None if self.efforts is None else self.efforts[chosen]
+        return Items(self.scores[chosen], ids, self.at[chosen], efforts)
+
+
+class Decided(NamedTuple):
+    """What a controller says about items: codes of reasons, thresholds, chances of a flag."""
+
+    codes: list[int]
+    thresholds: list[float]
+    inclusions: list[float] | None
 
 
 class Follower:
@@ -132,6 +119,8 @@ class Follower:
         The model in force.
     calibration_of : callable
         Returns the calibration scores of a model.
+    settings : QueueSettings
+        How the queue decides.
     """
 
     def __init__(
@@ -142,7 +131,9 @@ class Follower:
         seq: int,
         model: int,
         calibration_of: Calibration,
+        settings: QueueSettings,
     ) -> None:
+        self.settings = settings
         self.kernel, self.controller, self.seq, self.model = kernel, controller, seq, model
         self._calibration_of = calibration_of
         self.drift = DriftAlarm(calibration_of(model))
@@ -161,12 +152,26 @@ class Follower:
         return json.dumps({"model": self.model, "controller": self.controller.state()})
 
     @classmethod
-    def from_state(cls, kernel: int, seq: int, state: str, calibration_of: Calibration) -> Follower:
+    def from_state(
+        cls,
+        kernel: int,
+        seq: int,
+        state: str,
+        calibration_of: Calibration,
+        settings: QueueSettings,
+    ) -> Follower:
         """Read what :meth:`state` returned."""
         saved = json.loads(state)
         controller = Controller.from_state(saved["controller"])
         assert isinstance(controller, BudgetController)
-        return cls(kernel, controller, seq=seq, model=saved["model"], calibration_of=calibration_of)
+        return cls(
+            kernel,
+            controller,
+            seq=seq,
+            model=saved["model"],
+            calibration_of=calibration_of,
+            settings=settings,
+        )
 
     # --- following -----------------------------------------------------------------------------
 
@@ -197,34 +202,74 @@ class Follower:
             return
         body = json.loads(event.body or "{}")
         if event.kind == CAPACITY:
-            self.controller.set_capacity(Capacity.count(body["count"]), at=body["from"])
+            self.controller.set_capacity(self.settings.capacity(body), at=body["from"])
         elif event.kind == MODEL:
             calibration = self._calibration_of(body["model"])
             self.controller.swap_model(calibration)
             self.model, self.drift = body["model"], DriftAlarm(calibration)
+        elif event.kind == OBSERVATION:
+            scores = np.array(body["scores"], dtype=np.float64)
+            _believe(self.controller, float(scores[0]), event.at)
+            self.controller.observe(scores, at=event.at)
 
-    def decide(self, scores: Floats, at: float) -> DecisionBatch | ProbedBatch:
-        """Decide about new items that arrived at one moment."""
-        return _decide(self.controller, scores, np.full(scores.size, at))
+    def decide(self, items: Items) -> Decided:
+        """Decide about items of one period; only the first of them can be a jump in time."""
+        if self.settings.worth is None:
+            return self._decide(items)
+        enough = reaches(items.scores, self.settings.worth)
+        if enough.all():
+            return self._decide(items)
+        n, judged = items.scores.size, self._decide(items.where(enough)) if enough.any() else None
+        columns = [np.full(n, NOT_WORTH), np.full(n, self.settings.worth), np.zeros(n)]
+        for column, known in zip(columns, judged or (), strict=False):
+            if known is not None:
+                column[enough] = known
+        codes, thresholds, inclusions = (column.tolist() for column in columns)
+        return Decided(codes, thresholds, inclusions if self.controller.has_probes else None)
+
+    def _decide(self, items: Items) -> Decided:
+        _believe(self.controller, float(items.scores[0]), float(items.at[0]))
+        ids = items.ids if self.controller.has_probes else None
+        decided = self.controller.decide_many(
+            items.scores, at=items.at, ids=ids, efforts=items.efforts
+        )
+        inclusions = decided.probabilities.tolist() if self.controller.has_probes else None
+        return Decided(decided.codes.tolist(), decided.thresholds.tolist(), inclusions)
+
+    def _items(self, run: list[Entry]) -> Items:
+        return Items.of(run, with_efforts=self.settings.of_work)
 
     def _decide_again(self, run: list[Entry]) -> None:
-        scores, at = _columns(run)
-        decided = _decide(self.controller, scores, at)
-        flagged = [entry.code in (ABOVE_THRESHOLD, REFUSED_BY_COUNT) for entry in run]
-        thresholds = [entry.threshold for entry in run]
-        if decided.flagged.tolist() != flagged or decided.thresholds.tolist() != thresholds:
+        items = self._items(run)
+        decided = self.decide(items)
+        columns = zip(run, decided.codes, decided.thresholds, strict=True)
+        if not all(_agrees(entry, code, threshold) for entry, code, threshold in columns):
             raise ReplayError(
                 f"Entries {run[0].seq} to {run[-1].seq} of the log differ from what this version "
                 "of the program decides from the same scores."
             )
-        self.drift.update(scores)
+        self.drift.update(items.scores)
 
     def _take_over(self, run: list[Entry]) -> None:
-        scores, at = _columns(run)
-        _believe(self.controller, float(scores[0]), float(at[0]))
-        self.controller.observe(scores, at=at)
-        self.controller.count_flags(sum(entry.slot is not None for entry in run))
-        self.drift.update(scores)
+        """Observe what another version decided, and count its flags."""
+        self.drift.update(self._items(run).scores)
+        seen = [entry for entry in run if entry.code != NOT_WORTH]
+        if not seen:
+            return
+        items, flagged = self._items(seen), [entry for entry in seen if entry.slot is not None]
+        _believe(self.controller, float(items.scores[0]), float(items.at[0]))
+        self.controller.observe(items.scores, at=items.at)
+        if self.settings.of_work:
+            self.controller.count_work(np.array([entry.effort for entry in flagged], np.float64))
+            return
+        drawn = sum(entry.code == PROBE for entry in flagged)
+        self.controller.count_flags(len(flagged) - drawn, probes=drawn)
+
+
+def _agrees(entry: Entry, code: int, threshold: float) -> bool:
+    """Whether an entry is what a controller says; the counts of the database may have refused."""
+    same = entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
+    return same and entry.threshold == threshold
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
@@ -237,19 +282,8 @@ def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
             yield from ([event] for event in members)
 
 
-def _columns(run: list[Entry]) -> tuple[Floats, Floats]:
-    scores = np.array([entry.score for entry in run], dtype=np.float64)
-    return scores, np.array([entry.at for entry in run])
-
-
-def _decide(controller: Controller, scores: Floats, at: Floats) -> DecisionBatch | ProbedBatch:
-    """Decide about items of one period; only the first of them can be a jump in time."""
-    _believe(controller, float(scores[0]), float(at[0]))
-    return controller.decide_many(scores, at=at)
-
-
 def _believe(controller: Controller, score: float, at: float) -> None:
     """Let the clock follow a long pause: whoever wrote the moment has checked it."""
     if math.inf > at - controller.now > controller.farthest_jump:
         for _ in range(_JUMPS):
-            controller.decide(score, at=at)
+            controller.observe(score, at=at)

@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..online import ABOVE_THRESHOLD
-from ._follower import REFUSED_BY_COUNT, Follower, QueueSettings, reason_of
-from ._store import DECISION, Entry, Group, QueueRow
+from .._core import probing
+from ..online import PROBE, PROBE_WITHOUT_SLOT, is_flag
+from ._follower import REFUSED_BY_COUNT, Follower, Items, reason_of
+from ._settings import allowed_by, units_of
+from ._store import DECISION, OBSERVATION, Entry, Group, QueueRow
 from ._waiting import Answer, Change, Failure, Ticket, Waiting
 
 __all__ = ["GroupMaker", "answer_all", "answer_of", "sort_out"]
@@ -21,20 +23,24 @@ _SNAPSHOT_EVERY = 5_000
 class GroupMaker:
     """Builds a group: the next entries of the log, and the row of the queue after them."""
 
-    def __init__(
-        self, fork: Follower, row: QueueRow, total: Any, at: float, settings: QueueSettings
-    ) -> None:
+    def __init__(self, fork: Follower, row: QueueRow, total: Any, at: float) -> None:
         self._fork, self._row, self._total, self._at = fork, row, total, at
-        self._period = settings.periods.number(at)
+        self._period = fork.settings.periods.number(at)
         self._entries: list[Entry] = []
+        self._places: list[int | None] = []  # where the changes are among the entries
         self._total_slots: list[tuple[int, int]] = []
         same = row.period == self._period
         self._used, self._seen = (row.used, row.seen) if same else (0, 0)
+        self._spent = row.spent if same else 0
         self._total_used = total[2] if total is not None and total[1] == self._period else 0
         self._has_cases = False
 
     def add_change(self, change: Change) -> None:
         """Append an event, and make its change."""
+        if change.kind == OBSERVATION and change.body["model"] != self._fork.model:
+            self._places.append(None)  # scored by a model that is no longer in force
+            return
+        self._places.append(len(self._entries))
         # A change cannot begin in the past: what was decided was decided.
         body = {**change.body, "from": max(self._at, change.body.get("from") or self._at)}
         event = Entry(
@@ -47,14 +53,15 @@ class GroupMaker:
     def add_cases(self, fresh: list[Waiting]) -> None:
         """Decide about new cases; the counts of the database have the last word."""
         self._has_cases = True
-        fork, scores = self._fork, np.array([case.score for case in fresh])
-        decided = fork.decide(scores, self._at)
-        capacity = int(fork.controller.capacity.value)
-        columns = decided.codes.tolist(), decided.thresholds.tolist()
-        for case, code, threshold in zip(fresh, *columns, strict=True):
-            slot = None
-            if code == ABOVE_THRESHOLD:
-                slot = self._slot(capacity)
+        fork, items = self._fork, self._items(fresh)
+        decided = fork.decide(items)
+        allowed = allowed_by(fork.controller.capacity)
+        inclusions: list[Any] = decided.inclusions or [None] * len(fresh)
+        columns = decided.codes, decided.thresholds, inclusions
+        for case, code, threshold, inclusion in zip(fresh, *columns, strict=True):
+            slot, work = None, None if items.efforts is None else units_of(case.effort or 0.0)
+            if is_flag(code):
+                slot = self._slot(allowed, work)
                 code = code if slot is not None else REFUSED_BY_COUNT
             self._entries.append(
                 Entry(
@@ -73,12 +80,26 @@ class GroupMaker:
                     fork.model,
                     case.key_id,
                     None if slot is None else _as_text(case.fields),
+                    case.effort,
+                    work,
+                    None if work is None or slot is None else self._spent,
+                    inclusion,
                 )
             )
         self._seen += len(fresh)
 
-    def _slot(self, capacity: int) -> int | None:
-        if self._used >= capacity:
+    def _items(self, fresh: list[Waiting]) -> Items:
+        of_work = self._fork.settings.of_work
+        return Items(
+            np.array([case.score for case in fresh]),
+            [case.case_id for case in fresh],
+            np.full(len(fresh), self._at),
+            np.array([case.effort for case in fresh]) if of_work else None,
+        )
+
+    def _slot(self, allowed: int, work: int | None) -> int | None:
+        """Return the next slot, or None if the counts of the database leave no room."""
+        if (self._used >= allowed) if work is None else (self._spent + work > allowed):
             return None
         if self._total is not None:
             if self._total_used >= self._total[0]:
@@ -86,6 +107,7 @@ class GroupMaker:
             self._total_used += 1
             self._total_slots.append((self._total_used, self._next()))
         self._used += 1
+        self._spent += work or 0
         return self._used
 
     def _next(self) -> int:
@@ -97,16 +119,26 @@ class GroupMaker:
         row = self._row._replace(last_seq=last, high_water=self._at)
         if self._has_cases:
             row = row._replace(
-                capacity=int(self._fork.controller.capacity.value),
+                capacity=allowed_by(self._fork.controller.capacity),
                 period=self._period,
                 used=self._used,
                 seen=self._seen,
+                spent=self._spent,
             )
         snapshot = None
         if last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY:
             snapshot = self._fork.kernel, self._fork.state()
         total_used = self._total_used if self._total is not None and self._has_cases else None
         return Group(row, self._entries, total_used, self._total_slots, snapshot)
+
+    def answer_changes(self, changes: list[Change], finished: list[Ticket]) -> None:
+        """Say where the changes stand in the log, after the commit."""
+        for change, place in zip(changes, self._places, strict=True):
+            if place is None:
+                change.answer({"stale": True}, finished)
+            else:
+                event = self._entries[place]
+                change.answer({"seq": event.seq, "at": event.at}, finished)
 
 
 def answer_of(entry: Entry, *, repeated: bool) -> Answer:
@@ -118,15 +150,24 @@ def answer_of(entry: Entry, *, repeated: bool) -> Answer:
     return Answer(
         str(entry.case_id), entry.slot is not None, entry.score,
         entry.threshold if finite else None, reason_of(entry.code), repeated, entry.at,
-        entry.model or 0,
+        entry.model or 0, entry.effort, *_drawn(entry),
     )  # fmt: skip
+
+
+def _drawn(entry: Entry) -> tuple[str | None, float | None]:
+    """Return how a case was selected, and with which probability, if there are probes."""
+    if entry.inclusion is None:
+        return None, None
+    if entry.slot is not None:
+        return (probing.PROBE if entry.code == PROBE else probing.BY_SCORE), entry.inclusion
+    is_left_out = entry.code == PROBE_WITHOUT_SLOT
+    return (probing.PROBE_WITHOUT_SLOT if is_left_out else probing.NOT_SELECTED), entry.inclusion
 
 
 def answer_all(
     group: Group,
     fresh: list[Waiting],
     repeats: list[Waiting],
-    changes: list[Change],
     finished: list[Ticket],
 ) -> None:
     """Answer what a group has decided, after its commit."""
@@ -135,9 +176,6 @@ def answer_all(
         case.answer(answer_of(decided[case.case_id], repeated=False), finished)
     for case in repeats:
         _repeat(case, decided[case.case_id], finished)
-    for place, change in enumerate(changes):
-        event = group.entries[place]
-        change.answer({"seq": event.seq, "at": event.at}, finished)
 
 
 def sort_out(

@@ -7,8 +7,9 @@ from typing import Any
 
 from .._core.arrays import Floats
 from ._clock import SteadyClock
-from ._follower import Follower, QueueSettings, first_controller, kernel_name
+from ._follower import Follower, kernel_name
 from ._models import calibration_of
+from ._settings import QueueSettings, allowed_by, first_controller
 from ._store import CAPACITY, KERNEL, MODEL, Entry, Group, QueueRow, Store
 
 __all__ = ["join_queue", "make_queue"]
@@ -21,7 +22,7 @@ def make_queue(
     name: str,
     settings: QueueSettings,
     *,
-    capacity: int,
+    capacity: float,
     model: int,
     at: float,
     total: str | None = None,
@@ -34,22 +35,23 @@ def make_queue(
     number = store.find_kernel(kernel or kernel_name())
     # Before the lock is taken: the first controller of a process may have to be compiled.
     controller = first_controller(settings, capacity, calibration_of(store, model))
-    follower = _follower(store, number, controller, 3, model)
+    follower = _follower(store, number, controller, 3, model, settings)
     with store.write():
         there = store.query("SELECT id FROM queue WHERE name = ?", name)
         if there:
             return int(there[0][0])
         [(last,)] = store.query("SELECT coalesce(max(id), 0) FROM queue")
         bodies = (
-            (CAPACITY, json.dumps({"count": capacity, "from": at})),
+            (CAPACITY, json.dumps({settings.unit: capacity, "from": at})),
             (MODEL, json.dumps({"model": model})),
             (KERNEL, follower.state()),
         )
         period = settings.periods.number(at)
         store.query(
-            "INSERT INTO queue (id, name, settings, total, capacity, last_seq, high_water) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            last + 1, name, settings.to_json(), total, capacity, len(bodies), at,
+            "INSERT INTO queue (id, name, settings, total, capacity, of_work, last_seq, "
+            "high_water) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            last + 1, name, settings.to_json(), total, allowed_by(controller.capacity),
+            int(settings.of_work), len(bodies), at,
         )  # fmt: skip
         for place, (kind, body) in enumerate(bodies, 1):
             store.query(
@@ -87,25 +89,34 @@ def join_queue(store: Store, queue: int, kernel: str, clock: SteadyClock) -> Fol
     except BaseException:
         store.rollback()
         raise
-    return _loaded(store, number, seq, state)
+    return _loaded(store, row.settings, number, seq, state)
 
 
 def _saved(store: Store, queue: int, kernel: int) -> Follower | None:
     saved = store.query(
-        "SELECT seq, state FROM snapshot WHERE queue = ? AND kernel = ?", queue, kernel
+        "SELECT queue.settings, snapshot.kernel, snapshot.seq, snapshot.state FROM snapshot "
+        "JOIN queue ON queue.id = snapshot.queue WHERE snapshot.queue = ? AND kernel = ?",
+        queue,
+        kernel,
     )
-    return _loaded(store, kernel, *saved[0]) if saved else None
+    return _loaded(store, *saved[0]) if saved else None
 
 
-def _loaded(store: Store, kernel: int, seq: int, state: str) -> Follower:
-    return Follower.from_state(kernel, seq, state, lambda id: calibration_of(store, id))
+def _loaded(store: Store, settings: str, kernel: int, seq: int, state: str) -> Follower:
+    return Follower.from_state(
+        kernel, seq, state, lambda id: calibration_of(store, id), QueueSettings.from_json(settings)
+    )
 
 
-def _follower(store: Store, kernel: int, controller: Any, seq: int, model: int) -> Follower:
+def _follower(
+    store: Store, kernel: int, controller: Any, seq: int, model: int, settings: QueueSettings
+) -> Follower:
     def calibration(id: int) -> Floats:
         return calibration_of(store, id)
 
-    return Follower(kernel, controller, seq=seq, model=model, calibration_of=calibration)
+    return Follower(
+        kernel, controller, seq=seq, model=model, calibration_of=calibration, settings=settings
+    )
 
 
 def _first(store: Store, kernel: int, row: QueueRow, entries: list[Entry]) -> Follower:
@@ -114,7 +125,7 @@ def _first(store: Store, kernel: int, row: QueueRow, entries: list[Entry]) -> Fo
     follower = None
     for seq, state in reversed(others):
         try:
-            follower = _loaded(store, kernel, seq, state)
+            follower = _loaded(store, row.settings, kernel, seq, state)
             break
         except (ValueError, KeyError, AssertionError):
             continue  # a state of a version that this one cannot read
@@ -128,7 +139,8 @@ def _from_history(store: Store, kernel: int, row: QueueRow, entries: list[Entry]
     start = max(0, len(entries) - _LONGEST_HISTORY)
     before = entries[:start] or entries[:2]
     model = max((e.seq, json.loads(e.body or "{}")["model"]) for e in before if e.kind == MODEL)[1]
-    count = max((e.seq, json.loads(e.body or "{}")["count"]) for e in before if e.kind == CAPACITY)
     settings = QueueSettings.from_json(row.settings)
-    controller = first_controller(settings, count[1], calibration_of(store, model))
-    return _follower(store, kernel, controller, before[-1].seq, model)
+    changes = [(e.seq, json.loads(e.body or "{}")) for e in before if e.kind == CAPACITY]
+    amount = max(changes, key=lambda change: change[0])[1][settings.unit]
+    controller = first_controller(settings, amount, calibration_of(store, model))
+    return _follower(store, kernel, controller, before[-1].seq, model, settings)

@@ -17,9 +17,10 @@ import sklearn
 from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
+from ..capacity import Capacity
 from ..persistence import load_model
 from ..streaming import Item, ItemScorer, LineReader
-from ..tables import TableModel
+from ..tables import TableModel, WorkColumns
 from ._store import Store, StoreError
 
 __all__ = ["Columns", "LoadedModel", "ModelShelf", "add_model", "calibration_of"]
@@ -31,8 +32,9 @@ _REASONS_KEPT = 4_096
 class Columns(NamedTuple):
     """A case as a model takes it, or what is wrong with it."""
 
-    item: Item | None
+    item: Any
     error: str | None = None
+    effort: float | None = None
 
 
 class LoadedModel:
@@ -62,7 +64,8 @@ class LoadedModel:
     def read(self, fields: dict[str, Any]) -> Columns:
         """Return the columns of a case."""
         try:
-            return Columns(Item(0, values=self._reader.values(fields)))
+            item = Item(0, values=self._reader.values(fields), **self._reader.weights(fields))
+            return Columns(item, None, item.effort)
         except (TypeError, ValueError) as error:
             return Columns(None, " ".join(str(error).split()))
 
@@ -76,7 +79,8 @@ class LoadedModel:
             name: None if isinstance(value, float) and value != value else value
             for name, value in self.table.reference.items()
         }
-        columns = self.read(usual)
+        weights = dict.fromkeys((self.table.schema.work or WorkColumns()).columns.values(), 1.0)
+        columns = self.read(usual | weights)
         if columns.item is not None:
             self.score([columns.item])
 
@@ -152,6 +156,23 @@ def scorer_name(model: TableModel) -> str:
     return f"{kind}, shortlist {__version__}, {versions}, {platform.machine()}"
 
 
+def least_worth(model: TableModel, given: float | None) -> float | None:
+    """Return the least score for which a slot is used: the given one, or the model's own."""
+    own = model.schema.work
+    return given if given is not None or own is None else own.worth
+
+
+def usual_effort(model: TableModel) -> float:
+    """Return how much a flagged case usually takes, which a model fitted with efforts knows."""
+    if model.schema.work is None or model.schema.work.effort is None:
+        raise ValueError(
+            "A budget of work needs to know how much each case takes, and the model was fitted "
+            "without --effort. Fit with --effort and --budget, or limit flags with --count."
+        )
+    controller = model.classifier.controller(Capacity.effort(1), period=1.0, expected_arrivals=1)
+    return float(controller.options["expected_effort"])
+
+
 def read_model(content: bytes) -> TableModel:
     """Read a model file from memory."""
     with tempfile.TemporaryDirectory() as folder:
@@ -163,11 +184,6 @@ def read_model(content: bytes) -> TableModel:
 def add_model(store: Store, content: bytes) -> int:
     """Add a model file to the database, unless it is there; return its number."""
     model = read_model(content)
-    if model.schema.work is not None:
-        raise ValueError(
-            "This model weighs values, efforts or a worth, which the service does not. Fit one "
-            "without --value, --effort and --worth, or decide with: shortlist stream."
-        )
     calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),

@@ -45,13 +45,15 @@ _CASE = {
 _QUEUE = _object(
     {
         "name": _TEXT,
-        "capacity": _WHOLE,
+        "capacity": _NUMBER,
+        "unit": {"enum": ["count", "effort"]},
         "period": {"type": ["number", "string"]},
         "number": _WHOLE,
         "starts": _NUMBER,
         "ends": _NUMBER,
-        "used": _WHOLE,
-        "remaining": _WHOLE,
+        "used": _NUMBER,
+        "flags": _WHOLE,
+        "remaining": _NUMBER,
         "seen": _WHOLE,
         "total": {"type": ["string", "null"]},
     }
@@ -62,6 +64,7 @@ _LISTED = _object(
         "score": _NUMBER,
         "at": _NUMBER,
         "slot": _WHOLE,
+        "probe": {"type": "boolean"},
         "reasons": _list({"type": "object"}),
         "claimed_by": {"type": ["string", "null"]},
         "claim_expires": _MAYBE_NUMBER,
@@ -142,122 +145,126 @@ def _schemas() -> dict[str, Any]:
     return {**components, "Problem": _PROBLEM, "Case": _CASE, "Queue": _QUEUE, "Listed": _LISTED}
 
 
+_BASE = "/v1/queues/{queue}"
+_PERIOD = {"type": "integer", "minimum": -1, "maximum": 1 << 53}
+
+
+def _limit(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
+def _deciding_paths() -> dict[str, Any]:
+    failed = _object({"error": _ref("Problem")})
+    cases = {**_list(_ref("Case")), "maxItems": 1_024}
+    answers = {"anyOf": [_ref("Answer"), _list({"anyOf": [_ref("Answer"), failed]})]}
+    decide = _operation(
+        "decide", "Decide about a case, or about a list of up to 1,024", _json(answers),
+        body=_json({"anyOf": [_ref("Case"), cases]}),
+    )  # fmt: skip
+    case = _operation(
+        "case", "The decision about a case", _json({"type": "object"}), path=("queue", "case")
+    )
+    observe = _operation(
+        "observe", "Learn from cases that are decided elsewhere",
+        _json(_object({"observed": _WHOLE, **_PLACE})), body=_json({**cases, "minItems": 1}),
+    )  # fmt: skip
+    infer = _operation(
+        "infer", "Score cases without deciding (Open Inference Protocol)",
+        _json(_object({"model_name": _TEXT, "outputs": _list({"type": "object"})})),
+        body=_json(_ref("InferBody")),
+    )  # fmt: skip
+    return {
+        f"{_BASE}/decisions": {"post": decide},
+        f"{_BASE}/decisions/{{case}}": {"get": case},
+        f"{_BASE}/observations": {"post": observe},
+        "/v2/models/{queue}/infer": {"post": infer},
+    }
+
+
+def _reviewing_paths() -> dict[str, Any]:
+    listed = _object({"queue": _TEXT, "period": _WHOLE, "cases": _list(_ref("Listed"))})
+    listing = _operation(
+        "list", "The flagged cases of a period, the highest score first", _json(listed),
+        query={"period": _PERIOD, "limit": _limit(1_000)},
+    )  # fmt: skip
+    claim = _operation(
+        "claim", "Claim a flagged case for some time",
+        _json(_object({"id": _TEXT, "token": _TEXT, "expires": _NUMBER})),
+        body=_json(_ref("ClaimBody")), status=("201",),
+    )  # fmt: skip
+    outcome = _operation(
+        "outcome", "Append what a reviewer found",
+        _json(_object({"id": _TEXT, "number": _WHOLE, "repeated": {"type": "boolean"}})),
+        body=_json(_ref("OutcomeBody")), status=("200", "201"),
+    )  # fmt: skip
+    return {
+        f"{_BASE}/list": {"get": listing},
+        f"{_BASE}/claims": {"post": claim},
+        f"{_BASE}/outcomes": {"post": outcome},
+    }
+
+
+def _managing_paths() -> dict[str, Any]:
+    capacity = _operation(
+        "capacity", "Change the capacity, now or from a moment on",
+        _json(_object({"from": _MAYBE_NUMBER, **_PLACE}, count=_WHOLE, effort=_NUMBER)),
+        body=_json(_ref("CapacityBody")),
+    )  # fmt: skip
+    model = _operation(
+        "model", "Switch to another model", _json(_object({"model": _WHOLE, **_PLACE})),
+        body={"application/octet-stream": {"schema": {"type": "string", "minLength": 1}}},
+    )  # fmt: skip
+    status = _operation(
+        "status", "The numbers of a queue", _json(_ref("Queue")), query={"after": _PERIOD}
+    )
+    log = _operation(
+        "log", "Entries of the log",
+        _json(_object({"queue": _TEXT, "entries": _list({"type": "object"})})),
+        query={"after": _SEQ, "limit": _limit(10_000)},
+    )  # fmt: skip
+    return {
+        f"{_BASE}/capacity": {"put": capacity},
+        f"{_BASE}/model": {"post": model},
+        f"{_BASE}/status": {"get": status},
+        f"{_BASE}/log": {"get": log},
+    }
+
+
+def _shared_paths() -> dict[str, Any]:
+    queues = _operation(
+        "queues", "All queues", _json(_object({"queues": _list(_ref("Queue"))})), path=()
+    )
+    health = {
+        name: _operation(name, words, _json({"type": "object"}), path=(), open_to_all=True)
+        for name, words in (
+            ("live", "Whether the process answers"),
+            ("ready", "Whether every queue can be decided"),
+        )
+    }
+    metrics = _operation(
+        "metrics", "Metrics for Prometheus", {"text/plain": {"schema": _TEXT}}, path=()
+    )
+    return {
+        "/v1/queues": {"get": queues},
+        **{f"/v2/health/{name}": {"get": described} for name, described in health.items()},
+        "/metrics": {"get": metrics},
+    }
+
+
 @lru_cache(maxsize=1)
 def describe_api() -> dict[str, Any]:
     """Return the description as a plain object."""
-    base = "/v1/queues/{queue}"
-    failed = _object({"error": _ref("Problem")})
-    paths = {
-        "/v1/queues": {
-            "get": _operation(
-                "queues", "All queues", _json(_object({"queues": _list(_ref("Queue"))})), path=()
-            )
-        },
-        f"{base}/decisions": {
-            "post": _operation(
-                "decide",
-                "Decide about a case, or about a list of up to 1,024",
-                _json(
-                    {"anyOf": [_ref("Answer"), _list({"anyOf": [_ref("Answer"), failed]})]}
-                ),
-                body=_json({"anyOf": [_ref("Case"), {**_list(_ref("Case")), "maxItems": 1_024}]}),
-            )
-        },
-        f"{base}/decisions/{{case}}": {
-            "get": _operation(
-                "case", "The decision about a case", _json({"type": "object"}),
-                path=("queue", "case"),
-            )
-        },
-        f"{base}/list": {
-            "get": _operation(
-                "list", "The flagged cases of a period, the highest score first",
-                _json(
-                    _object({"queue": _TEXT, "period": _WHOLE, "cases": _list(_ref("Listed"))})
-                ),
-                query={
-                    "period": {"type": "integer", "minimum": -1, "maximum": 1 << 53},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 1_000},
-                },
-            )
-        },
-        f"{base}/claims": {
-            "post": _operation(
-                "claim", "Claim a flagged case for some time",
-                _json(_object({"id": _TEXT, "token": _TEXT, "expires": _NUMBER})),
-                body=_json(_ref("ClaimBody")), status=("201",),
-            )
-        },
-        f"{base}/outcomes": {
-            "post": _operation(
-                "outcome", "Append what a reviewer found",
-                _json(_object({"id": _TEXT, "number": _WHOLE, "repeated": {"type": "boolean"}})),
-                body=_json(_ref("OutcomeBody")), status=("200", "201"),
-            )
-        },
-        f"{base}/capacity": {
-            "put": _operation(
-                "capacity", "Change the capacity, now or from a moment on",
-                _json(_object({"count": _WHOLE, "from": _MAYBE_NUMBER, **_PLACE})),
-                body=_json(_ref("CapacityBody")),
-            )
-        },
-        f"{base}/model": {
-            "post": _operation(
-                "model", "Switch to another model", _json(_object({"model": _WHOLE, **_PLACE})),
-                body={"application/octet-stream": {"schema": {"type": "string", "minLength": 1}}},
-            )
-        },
-        f"{base}/status": {
-            "get": _operation(
-                "status", "The numbers of a queue", _json(_ref("Queue")),
-                query={"after": {"type": "integer", "minimum": -1, "maximum": 1 << 53}},
-            )
-        },
-        f"{base}/log": {
-            "get": _operation(
-                "log", "Entries of the log",
-                _json(_object({"queue": _TEXT, "entries": _list({"type": "object"})})),
-                query={
-                    "after": _SEQ,
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
-                },
-            )
-        },
-        "/v2/models/{queue}/infer": {
-            "post": _operation(
-                "infer", "Score cases without deciding (Open Inference Protocol)",
-                _json(_object({"model_name": _TEXT, "outputs": _list({"type": "object"})})),
-                body=_json(_ref("InferBody")),
-            )
-        },
-        "/v2/health/live": {
-            "get": _operation(
-                "live", "Whether the process answers", _json({"type": "object"}), path=(),
-                open_to_all=True,
-            )
-        },
-        "/v2/health/ready": {
-            "get": _operation(
-                "ready", "Whether every queue can be decided", _json({"type": "object"}), path=(),
-                open_to_all=True,
-            )
-        },
-        "/metrics": {
-            "get": _operation(
-                "metrics", "Metrics for Prometheus", {"text/plain": {"schema": _TEXT}}, path=()
-            )
-        },
-    }  # fmt: skip
     return {
         "openapi": "3.1.0",
         "info": {"title": "shortlist", "version": __version__},
-        "paths": paths,
+        "paths": {
+            **_shared_paths(), **_deciding_paths(), **_reviewing_paths(), **_managing_paths()
+        },
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
-    }
+    }  # fmt: skip
 
 
 def openapi_route() -> Route:

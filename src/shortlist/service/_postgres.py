@@ -20,6 +20,8 @@ import msgspec
 
 from .._core.extras import load_extra
 from ._store import (
+    ENTRY_COLUMNS,
+    ROW_COLUMNS,
     Entry,
     Group,
     PromiseError,
@@ -32,8 +34,6 @@ from ._store import (
 
 __all__ = ["PostgresStore"]
 
-_COLUMNS = ", ".join(Entry._fields)
-_ROW = ", ".join(QueueRow._fields)
 _TYPES = {
     "queue": "int",
     "kind": "smallint",
@@ -47,25 +47,29 @@ _TYPES = {
     "code": "smallint",
     "slot": "bigint",
     "model": "int",
+    "effort": "float8",
+    "work": "bigint",
+    "spent": "bigint",
+    "inclusion": "float8",
 }
 _RECORD = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in Entry._fields)
 _INSERT = (
-    f"INSERT INTO log ({_COLUMNS}) SELECT {_COLUMNS} FROM json_to_recordset(%s::json) "
+    f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} FROM json_to_recordset(%s::json) "
     f"AS entry ({_RECORD})"
 )
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LATER = "SET LOCAL synchronous_commit = off"
 _MARK = "SELECT pg_logical_emit_message(true, 'shortlist', '')"  # a commit of nothing never waits
 _LOCK = (
-    f"SELECT {_ROW}, extract(epoch FROM clock_timestamp())::float8 FROM queue WHERE id = %s "
+    f"SELECT {ROW_COLUMNS}, extract(epoch FROM clock_timestamp())::float8 FROM queue WHERE id = %s "
     "FOR UPDATE"
 )
-_FOLLOW = f"SELECT {_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
+_FOLLOW = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
 _TOTAL = (
     "SELECT capacity, period, used FROM total WHERE name = (SELECT total FROM queue WHERE id = %s) "
     "FOR UPDATE"
 )
-_KNOWN = f"SELECT {_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
+_KNOWN = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
 _OTHER_WRITERS = 0x53686F72  # the number of an advisory lock
 # A program that stands still while it holds the lock loses its session, and others go on.
 _SESSION = (
@@ -111,6 +115,7 @@ class PostgresStore(Store):
         self._address = address
         self._link: Any = None
         self._depth = 0
+        self._is_cut = False
         self._now: float | None = None
         self._thread = threading.RLock()
 
@@ -140,7 +145,7 @@ class PostgresStore(Store):
         if self._link is not None:
             with contextlib.suppress(Exception):
                 self._link.close()
-        self._link, self._depth = None, 0
+        self._link, self._depth, self._is_cut = None, 0, False
 
     def query(self, statement: str, *values: Any) -> list[Any]:
         """Return rows."""
@@ -200,7 +205,9 @@ class PostgresStore(Store):
                 for statement, values in group_statements(group):
                     link.execute(statement.replace("?", "%s"), values)
                 link.execute(_INSERT, (_as_json(group.entries),))
+                self._is_cut = True
                 done = [link.execute("COMMIT"), self._mark()]
+            self._is_cut = False
             _check_commits(done)
 
     def settle(self) -> None:
@@ -219,7 +226,10 @@ class PostgresStore(Store):
     def rollback(self) -> None:
         """Undo; a connection that cannot do that is closed."""
         try:
-            self._connection().execute("ROLLBACK")
+            if self._is_cut:
+                self.connect()  # a pipeline that was cut short has lost its prepared statements
+            else:
+                self._connection().execute("ROLLBACK")
         except Exception:
             self.close()
 

@@ -20,14 +20,16 @@ from ._desk import add_outcome, claim_case, find_case, list_cases
 from ._models import add_model
 from ._problems import Problem
 from ._service import Service
+from ._settings import QueueSettings
 from ._status import describe_queue, status_of
-from ._store import CAPACITY, MODEL, QueueRow
+from ._store import CAPACITY, MODEL, OBSERVATION, QueueRow
 
 __all__ = ["CapacityBody", "ClaimBody", "InferBody", "OutcomeBody", "make_routes"]
 
 _SMALL = 64 << 10
 _MOST_LISTED = 1_000
 _LONGEST_WAIT = 25.0
+_MOST_SWAPS = 3
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 CaseId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -35,9 +37,13 @@ Note = Annotated[str, msgspec.Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 
 
 class CapacityBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A capacity, from now or from a moment on (seconds since 1970, or a text in ISO 8601)."""
+    """A capacity, from now or from a moment on (seconds since 1970, or a text in ISO 8601).
 
-    count: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+    It is a number of flags, or an amount of effort for a queue that counts work.
+    """
+
+    count: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
+    effort: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
     begins: float | Annotated[str, msgspec.Meta(max_length=40)] | None = msgspec.field(
         name="from", default=None
     )
@@ -259,10 +265,48 @@ class _Routes:
     async def capacity(self, request: Request) -> Response:
         """Change the capacity for all workers at the same item."""
         key, body, row = await self._told(request, "capacity", CapacityBody)
-        change = {"count": body.count, "from": _moment(body.begins)}
+        unit = QueueSettings.from_json(row.settings).unit
+        given = {"count": body.count, "effort": body.effort}
+        if [name for name, amount in given.items() if amount is not None] != [unit]:
+            raise Problem(422, "invalid-value", f"The capacity of this queue needs {unit!r} alone.")
+        change = {unit: given[unit], "from": _moment(body.begins)}
         found = await self.service.change(row.name, CAPACITY, change, key)
         await self._note(key, "capacity", row.name, {**change, **found})
         return _answer({**change, **found})
+
+    async def observe(self, request: Request) -> Response:
+        """Let all workers learn from cases that are decided elsewhere; no flag is used."""
+        queue = request.path_params["queue"]
+        allowed = self.service.admit(request.scope, "observe", queue)
+        config = self.service.config
+        rows = await _parsed(request, list[dict[str, Any]], most=config.most_bytes)
+        if not 0 < len(rows) <= config.most_cases:
+            raise Problem(422, "invalid-value", f"Send from 1 to {config.most_cases:,} cases.")
+        key = None if allowed is None else allowed.id
+        for _ in range(_MOST_SWAPS):
+            model, scores = await self._scores(queue, rows)
+            body = {"model": model, "scores": scores}
+            found = await self.service.change(queue, OBSERVATION, body, key)
+            if not found.get("stale"):
+                return _answer({"observed": len(rows), **found})
+        raise Problem(503, "unavailable", "The model changes too often.")
+
+    async def _scores(self, queue: str, rows: list[dict[str, Any]]) -> tuple[int, list[float]]:
+        """Score cases by the model in force, without deciding about them."""
+        follower = self.service.decider(queue).follower
+        if follower is None:
+            raise Problem(503, "unavailable", "The service is not ready.")
+
+        def score() -> list[float]:
+            model = self.service.shelf.get(follower.model)
+            read = [model.read(row) for row in rows]
+            for each in read:
+                if each.error is not None:
+                    raise Problem(422, "invalid-case", each.error)
+            scores: list[float] = model.score([each.item for each in read]).tolist()
+            return scores
+
+        return follower.model, await self.service.loop.run_in_executor(None, score)
 
     async def model(self, request: Request) -> Response:
         """Add a model file, and switch to it for all workers at the same item."""
@@ -293,23 +337,10 @@ class _Routes:
         queue = request.path_params["queue"]
         self.service.admit(request.scope, "infer", queue)
         body = await _parsed(request, InferBody, most=self.service.config.most_bytes)
-        follower = self.service.decider(queue).follower
-        if follower is None:
-            raise Problem(503, "unavailable", "The service is not ready.")
         rows = _rows(body.inputs, self.service.config.most_cases)
-
-        def score() -> list[float]:
-            model = self.service.shelf.get(follower.model)
-            read = [model.read(row) for row in rows]
-            for each in read:
-                if each.error is not None:
-                    raise Problem(422, "invalid-case", each.error)
-            return model.score([each.item for each in read if each.item is not None]).tolist()
-
-        scores = await self.service.loop.run_in_executor(None, score)
+        model, scores = await self._scores(queue, rows)
         output = {"name": "score", "datatype": "FP64", "shape": [len(scores)], "data": scores}
-        version = str(follower.model)
-        return _answer({"model_name": queue, "model_version": version, "outputs": [output]})
+        return _answer({"model_name": queue, "model_version": str(model), "outputs": [output]})
 
     async def live(self, request: Request) -> Response:
         """Tell that the process answers."""
@@ -377,7 +408,7 @@ def _plain(entry: Any) -> dict[str, Any]:
     threshold = plain["threshold"]
     if threshold is not None and abs(threshold) == float("inf"):
         plain["threshold"] = None
-    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL) else None
+    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL, OBSERVATION) else None
     return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
 
 
@@ -395,6 +426,7 @@ def make_routes(service: Service) -> list[Route]:
         ("POST", f"{base}/claims", routes.claim),
         ("POST", f"{base}/outcomes", routes.outcome),
         ("PUT", f"{base}/capacity", routes.capacity),
+        ("POST", f"{base}/observations", routes.observe),
         ("POST", f"{base}/model", routes.model),
         ("POST", "/v2/models/{queue}/infer", routes.infer),
         ("GET", "/v2/health/live", routes.live),

@@ -55,6 +55,7 @@ class Scorer:
         for case in stale:
             columns = loaded.read(case.fields)
             if columns.error is None:
+                case.effort = columns.effort
                 valid.append((case, columns.item))
             else:
                 case.answer(Failure(422, "invalid-case", columns.error), finished)

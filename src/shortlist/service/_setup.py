@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from ..capacity import Capacity
 from ..online import DriftAlarm
 from ..tables import TableModel
 from ._clock import SteadyClock
-from ._follower import QueueSettings, first_controller, kernel_name
+from ._follower import kernel_name
 from ._group import GroupMaker
 from ._joining import join_queue, make_queue
-from ._models import ModelShelf, add_model, calibration_of, read_model
+from ._models import (
+    ModelShelf,
+    add_model,
+    calibration_of,
+    least_worth,
+    read_model,
+    usual_effort,
+)
 from ._open import open_store
+from ._settings import QueueSettings, first_controller
 from ._status import capacities_of, capacity_at
 from ._store import CAPACITY, MODEL, Store, StoreError
 from ._waiting import Change, Ticket
@@ -22,21 +31,27 @@ from ._waiting import Change, Ticket
 __all__ = ["expected_arrivals", "prepare", "warm_up"]
 
 
-def expected_arrivals(model: TableModel, count: int) -> float:
+def expected_arrivals(model: TableModel, settings: QueueSettings, amount: float) -> float:
     """Return a first estimate of the cases in a period: as many as the model's own rate needs."""
-    share = model.classifier.capacity_fraction_
-    return max(1.0, round(count / share)) if share > 0 else 1_000.0
+    own, share = model.classifier.capacity, model.classifier.capacity_fraction_
+    if settings.of_work:
+        share = float(own.effort_per_item()) if own.kind == "effort" else 0.0
+    return max(1.0, round(amount / share)) if share > 0 else 1_000.0
 
 
 def prepare(
     database: str,
     model_file: Path | None,
-    queues: dict[str, int],
+    queues: Mapping[str, float],
     *,
     period: float | str,
     starts_at: float = 0.0,
     expect: float | None = None,
     total: int | None = None,
+    of_work: bool = False,
+    worth: float | None = None,
+    probe: float = 0.0,
+    probe_key: str | None = None,
     adopt: bool = False,
 ) -> ModelShelf:
     """Make the tables and the queues that are not there yet; return their models, loaded.
@@ -57,8 +72,14 @@ def prepare(
             raise ValueError("The database has no queue yet. Name a model file to make one.")
     else:
         id = add_model(store, content)
-        arrivals = expect or expected_arrivals(read_model(content), max([*queues.values(), 1]))
-        settings = QueueSettings(period, arrivals, starts_at)
+        model = read_model(content)
+        settings = QueueSettings(
+            period, 1.0, starts_at, worth=least_worth(model, worth), probe=probe,
+            usual_effort=usual_effort(model) if of_work else None,
+            probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
+        )  # fmt: skip
+        arrivals = expect or expected_arrivals(model, settings, max([*queues.values(), 1]))
+        settings = settings._replace(expected_arrivals=arrivals)
         if total is not None:
             _set_total(store, total)
         for name, count in queues.items():
@@ -94,7 +115,7 @@ def _model_of(store: Store, queue: int) -> int:
 
 
 def _compare(
-    store: Store, name: str, settings: QueueSettings, count: int, model: int, *, adopt: bool
+    store: Store, name: str, settings: QueueSettings, count: float, model: int, *, adopt: bool
 ) -> None:
     row = next(row for row in store.queues() if row.name == name)
     kept = QueueSettings.from_json(row.settings)
@@ -103,6 +124,13 @@ def _compare(
             f"The queue {name!r} has the period {kept.period!r}, and not {settings.period!r}. A "
             "period cannot change. Use the old one, or another database."
         )
+    new = {"worth": settings.worth, "probe": settings.probe, "unit": settings.unit}
+    for what, given in new.items():
+        if (had := getattr(kept, what)) != given:
+            raise ValueError(
+                f"The queue {name!r} was made with {what}={had!r}, and not {given!r}. This cannot "
+                "change. Use the old one, or another database."
+            )
     differing = []
     in_force = capacity_at(capacities_of(store, row.id), time.time())
     if in_force != count:
@@ -118,17 +146,17 @@ def _compare(
         _adopt(store, row.id, in_force, count, model)
 
 
-def _adopt(store: Store, queue: int, in_force: int, count: int, model: int) -> None:
+def _adopt(store: Store, queue: int, in_force: float, count: float, model: int) -> None:
     """Append the changes to the log, as a worker would."""
     clock = SteadyClock()
     follower = join_queue(store, queue, kernel_name(), clock)
     row, entries, total = store.begin(queue, follower.seq)
     follower.follow(entries)
     at = max(clock.read(), row.high_water)
-    maker = GroupMaker(follower, row, total, at, QueueSettings.from_json(row.settings))
+    maker = GroupMaker(follower, row, total, at)
     done = Ticket(1, lambda answers: None)
     if count != in_force:
-        maker.add_change(Change(CAPACITY, {"count": count}, None, done, 0.0))
+        maker.add_change(Change(CAPACITY, {follower.settings.unit: count}, None, done, 0.0))
     if model != follower.model:
         maker.add_change(Change(MODEL, {"model": model}, None, done, 0.0))
     store.commit(maker.group())
@@ -142,6 +170,6 @@ def warm_up(settings: QueueSettings, store: Store, model: int) -> None:
     controller.decide(float(scores[0]), at=at)
     controller.decide_many(scores, at=at)
     controller.observe(scores, at=at)
-    controller.set_capacity(Capacity.count(3))
+    controller.set_capacity(settings.capacity({settings.unit: 3}))
     controller.swap_model(calibration)
     DriftAlarm(calibration).update(scores)

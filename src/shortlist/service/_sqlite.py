@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ._store import (
+    ENTRY_COLUMNS,
+    ROW_COLUMNS,
     Entry,
     Group,
     PromiseError,
@@ -32,9 +34,7 @@ from ._store import (
 
 __all__ = ["SQLiteStore"]
 
-_COLUMNS = ", ".join(Entry._fields)
-_ROW = ", ".join(QueueRow._fields)
-_INSERT = f"INSERT INTO log ({_COLUMNS}) VALUES ({', '.join('?' * len(Entry._fields))})"
+_INSERT = f"INSERT INTO log ({ENTRY_COLUMNS}) VALUES ({', '.join('?' * len(Entry._fields))})"
 
 
 class SQLiteStore(Store):
@@ -136,9 +136,11 @@ class SQLiteStore(Store):
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
         """Take the lock, then read what has been committed."""
         self._begin()
-        row = self.query(f"SELECT {_ROW} FROM queue WHERE id = ?", queue)
+        row = self.query(f"SELECT {ROW_COLUMNS} FROM queue WHERE id = ?", queue)
         entries = self.query(
-            f"SELECT {_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq", queue, after
+            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq",
+            queue,
+            after,
         )
         found = QueueRow(*row[0])
         total = None
@@ -151,7 +153,7 @@ class SQLiteStore(Store):
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
         rows = self.query(
-            f"SELECT {_COLUMNS} FROM log WHERE queue = ? AND case_id IN "
+            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND case_id IN "
             "(SELECT value FROM json_each(?))",
             queue,
             json.dumps(cases),

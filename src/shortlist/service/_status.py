@@ -6,27 +6,37 @@ import json
 import math
 from typing import Any
 
+import numpy as np
+
 from .._core.binomial import proportion_interval
-from ._follower import QueueSettings
+from ..feedback import estimate_missed
+from ..online import PROBE, PROBE_WITHOUT_SLOT
+from ._settings import WORK_UNITS, QueueSettings
 from ._store import CAPACITY, QueueRow, Store
 
 __all__ = ["capacities_of", "capacity_at", "describe_queue", "status_of"]
 
 _HISTORY = 30
 _POINTS = 96
+# A rate alarm: the capacity is used up before this share of the period, or cases differ from the
+# mean of at least so many periods by this factor and so many standard deviations.
+_EARLY, _ENOUGH_PERIODS, _FACTOR, _DEVIATIONS = 0.5, 3, 2.0, 5.0
 _LOWEST_SHARE = 5  # one in so many of the reviewed cases, with the lowest scores
 
 
-def capacities_of(store: Store, queue: int) -> list[tuple[float, int, int]]:
-    """Return all changes of the capacity: from when, where in the log, and how many flags."""
+def capacities_of(store: Store, queue: int) -> list[tuple[float, int, float]]:
+    """Return all changes of the capacity: from when, where in the log, and how much."""
     rows = store.query(
         "SELECT seq, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
     )
     changes = [(json.loads(body), seq) for seq, body in rows]
-    return [(float(body["from"]), int(seq), int(body["count"])) for body, seq in changes]
+    return [
+        (float(body["from"]), int(seq), body.get("count", body.get("effort")))
+        for body, seq in changes
+    ]
 
 
-def capacity_at(changes: list[tuple[float, int, int]], at: float) -> int:
+def capacity_at(changes: list[tuple[float, int, float]], at: float) -> float:
     """Return the capacity in force at a moment."""
     begun = [change for change in changes if change[0] <= at]
     return max(begun)[2] if begun else changes[0][2]
@@ -38,16 +48,21 @@ def describe_queue(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
     at = max(now, queue.high_water)
     number = settings.periods.number(at)
     start, end = settings.periods.bounds(number)
-    used, seen = (queue.used, queue.seen) if number == queue.period else (0, 0)
+    flags, seen, spent = 0, 0, 0
+    if number == queue.period:
+        flags, seen, spent = queue.used, queue.seen, queue.spent
+    used = spent / WORK_UNITS if settings.of_work else flags
     capacity = capacity_at(capacities_of(store, queue.id), at)
     return {
         "name": queue.name,
         "capacity": capacity,
+        "unit": settings.unit,
         "period": settings.period,
         "number": number,
         "starts": start,
         "ends": end,
         "used": used,
+        "flags": flags,
         "remaining": max(capacity - used, 0),
         "seen": seen,
         "total": queue.total,
@@ -69,20 +84,17 @@ def status_of(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
         "thresholds": _thresholds(store, queue.id, number),
         "history": _history(store, queue.id, number),
         "precision": _precision(store, queue.id),
-        "detection": None,
-        "detection_note": (
-            "Not known: cases below the threshold are never reviewed. It takes random probes."
-        ),
+        **_detection(store, queue, number),
         "more": _more(store, queue.id),
-        "alarms": _alarms(store, queue, at),
+        "alarms": _alarms(store, queue, described, at),
     }
 
 
-def _forecast(described: dict[str, Any], passed: float) -> int | None:
+def _forecast(described: dict[str, Any], passed: float) -> float | None:
     """Return how many flags the period will have at this speed; None in its first minutes."""
     if passed < 0.02 or not described["seen"]:
         return None
-    return min(described["capacity"], round(described["used"] / min(passed, 1.0)))
+    return min(float(described["capacity"]), round(described["used"] / min(passed, 1.0)))
 
 
 def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
@@ -108,25 +120,70 @@ def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
 
 def _history(store: Store, queue: int, number: int) -> list[dict[str, Any]]:
     rows = store.query(
-        "SELECT period, capacity, used, seen FROM budget WHERE queue = ? AND period > ? "
-        "ORDER BY period",
+        "SELECT budget.period, budget.capacity, budget.used, budget.seen, budget.spent, "
+        "queue.of_work FROM budget JOIN queue ON queue.id = budget.queue "
+        "WHERE queue = ? AND budget.period > ? ORDER BY budget.period",
         queue,
         number - _HISTORY,
     )
-    names = ("number", "capacity", "used", "seen")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [
+        {
+            "number": period,
+            "capacity": capacity / WORK_UNITS if of_work else capacity,
+            "used": spent / WORK_UNITS if of_work else used,
+            "seen": seen,
+        }
+        for period, capacity, used, seen, spent, of_work in rows
+    ]
 
 
 def _reviewed(store: Store, queue: int) -> list[bool]:
-    """Return the latest outcome of each reviewed case, the lowest score first."""
+    """Return the latest outcome of each reviewed case except probes, the lowest score first."""
     rows = store.query(
         "SELECT outcome.rare FROM outcome JOIN log ON log.queue = outcome.queue AND "
         "log.case_id = outcome.case_id WHERE outcome.queue = ? AND outcome.number = "
         "(SELECT max(o.number) FROM outcome AS o WHERE o.queue = outcome.queue AND "
-        "o.case_id = outcome.case_id) ORDER BY log.score",
+        "o.case_id = outcome.case_id) AND log.code <> ? ORDER BY log.score",
         queue,
+        PROBE,
     )
     return [bool(rare) for (rare,) in rows]
+
+
+def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
+    """Return the share of all rare cases that was found lately, which only probes make knowable."""
+    if not QueueSettings.from_json(queue.settings).probe:
+        note = "Not known: cases below the threshold are never reviewed. It takes random probes."
+        return {"detection": None, "detection_note": note}
+    rows = store.query(
+        "SELECT log.code, log.inclusion, (SELECT outcome.rare FROM outcome WHERE outcome.queue = "
+        "log.queue AND outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1) FROM log "
+        "WHERE log.queue = ? AND log.period > ? AND (log.slot IS NOT NULL OR log.code = ?)",
+        queue.id,
+        number - _HISTORY,
+        PROBE_WITHOUT_SLOT,
+    )
+    [(seen,)] = store.query(
+        "SELECT coalesce(sum(seen), 0) FROM budget WHERE queue = ? AND period > ?",
+        queue.id,
+        number - _HISTORY,
+    )
+    names = {PROBE: "probe", PROBE_WITHOUT_SLOT: "probe without a slot"}
+    if not any(code == PROBE and rare is not None for code, _, rare in rows):
+        return {"detection": None, "detection_note": "Not known: no probe has an outcome yet."}
+    found = estimate_missed(
+        np.array([None if rare is None else bool(rare) for _, _, rare in rows], dtype=object),
+        [names.get(code, "score") for code, _, _ in rows],
+        [chance for _, chance, _ in rows],
+        n_cases=int(seen),
+    )
+    share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
+    shown = {name: None if value != value else value for name, value in share.items()}
+    note = (
+        f"From {found.n_probes} probes with {found.n_hits} hits, in the last {_HISTORY} periods; "
+        f"{found.n_unknown} outcomes are missing. 95 % interval."
+    )
+    return {"detection": shown, "detection_note": note}
 
 
 def _precision(store: Store, queue: int) -> dict[str, Any]:
@@ -152,7 +209,27 @@ def _more(store: Store, queue: int) -> dict[str, Any] | None:
     return {"reviewed": n, "found": found, "low": float(low), "high": float(high)}
 
 
-def _alarms(store: Store, queue: QueueRow, now: float) -> list[dict[str, Any]]:
+def _rate_alarm(store: Store, queue: int, described: dict[str, Any], now: float) -> str | None:
+    """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
+    before = [each["seen"] for each in _history(store, queue, described["number"])]
+    before = before[:-1] if described["seen"] else before
+    passed = (now - described["starts"]) / (described["ends"] - described["starts"])
+    if described["capacity"] and not described["remaining"] and passed < _EARLY:
+        return f"The capacity was used up after {passed:.0%} of the period."
+    if len(before) < _ENOUGH_PERIODS:
+        return None
+    usual, seen = passed * sum(before) / len(before), described["seen"]
+    unlikely = _DEVIATIONS * math.sqrt(usual + 1)
+    if seen > _FACTOR * usual + unlikely:
+        return f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+    if seen < usual / _FACTOR - unlikely:
+        return f"Only {seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+    return None
+
+
+def _alarms(
+    store: Store, queue: QueueRow, described: dict[str, Any], now: float
+) -> list[dict[str, Any]]:
     rows = store.query(
         "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(queue.id)
     )
@@ -163,4 +240,7 @@ def _alarms(store: Store, queue: QueueRow, now: float) -> list[dict[str, Any]]:
     if stale:
         message = f"{stale} claimed cases have no outcome, and their claims have expired."
         alarms.append({"kind": "claims", "message": message, "at": oldest})
+    rate = _rate_alarm(store, queue.id, described, now)
+    if rate is not None:
+        alarms.append({"kind": "rate", "message": rate, "at": now})
     return alarms

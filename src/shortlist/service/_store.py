@@ -14,18 +14,23 @@ from typing import Any, NamedTuple
 __all__ = [
     "CAPACITY",
     "DECISION",
+    "ENTRY_COLUMNS",
     "KERNEL",
     "MODEL",
+    "OBSERVATION",
+    "ROW_COLUMNS",
     "Entry",
     "Group",
     "PromiseError",
     "QueueRow",
     "Store",
     "StoreError",
+    "entry_of",
+    "group_statements",
 ]
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, KERNEL = range(4)
+DECISION, CAPACITY, MODEL, KERNEL, OBSERVATION = range(5)
 _LATEST = 1
 
 
@@ -55,6 +60,10 @@ class Entry(NamedTuple):
     model: int | None = None
     key_id: str | None = None
     body: str | None = None
+    effort: float | None = None
+    work: int | None = None
+    spent: int | None = None
+    inclusion: float | None = None
 
 
 class QueueRow(NamedTuple):
@@ -70,6 +79,7 @@ class QueueRow(NamedTuple):
     period: int | None
     used: int
     seen: int
+    spent: int
 
 
 class Group(NamedTuple):
@@ -82,8 +92,9 @@ class Group(NamedTuple):
     snapshot: tuple[int, str] | None = None
 
 
-_ENTRY = ", ".join(Entry._fields)
-_ROW = ", ".join(QueueRow._fields)
+#: The columns of the log and of a queue's row, for statements.
+ENTRY_COLUMNS = ", ".join(Entry._fields)
+ROW_COLUMNS = ", ".join(QueueRow._fields)
 
 
 class Store:
@@ -156,13 +167,13 @@ class Store:
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
-        rows = self.query(f"SELECT {_ROW} FROM queue ORDER BY id")
+        rows = self.query(f"SELECT {ROW_COLUMNS} FROM queue ORDER BY id")
         return [QueueRow(*row) for row in rows]
 
     def entries(self, queue: int, after: int, *, most: int) -> list[Entry]:
         """Return entries of the log in order."""
         rows = self.query(
-            f"SELECT {_ENTRY} FROM log WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
+            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
             queue,
             after,
             most,
@@ -245,15 +256,17 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
     row = group.row
     yield (
         "UPDATE queue SET capacity = ?, last_seq = ?, high_water = ?, period = ?, used = ?, "
-        "seen = ? WHERE id = ?",
-        (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.id),
-    )
+        "seen = ?, spent = ? WHERE id = ?",
+        (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.spent,
+         row.id),
+    )  # fmt: skip
     if row.period is not None:
         yield (
-            "INSERT INTO budget (queue, period, capacity, used, seen) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (queue, period) DO UPDATE SET capacity = excluded.capacity, "
-            "used = excluded.used, seen = excluded.seen",
-            (row.id, row.period, row.capacity, row.used, row.seen),
+            "INSERT INTO budget (queue, period, capacity, used, seen, spent) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (queue, period) DO UPDATE SET "
+            "capacity = excluded.capacity, used = excluded.used, seen = excluded.seen, "
+            "spent = excluded.spent",
+            (row.id, row.period, row.capacity, row.used, row.seen, row.spent),
         )
     if group.total_used is not None:
         yield (

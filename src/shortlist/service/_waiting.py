@@ -10,8 +10,8 @@ import msgspec
 __all__ = ["Answer", "Change", "Failure", "Ticket", "Waiting"]
 
 
-class Answer(msgspec.Struct):
-    """The answer to one case."""
+class Answer(msgspec.Struct, omit_defaults=True):
+    """The answer to one case; the last fields only where efforts or probes are in use."""
 
     id: str
     flag: bool
@@ -21,6 +21,9 @@ class Answer(msgspec.Struct):
     repeated: bool
     at: float
     model: int
+    effort: float | None = None
+    selected_by: str | None = None
+    inclusion: float | None = None
 
 
 class Failure(msgspec.Struct):
@@ -48,6 +51,7 @@ class Waiting:
         "case_id",
         "deadline",
         "digest",
+        "effort",
         "fields",
         "key_id",
         "model",
@@ -63,6 +67,7 @@ class Waiting:
         self.case_id, self.digest, self.fields, self.key_id = case_id, digest, fields, key_id
         self.ticket, self.place, self.deadline = ticket, place, deadline
         self.model, self.score = 0, 0.0
+        self.effort: float | None = None
 
     def answer(self, answer: Any, finished: list[Ticket]) -> None:
         """Give the answer, once; the ticket is finished with its last one."""

@@ -99,17 +99,20 @@ class LineReader:
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
             moment = None if at is None else _moment(at)
-            weights: dict[str, Any] = {
-                option.removeprefix("--"): _weight(fields, option, name)
-                for option, name in self._weights.items()
-            }
-            return Item(number, shown, id, moment, self.values(fields), **weights)
+            return Item(number, shown, id, moment, self.values(fields), **self.weights(fields))
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
 
     def values(self, fields: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of the model's columns, or raise an error that names the column."""
         return tuple([_value(fields, feature) for feature in self._features])
+
+    def weights(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the value and the effort of a case, as far as the model weighs them."""
+        return {
+            option.removeprefix("--"): _weight(fields, option, name)
+            for option, name in self._weights.items()
+        }
 
     def row_values(self) -> RowValues:
         """Return what turns the values of a valid item into a row of plain values for a model."""

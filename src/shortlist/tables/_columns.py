@@ -73,7 +73,7 @@ def guess_column(column: Any, name: str, *, form: Form = PLAIN, numeric: bool = 
     if is_text(column.type):
         return guess_form(_as_text(column), name, form=form, numeric=numeric)
     kind = pa.types
-    if kind.is_null(column.type):
+    if kind.is_null(column.type) or (kind.is_floating(column.type) and _is_empty(column).all()):
         return Guess("numeric", form, [f"{name!r} is empty. Nothing can be learned from it."])
     if kind.is_boolean(column.type):
         return Guess("boolean", form)

@@ -17,6 +17,7 @@ async function ask(path, method = "GET", body) {
 }
 
 const base = () => `v1/queues/${encodeURIComponent(shown.queue)}`;
+const amount = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 const percent = (share) => `${(100 * share).toFixed(0)} %`;
 const say = (text, problem = false) => {
   at("message").textContent = text;
@@ -39,17 +40,20 @@ function draw(svg, shapes) {
 }
 
 function showNumbers(status) {
-  at("used").textContent = status.used;
-  at("capacity").textContent = status.capacity;
+  at("used").textContent = amount(status.used);
+  at("capacity").textContent = amount(status.capacity);
+  at("unit").textContent = status.unit === "effort" ? `units of work used, by ${status.flags} flags` : "flags used";
   at("used-bar").style.setProperty("width", `${Math.min(100, 100 * status.used / (status.capacity || 1))}%`);
-  at("forecast").textContent = status.forecast ?? "–";
+  at("forecast").textContent = status.forecast === null ? "–" : amount(status.forecast);
   at("seen").textContent = status.seen.toLocaleString("en");
   const precision = status.precision;
   at("precision").textContent = precision.reviewed ? percent(precision.share) : "–";
   at("precision-note").textContent = precision.reviewed
     ? `of ${precision.reviewed} reviewed were rare (95 %: ${percent(precision.low)} to ${percent(precision.high)})`
     : "no outcomes yet";
-  at("detection").textContent = status.detection === null ? "not known" : percent(status.detection);
+  const detection = status.detection;
+  at("detection").textContent = detection === null || detection.share === null ? "not known"
+    : `${percent(detection.low)} to ${percent(detection.high)}`;
   at("detection-note").textContent = `Share of rare cases found. ${status.detection_note}`;
   at("more").textContent = status.more ? `≤ ${percent(status.more.high)}` : "–";
   at("more-note").textContent = status.more
@@ -96,7 +100,8 @@ function button(text, title, act) {
 
 function row(each) {
   const made = make("tr", null, { "aria-selected": each.id === shown.selected, "data-id": each.id });
-  const because = each.reasons.map((reason) => `${reason.column} = ${reason.value}`).join(", ");
+  const reasons = each.reasons.map((reason) => `${reason.column} = ${reason.value}`).join(", ");
+  const because = each.probe ? "drawn at random, to learn what is missed" : reasons;
   const told = each.outcome === null ? "" : each.outcome ? "rare" : "not rare";
   const buttons = make("span", null, { class: "buttons" });
   buttons.append(

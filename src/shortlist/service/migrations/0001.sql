@@ -13,11 +13,13 @@ CREATE TABLE queue (
     settings TEXT NOT NULL,
     total TEXT REFERENCES total (name),
     capacity BIGINT NOT NULL CHECK (capacity >= 0),
+    of_work INTEGER NOT NULL DEFAULT 0, -- 1 if the capacity is one of work, in millionths
     last_seq BIGINT NOT NULL DEFAULT 0,
     high_water DOUBLE PRECISION NOT NULL,
     period BIGINT,
     used BIGINT NOT NULL DEFAULT 0,
-    seen BIGINT NOT NULL DEFAULT 0
+    seen BIGINT NOT NULL DEFAULT 0,
+    spent BIGINT NOT NULL DEFAULT 0
 );
 
 -- Model files as bytes: every machine and every audit finds them here.
@@ -37,7 +39,8 @@ CREATE TABLE kernel (
 );
 
 -- Everything that ever happened to a queue, without gaps: decisions (kind 0), changes of the
--- capacity (1), of the model (2), and the state with which a version of the program began (3).
+-- capacity (1), of the model (2), the state with which a version of the program began (3), and cases
+-- that were observed only (4). Of work, `spent` is the sum of `work` in the period so far.
 CREATE TABLE log (
     queue INTEGER NOT NULL, -- no foreign key: it would be checked for every single entry
     seq BIGINT NOT NULL CHECK (seq > 0),
@@ -54,6 +57,10 @@ CREATE TABLE log (
     model INTEGER,
     key_id TEXT,
     body TEXT,
+    effort DOUBLE PRECISION,
+    work BIGINT,
+    spent BIGINT,
+    inclusion DOUBLE PRECISION,
     PRIMARY KEY (queue, seq)
 );
 
@@ -71,12 +78,13 @@ CREATE TABLE total_slot (
     PRIMARY KEY (total, period, slot)
 );
 
--- No flag beyond the capacity in force, whatever a program asks for.
--- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
+-- No flag beyond the capacity in force, whatever a program asks for. Of work, each flag continues the
+-- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
+-- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
 -- sqlite: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot WHEN NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
 -- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
 -- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
--- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
+-- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
 -- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot()
 -- postgresql: CREATE FUNCTION check_total_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
 -- postgresql: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot FOR EACH ROW EXECUTE FUNCTION check_total_slot()
@@ -90,6 +98,7 @@ CREATE TABLE budget (
     capacity BIGINT NOT NULL,
     used BIGINT NOT NULL,
     seen BIGINT NOT NULL,
+    spent BIGINT NOT NULL,
     PRIMARY KEY (queue, period)
 );
 

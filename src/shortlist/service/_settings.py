@@ -1,0 +1,111 @@
+"""How a queue decides: its periods, what its capacity counts, a least worth, and probes."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .._core.arrays import Floats
+from ..capacity import Capacity, exact
+from ..online import BudgetController, CalendarPeriod, FixedPeriod, read_period
+
+__all__ = ["WORK_UNITS", "QueueSettings", "allowed_by", "first_controller", "units_of"]
+
+#: Work is counted in whole millionths, so that the database can add it up exactly.
+WORK_UNITS = 10**6
+
+
+class QueueSettings(NamedTuple):
+    """How a queue decides; fixed when it is made, except for the capacity and the model.
+
+    Attributes
+    ----------
+    period : float or str
+        As for :class:`~shortlist.online.BudgetController`, like the next three.
+    expected_arrivals, starts_at, pace
+        A first estimate of the cases in a period, a moment at which one starts, and how flags are
+        spread over it.
+    worth : float or None
+        The least score for which a slot is used.
+    usual_effort : float or None
+        If given, the capacity is an amount of work, and this is how much a flagged case takes.
+    probe, probe_key : float, str or None
+        The share of the flags that is drawn below the threshold, and the key of the draw.
+    """
+
+    period: float | str
+    expected_arrivals: float
+    starts_at: float = 0.0
+    pace: str = "auto"
+    worth: float | None = None
+    usual_effort: float | None = None
+    probe: float = 0.0
+    probe_key: str | None = None
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def from_json(text: str) -> QueueSettings:
+        """Read what :meth:`to_json` wrote."""
+        return QueueSettings(**json.loads(text))
+
+    def to_json(self) -> str:
+        """Return the settings as text."""
+        return json.dumps(self._asdict())
+
+    @property
+    def periods(self) -> FixedPeriod | CalendarPeriod:
+        """The periods of the queue."""
+        return _periods(self.period, self.starts_at)
+
+    @property
+    def of_work(self) -> bool:
+        """Whether the capacity is an amount of work rather than a number of flags."""
+        return self.usual_effort is not None
+
+    @property
+    def unit(self) -> str:
+        """The name of the capacity in requests: how many flags, or how much effort."""
+        return "effort" if self.of_work else "count"
+
+    def capacity(self, body: dict[str, Any]) -> Capacity:
+        """Return the capacity that an event of the log sets."""
+        amount = body[self.unit]
+        return Capacity.effort(amount) if self.of_work else Capacity.count(amount)
+
+
+@lru_cache(maxsize=64)
+def _periods(period: float | str, starts_at: float) -> FixedPeriod | CalendarPeriod:
+    return read_period(period, starts_at=starts_at)
+
+
+def allowed_by(capacity: Capacity) -> int:
+    """Return a capacity as the database counts it: flags, or millionths of work, rounded down."""
+    return int(exact(capacity.value) * (WORK_UNITS if capacity.kind == "effort" else 1))
+
+
+def units_of(effort: float) -> int:
+    """Return an effort in millionths, rounded up; decimals of up to six digits exactly."""
+    whole = round(effort * WORK_UNITS)
+    if whole / WORK_UNITS == effort:
+        return whole
+    return math.ceil(effort * WORK_UNITS * (1 + 1e-15))
+
+
+def first_controller(
+    settings: QueueSettings, capacity: float, calibration: Floats
+) -> BudgetController:
+    """Return the controller with which a queue begins."""
+    return BudgetController(
+        settings.capacity({settings.unit: capacity}),
+        calibration_scores=calibration,
+        period=settings.period,
+        expected_arrivals=max(1, round(settings.expected_arrivals)),
+        pace=settings.pace,
+        starts_at=settings.starts_at,
+        probe=settings.probe,
+        probe_key=settings.probe_key,
+        expected_effort=settings.usual_effort,
+        remember=1,
+    )

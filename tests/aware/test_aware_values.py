@@ -1,0 +1,89 @@
+"""Values in the training of aware learners."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from shortlist import Capacity
+from shortlist.aware import (
+    CapacityAwareBoostingClassifier,
+    CapacityAwareForestClassifier,
+    CapacityAwareLinearClassifier,
+)
+from shortlist.aware._top_losses import TOP_LOSSES
+from shortlist.aware._valued import ValueFound, compare_value
+
+CAPACITY = Capacity.fraction(0.05)
+LINEAR = CapacityAwareLinearClassifier(CAPACITY, random_state=0)
+BOOSTED = CapacityAwareBoostingClassifier(CAPACITY, max_rounds=50, cv=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return rare items of two kinds: many of little value, and fewer of much."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6_000, 2))
+    kind = rng.integers(0, 2, size=6_000)
+    y = rng.uniform(size=6_000) < 1 / (1 + np.exp(5.0 - 2.5 * X[np.arange(6_000), kind]))
+    return X, y, np.where(kind == 1, 50.0, 1.0)
+
+
+@pytest.mark.parametrize("model", [LINEAR, BOOSTED])
+def test_values_in_training_find_more_value_and_say_so(cases, model):
+    """Where values differ by kind, the score turns to the valuable kind, and it paid."""
+    X, y, values = cases
+    half = slice(0, 4_000)
+    weighted = clone(model).fit(X[half], y[half], values=values[half])
+    plain = clone(model).fit(X[half], y[half])
+    worth = y[4_000:] * values[4_000:]
+    found = [worth[each.select(X[4_000:])].sum() for each in (weighted, plain)]
+    assert found[0] > 1.1 * found[1]
+    assert weighted.value_found_.paid
+    assert weighted.value_found_.weighted > weighted.value_found_.unweighted
+    assert not hasattr(plain, "value_found_")
+    assert weighted.flag(X).mean() < 0.08
+
+
+@pytest.mark.parametrize("model", [LINEAR, BOOSTED])
+def test_equal_values_change_nothing(cases, model):
+    """All worth the same is no weight at all, and nothing paid."""
+    X, y, _ = (each[:2_000] for each in cases)
+    same = clone(model).fit(X, y, values=np.full(2_000, 3.0))
+    np.testing.assert_allclose(same.score_samples(X), clone(model).fit(X, y).score_samples(X))
+    assert same.value_found_.weighted == same.value_found_.unweighted
+    assert not same.value_found_.paid
+
+
+@pytest.mark.parametrize("name", TOP_LOSSES)
+def test_the_gradient_of_a_weighted_loss_is_that_of_finite_differences(name):
+    """Each rare item counts by its worth."""
+    rng = np.random.default_rng(0)
+    scores, is_rare, worth = rng.normal(size=30), np.arange(30) < 6, rng.uniform(size=30)
+    loss = lambda s: TOP_LOSSES[name](s, is_rare, 0.2, worth)  # noqa: E731
+    steps = np.eye(30) * 1e-6
+    slopes = [(loss(scores + s).value - loss(scores - s).value) / 2e-6 for s in steps]
+    np.testing.assert_allclose(loss(scores).gradient, slopes, atol=1e-5)
+
+
+def test_the_comparison_can_be_checked_by_hand():
+    """One of two rare items, worth 9 of 10, is found with values and not without."""
+    is_rare = np.array([True, True, False])
+    found = compare_value(
+        np.array([3.0, 1, 2]), np.array([1.0, 3, 2]), is_rare, np.array([9.0, 1, 1]), 1
+    )
+    assert (found.weighted, found.unweighted) == (0.9, 0.1)
+    assert not found.paid
+    assert ValueFound(0.5, 0.2, 0.1).paid
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(-1.0, "at least 0"), (np.inf, "finite"), (np.nan, "values"), (0.0, "some of the rare")],
+)
+def test_bad_values_are_refused(cases, values, message):
+    """As everywhere."""
+    X, y, _ = (each[:500] for each in cases)
+    with pytest.raises(ValueError, match=message):
+        clone(LINEAR).fit(X, y, values=np.full(500, values))
+    with pytest.raises(ValueError, match="does not take values in training"):
+        CapacityAwareForestClassifier(CAPACITY).fit(X, y, values=np.ones(500))
