@@ -29,7 +29,7 @@ from .worlds import CHANGE, N_DAYS, SIMULATED, make_world
 CASES_PER_SLOT = 50
 POLICIES = ("model", "probes", "bursts")
 HERE = Path(__file__).parent
-RUNS, SUMMARY = HERE / "loop_runs.csv", HERE / "loop.csv"
+RUNS, SUMMARY = HERE.parent / ".raw" / "feedback_loop.csv", HERE / "loop.csv"
 
 
 def fit(X, y, seed):
@@ -117,6 +117,7 @@ def add_runs(options):
     for name in options.worlds:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for row in play(name, options.slots, seed, options.policies):
+                options.out.parent.mkdir(exist_ok=True)
                 is_new = not options.out.exists()
                 with options.out.open("a", newline="") as file:
                     writer = csv.DictWriter(file, row.keys())
@@ -128,6 +129,9 @@ def add_runs(options):
 
 def summarise(runs):
     """Return a row for each world, number of slots and policy: the gain over the model alone."""
+    real = runs[~runs["world"].isin(SIMULATED)]
+    named = real.assign(world="real tables", seed=real["world"] + real["seed"].astype(str))
+    runs = pd.concat([runs, named])
     table = runs.pivot_table(index=["world", "slots", "seed"], columns="policy", values="detection")
     covered = runs.groupby(["world", "slots", "policy"])["covered"].mean()
     rows = []
