@@ -171,7 +171,10 @@ def test_members_that_exaggerate_do_not_outshout_the_others():
     assert_allclose(honest.slope, 1, atol=0.15)
     assert_allclose(loud.slope, honest.slope / 5, atol=0.01)
     assert fit_line(-log_odds, is_rare).slope == 0
-    assert fit_line(log_odds + rng.normal(size=2_000), is_rare).loss > honest.loss
+    blurred = fit_line(log_odds + rng.normal(size=2_000), is_rare)
+    assert honest.clearly_beats(blurred)
+    assert not blurred.clearly_beats(honest)
+    assert not honest.clearly_beats(honest)
 
 
 def test_few_rare_rows_hardly_move_the_weights():

@@ -74,7 +74,7 @@ def test_probes_make_detection_knowable(tmp_path, model_file):
             assert service.post(f"{BASE}/outcomes", json=outcome).status_code == 201
         status = service.get(f"{BASE}/status").json()
         assert 0 <= status["detection"]["low"] <= status["detection"]["high"] <= 1
-        assert "probes with" in status["detection_note"]
+        assert "interval from" in status["detection_note"]
         assert status["precision"]["reviewed"] == len(listed) - len(probes)
 
 

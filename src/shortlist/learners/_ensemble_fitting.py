@@ -51,13 +51,18 @@ def fit_member(
 
 
 def preferred_form(name: str, seed: int, size: str, X: Any, codes: Rows, rare: int) -> str:
-    """Return the form of a member that explains unseen rows best."""
+    """Return the form of a member that explains unseen rows better."""
     learner = _Learner(name, seed, size, X, codes, None, None)
     return _best_form({form: learner.unseen(form, rare)[1] for form in FORMS}, codes == rare)
 
 
 def _best_form(unseen: dict[str, Doubles], is_rare: Any) -> str:
-    return min(unseen, key=lambda form: fit_line(unseen[form], is_rare).loss)
+    """Return the first form, unless another one is clearly better."""
+    best, *others = unseen
+    for form in others:
+        if fit_line(unseen[form], is_rare).clearly_beats(fit_line(unseen[best], is_rare)):
+            best = form
+    return best
 
 
 class _Learner(NamedTuple):
