@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from shortlist import Capacity
 from shortlist.service._settings import first_controller
-from shortlist.service._store import CAPACITY, MODEL
+from shortlist.service._store import CAPACITY, MODEL, OBSERVATION
 from tests.service.helpers import (
     Crash,
     FakeClock,
@@ -117,6 +117,22 @@ def machine_for(make_address):
             self.memory.high_water = at
             self.memory.controller.set_capacity(Capacity.count(count), at=begins)
             self.highest = max(self.highest, count)
+
+        @rule(who=st.integers(0, 1), scores=st.lists(st.integers(-3, 4), min_size=1, max_size=3))
+        def observe(self, who, scores):
+            """Cases are decided elsewhere, and all learn from them."""
+            told = self.hands[who].change(
+                OBSERVATION, model=self.memory.model, scores=[float(score) for score in scores]
+            )
+            self.memory.high_water = told["at"]
+            self.memory.controller.observe([float(s) for s in scores], at=told["at"])
+
+        @rule(who=st.integers(0, 1), step=st.sampled_from(FaultyStore.STEPS))
+        def lose_connection_at_a_change(self, who, step):
+            """A change of the model may be made twice, which changes nothing."""
+            self.hands[who].store.step = step
+            self.swap(who, 3 - self.memory.model)
+            self.hands[who].store.step = None
 
         @rule(who=st.integers(0, 1), model=st.sampled_from([1, 2]))
         def swap(self, who, model):

@@ -167,8 +167,9 @@ def warm_up(settings: QueueSettings, store: Store, model: int) -> None:
     calibration = calibration_of(store, model)
     controller = first_controller(settings, 2, calibration)
     scores, at = calibration[:2], time.time()
-    controller.decide(float(scores[0]), at=at)
-    controller.decide_many(scores, at=at)
+    efforts = [1.0, 1.0] if settings.of_work else None
+    ids = ["a", "b"] if controller.has_probes else None
+    controller.decide_many(scores, at=at, ids=ids, efforts=efforts)
     controller.observe(scores, at=at)
     controller.set_capacity(settings.capacity({settings.unit: 3}))
     controller.swap_model(calibration)

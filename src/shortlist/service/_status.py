@@ -180,8 +180,8 @@ def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
     share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
     shown = {name: None if value != value else value for name, value in share.items()}
     note = (
-        f"From {found.n_probes} probes with {found.n_hits} hits, in the last {_HISTORY} periods; "
-        f"{found.n_unknown} outcomes are missing. 95 % interval."
+        f"95 % interval from {found.n_probes} probes in the last {_HISTORY} periods, of which "
+        f"{found.n_hits} are rare; {found.n_unknown} outcomes are missing."
     )
     return {"detection": shown, "detection_note": note}
 

@@ -67,6 +67,7 @@ function showThresholds(status) {
   if (points.length < 2) return draw(at("thresholds"), []);
   const values = points.map((point) => point[1]);
   const low = Math.min(...values), high = Math.max(...values), room = high - low || 1;
+  at("threshold-range").textContent = `, from ${low.toPrecision(3)} to ${high.toPrecision(3)}`;
   const place = ([moment, value]) => {
     const x = 600 * (moment - status.starts) / (status.ends - status.starts);
     return `${x.toFixed(1)},${(112 - 104 * (value - low) / room).toFixed(1)}`;
