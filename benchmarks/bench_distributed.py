@@ -178,7 +178,8 @@ def dask_largest(path: Path, score: str) -> Any:
     """Take the largest of each partition, and of these."""
     import dask.dataframe as dd
 
-    return dd.read_parquet(path).nlargest(K, score)["id"].compute().to_numpy()
+    df = dd.read_parquet(path, columns=["id", score])
+    return df.nlargest(K, columns=score).compute()["id"].to_numpy()
 
 
 def dask_quantile(path: Path, score: str) -> Any:

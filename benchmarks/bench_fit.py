@@ -1,4 +1,10 @@
-"""What `shortlist fit` costs: ten folds of an ensemble beside one forest of 300 trees."""
+"""What `shortlist fit` costs: ten folds of an ensemble beside one forest of 300 trees.
+
+    python benchmarks/bench_fit.py 10000 quick default
+
+Time to score a row: among 1,000 by the model, and alone by the compiled scorer of `stream` and the
+service, by the mean of ten models.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import pickle
 import resource
 import sys
 import time
+import zlib
 from typing import Any
 
 from sklearn.ensemble import RandomForestClassifier
@@ -13,17 +20,22 @@ from sklearn.model_selection import StratifiedKFold
 
 from _measure import table
 from shortlist import Capacity, CapacityClassifier
+from shortlist.compiled import compile_scorer
 from shortlist.datasets import make_fraud
 from shortlist.learners import SIZES, CapacityEnsembleClassifier
 
 BATCH = 1_000
+ALONE = 200
 
 
 def main(sizes: tuple[int, ...] = (1_000, 10_000, 100_000), names: tuple[str, ...] = ()) -> str:
     """Return the cost of each size of the ensemble, for each number of rows."""
     rows = [row for n_rows in sizes for row in costs(n_rows, names or tuple(SIZES))]
     return table(
-        ["rows", "size", "processor time", "/ one forest", "model", "batch, a row", "most memory"],
+        [
+            *("rows", "size", "processor time", "/ one forest", "pickle", "compressed"),
+            *("batch, a row", "alone", "most memory"),
+        ],
         rows,
     )
 
@@ -48,7 +60,7 @@ def costs(n_rows: int, names: tuple[str, ...]) -> list[list[str]]:
 def _row(
     n_rows: int, name: str, spent: float, alone: float, model: Any, score: Any, X: Any
 ) -> list[str]:
-    content = len(pickle.dumps(model)) / 1e6
+    content = pickle.dumps(model)
     batch, _ = _timed(lambda: score(X[:BATCH]))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return [
@@ -56,10 +68,20 @@ def _row(
         name,
         f"{spent:.1f} s",
         f"{spent / alone:.1f}",
-        f"{content:.0f} MB",
+        f"{len(content) / 1e6:.0f} MB",
+        f"{len(zlib.compress(content, 6)) / 1e6:.1f} MB",
         f"{1e3 * batch / BATCH:.2f} ms",
+        f"{1e3 * _alone(model, X):.2f} ms" if name != "one forest" else "",
         f"{memory:.1f} GB",
     ]
+
+
+def _alone(model: Any, X: Any) -> float:
+    """Return the processor time of one row by the compiled scorer."""
+    scorer, rows = compile_scorer(model, X[:20]), X[:ALONE].tolist()
+    scorer.score_row(rows[0])
+    spent, _ = _timed(lambda: [scorer.score_row(row) for row in rows])
+    return spent / len(rows)
 
 
 def _timed(function: Any) -> tuple[float, Any]:

@@ -39,7 +39,7 @@ _SCORED = [
     *("learner", "file, MB", "µs, line to score", "of which the score", "µs, model"),
     "µs, ONNX Runtime",
 ]
-_BATCH = 1_000  # as in `shortlist stream`: lines that wait are decided and synced together
+_BATCH = 1_024  # as in `shortlist stream`: lines that wait are decided and synced together
 _FAMILIES = ("logistic", "forest", "boosting", "network", "svm", "aware-forest", "auto")
 
 

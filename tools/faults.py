@@ -5,7 +5,8 @@
 Every life is a process of its own that runs the command with its own arguments, forked from one
 that has already imported everything. It reads lines from a pipe, prints answers into another one,
 and dies by SIGKILL at a random moment or at a random system call. Lines without an answer are sent
-again, and so are some that had one. Three kinds of faults, each for lines with and without ids:
+again, and so are some that had one. Three kinds of faults, each for lines with and without ids, and
+the last one also with probes among the flags:
 
 kill
     The process dies; what it has written is there.
@@ -39,6 +40,7 @@ from pathlib import Path
 
 PERIOD, COUNT, N_SENT, N_AGAIN = 25, 3, 15, 4
 FIRST_PATIENCE = 600.0
+PROBES = ("--probe", "0.4")
 ARGUMENTS = ["--count", str(COUNT), "--period", f"{PERIOD}s", "--expect", str(PERIOD)]
 
 
@@ -299,7 +301,8 @@ def run_command(model: Path, state: Path, *options: str) -> None:
 
 def run(n_kills: int, seed: int = 0, *, control: bool = True) -> list[dict]:
     """Run all campaigns; together they have at least `n_kills` kills."""
-    plan = [(fault, ids, ()) for fault in ("kill", "torn", "power") for ids in (True, False)]
+    faults = [("kill", ()), ("torn", ()), ("power", ()), ("power", PROBES)]
+    plan = [(fault, ids, options) for fault, options in faults for ids in (True, False)]
     each, summaries = -(-n_kills // len(plan)), []
     if control:
         plan.append(("power", True, ("--no-sync",)))

@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression
 import shortlist.spark
 from shortlist import Capacity, CapacityClassifier, select
 
-N, K, PARTS = 2_000_000, 20_000, 16
+N, K, PARTS = 400_000, 5_000, 8
 _BACKEND = "CoarseGrainedExecutorBackend"
 
 

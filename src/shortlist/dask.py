@@ -21,7 +21,7 @@ from .distributed import (
 )
 from .exceptions import TableError
 
-__all__ = ["DaskEngine", "calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["DaskEngine", "assign", "calibrate", "evaluate", "flag", "sample", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
 _CHEAP = (
@@ -118,3 +118,4 @@ def _mapped(frame: Any, kernel: RowKernel, meta: Any) -> Any:
 _functions = FrameFunctions(DaskEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
+assign = _functions.assign

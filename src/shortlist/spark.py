@@ -35,6 +35,7 @@ from .online import Controller
 
 __all__ = [
     "SparkEngine",
+    "assign",
     "calibrate",
     "decide_rows",
     "decide_stream",
@@ -395,3 +396,4 @@ def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str
 _functions = FrameFunctions(SparkEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
+assign = _functions.assign

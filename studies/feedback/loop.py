@@ -21,14 +21,15 @@ import numpy as np
 import pandas as pd
 
 from shortlist import Capacity, select
-from shortlist.feedback import FollowUpBurst, estimate_missed
+from shortlist.feedback import estimate_missed
 
+from .bursts import PROBE, FollowUp
 from .worlds import CHANGE, N_DAYS, SIMULATED, make_world
 
 CASES_PER_SLOT = 50
 POLICIES = ("model", "probes", "bursts")
 HERE = Path(__file__).parent
-RUNS, SUMMARY = HERE / "loop_runs.csv", HERE / "loop.csv"
+RUNS, SUMMARY = HERE.parent / ".raw" / "feedback_loop.csv", HERE / "loop.csv"
 
 
 def fit(X, y, seed):
@@ -49,13 +50,13 @@ class Policy:
 
     def __init__(self, name, slots, seed):
         self.name, self.capacity, self.seed = name, Capacity.count(slots), seed
-        self.burst = FollowUpBurst(random_state=seed)
+        self.burst = FollowUp(seed)
         self.reviews = []
 
     def choose(self, cases, scores, ids, is_rare):
         """Return which cases are reviewed."""
         if self.name == "bursts":
-            picked = self.burst.select(cases, scores, self.capacity, ids=ids)
+            picked = self.burst.select(cases, scores, self.capacity, ids)
             self.burst.learn(ids[picked.flagged], is_rare[picked.flagged])
         else:
             picked = select(
@@ -63,7 +64,7 @@ class Policy:
                 self.capacity,
                 ids=ids,
                 random_state=self.seed,
-                probe=self.burst.probe if self.name == "probes" else 0,
+                probe=PROBE if self.name == "probes" else 0,
                 return_details=True,
             )
         self.reviews.append((is_rare, picked))
@@ -116,6 +117,7 @@ def add_runs(options):
     for name in options.worlds:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for row in play(name, options.slots, seed, options.policies):
+                options.out.parent.mkdir(exist_ok=True)
                 is_new = not options.out.exists()
                 with options.out.open("a", newline="") as file:
                     writer = csv.DictWriter(file, row.keys())
@@ -127,6 +129,9 @@ def add_runs(options):
 
 def summarise(runs):
     """Return a row for each world, number of slots and policy: the gain over the model alone."""
+    real = runs[~runs["world"].isin(SIMULATED)]
+    named = real.assign(world="real tables", seed=real["world"] + real["seed"].astype(str))
+    runs = pd.concat([runs, named])
     table = runs.pivot_table(index=["world", "slots", "seed"], columns="policy", values="detection")
     covered = runs.groupby(["world", "slots", "policy"])["covered"].mean()
     rows = []

@@ -3,7 +3,8 @@
 Cases arrive over four weeks, 2,000 a day or (`busy`) between 800 and 4,000 with a weekly pattern. A
 `BudgetController` has 100 flags a day, a quarter of them for probes. The outcomes of reviewed cases
 say how many rare cases were missed: after a day, a week and four weeks, and at four weekly looks,
-which must hold together. With `--late`, a part of the outcomes is unknown.
+which must hold together. With `--late`, a part of the outcomes is unknown. Rows are added to the
+file.
 
     python -m studies.feedback.online --runs 1000 --out studies/feedback/online.csv
 """
@@ -56,7 +57,7 @@ def run(rng, model, arrivals, late, key):
         probe=PROBE,
         probe_key=key,
     )
-    batch = controller.decide_many(scores, at=times, ids=np.arange(scores.size))
+    batch = controller.decide_many(scores, at=times)  # without ids, the draw is by place
     listed, *columns = answers(batch, is_rare, late, rng)
 
     def check(n_days, look=None):
@@ -78,15 +79,16 @@ def main() -> None:
     """Run all settings, and write a row for each setting and horizon."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--models", nargs="*", default=list(SHIFTS))
+    parser.add_argument("--arrivals", nargs="*", default=list(ARRIVALS))
     parser.add_argument("--late", nargs="*", type=float, default=[0.0, 0.2])
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     rows = []
-    for place, (model, arrivals, late) in enumerate(
-        itertools.product(SHIFTS, ARRIVALS, options.late)
-    ):
-        rng = np.random.default_rng([17, place])
-        results = [run(rng, model, arrivals, late, f"{place}/{i}") for i in range(options.runs)]
+    for model, arrivals, late in itertools.product(options.models, options.arrivals, options.late):
+        key = f"{model} {arrivals} {late}"
+        rng = np.random.default_rng(list(key.encode()))
+        results = [run(rng, model, arrivals, late, f"{key} {i}") for i in range(options.runs)]
         for horizon in (*HORIZONS, "four looks"):
             covered = [result[0][horizon] for result in results]
             rows.append(
@@ -105,9 +107,11 @@ def main() -> None:
             )
             print(*rows[-1].values(), flush=True)
     if options.out:
-        with options.out.open("w", newline="") as file:
+        is_new = not options.out.exists()
+        with options.out.open("a", newline="") as file:
             writer = csv.DictWriter(file, rows[0].keys())
-            writer.writeheader()
+            if is_new:
+                writer.writeheader()
             writer.writerows(rows)
 
 

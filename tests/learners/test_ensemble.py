@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity
@@ -138,17 +137,17 @@ def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
     assert model.predict(X).shape == y.shape
 
 
-def test_members_that_detect_nothing_lose_weight():
+@pytest.mark.parametrize("capacity", [None, Capacity.multiple(1)])
+def test_members_that_detect_little_move_the_ranking_less(capacity):
     """One column decides, by a rule that misleads a straight line."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_500, 3))
     y = (X[:, 0] > 1.9) | (np.abs(X[:, 0]) < 0.05) | (rng.random(1_500) < 0.01)
-    model = CapacityEnsembleClassifier(Capacity.multiple(1), members=FEW, random_state=0)
-    weights = model.fit(X, y).weights_
-    assert weights["forest"] > 0.6
-    assert_allclose(sum(weights.values()), 1)
-    without = clone(model).set_params(capacity=None).fit(X, y).weights_
-    assert 0.5 < without["forest"] < weights["forest"]
+    model = CapacityEnsembleClassifier(capacity, members=FEW, random_state=0).fit(X, y)
+    spread = {name: scores.std() for name, scores in model.member_scores(X).items()}
+    moves = {name: model.weights_[name] * spread[name] for name in FEW}
+    assert moves["forest"] > 1.5 * moves["logistic"]
+    assert_allclose(sum(model.weights_.values()), 1)
 
 
 @pytest.mark.parametrize("size", ["quick", "default"])
@@ -172,7 +171,10 @@ def test_members_that_exaggerate_do_not_outshout_the_others():
     assert_allclose(honest.slope, 1, atol=0.15)
     assert_allclose(loud.slope, honest.slope / 5, atol=0.01)
     assert fit_line(-log_odds, is_rare).slope == 0
-    assert fit_line(log_odds + rng.normal(size=2_000), is_rare).loss > honest.loss
+    blurred = fit_line(log_odds + rng.normal(size=2_000), is_rare)
+    assert honest.clearly_beats(blurred)
+    assert not blurred.clearly_beats(honest)
+    assert not honest.clearly_beats(honest)
 
 
 def test_few_rare_rows_hardly_move_the_weights():

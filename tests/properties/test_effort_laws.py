@@ -1,5 +1,6 @@
 """Laws of lists with values and efforts, for inputs that nobody imagined."""
 
+import warnings
 from fractions import Fraction
 from itertools import product
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shortlist import Capacity, Worth, select
+from shortlist import Capacity, Worth, calibrate_threshold, select
 
 PROBABILITIES = st.sampled_from([0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.7, 1]) | st.floats(0, 1)
 VALUES = st.integers(0, 50) | st.floats(0, 1e6)
@@ -102,3 +103,22 @@ def test_what_is_flagged_is_worth_it(items, budget, least):
     assert np.all((p * values / efforts)[flagged] >= least * (1 - 1e-9))
     precise = select(p, Capacity.count(5), values=values, worth=Worth.precision(0.3))
     assert np.all(p[precise] >= 0.3 * (1 - 1e-9))
+
+
+@settings(max_examples=25)
+@given(columns(PROBABILITIES, st.floats(0.5, 1e4), EFFORTS, max_size=60), st.integers(-8, 8))
+def test_a_threshold_does_not_depend_on_the_currency(items, power):
+    """Values and worth in another currency flag the same items."""
+    p, values, efforts = items
+    options = {"efforts": efforts, "max_effort": float(efforts.max()), "guarantee": "plug-in"}
+    capacity, factor = Capacity.effort(float(efforts.mean()), per=2), 2.0**power
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = (
+            calibrate_threshold(p, capacity, values=values * by, worth=0.5 * by, **options).flag(
+                p, values=values * by, efforts=efforts
+            )
+            for by in (1.0, factor)
+        )
+    assert_array_equal(one, other)
+    assert efforts[one].sum() <= efforts.mean() * p.size / 2 * (1 + 1e-9)

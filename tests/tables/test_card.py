@@ -48,12 +48,13 @@ def test_new_values_fall_into_the_outer_bins():
 
 
 def test_the_card_comes_back_from_json(table_fit):
-    """As it was, with the sizes of all parts."""
+    """As it was, with the sizes of all parts and what was noted."""
     card = table_fit.model.card
     assert ModelCard.from_json(card.to_json()) == card
     assert card.n_train + card.n_calibration == card.n_rows == 1_500
     assert card.measured_on == "calibration"
     assert card.rules == tuple(table_fit.rules)
+    assert card.notes == tuple(table_fit.notes)
 
 
 def test_the_twin_is_read_only_when_asked_for(model_file, table_fit, new_cases):

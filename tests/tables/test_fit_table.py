@@ -173,6 +173,7 @@ def test_several_classes_are_one_against_the_rest(tmp_path, cases):
     assert fit(tmp_path / "three.csv", rare="yes").model.schema.rare_label == "yes"
 
 
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.TableNote")  # comes with an error
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

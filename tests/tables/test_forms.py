@@ -16,16 +16,19 @@ FORMS = st.builds(
     decimal=st.sampled_from([".", ","]),
     percent=st.booleans(),
     unit=st.sampled_from(["", "kg"]),
-    missing=st.sampled_from([(), ("-999",), ("refused", "-1,5")]),
+    missing=st.sampled_from([(), ("-999",), ("refused", "-1,5"), ("0:30",)]),
+    colons=st.sampled_from([0, 0, 1, 2]),
 ).flatmap(
     lambda form: st.sampled_from(
         [form, Form(form.decimal, "," if form.decimal == "." else ".", form.percent)]
     )
 )
-TEXTS = st.text(alphabet="0123456789.,'+-−() %€$EURkgeinf\u00a0", max_size=9)
+TEXTS = st.text(alphabet="0123456789.,:'+-−() %€$EURkgeinf\u00a0", max_size=9)
+
+KNOWN = ["1.234,5", "(1,5)", "-999", "n/a", "12 %", "0.123", "1,23,456", "0:30", "-12:05:07.5"]
 
 
-@given(st.lists(TEXTS | st.sampled_from(["1.234,5", "(1,5)", "-999", "n/a", "12 %"])), FORMS)
+@given(st.lists(TEXTS | st.sampled_from(KNOWN)), FORMS)
 def test_one_value_is_read_as_a_column_is(texts, form):
     """Lines of a stream get the numbers that a table gets, and the same texts are refused."""
     values, is_odd = as_numbers(pa.array(texts, pa.string()), form)
@@ -66,7 +69,7 @@ def test_what_was_said_and_decided_survives_a_file():
     """A schema comes back from JSON as it was."""
     from shortlist.tables import Feature
 
-    form = Form(",", ".", True, "%d/%m/%Y", ("unknown",), "kg")
+    form = Form(",", ".", True, "%d/%m/%Y", ("unknown",), "kg", True, True, "€", 2)
     features = (Feature("x", "numeric", form),)
     reading = Reading(sep="|", na=("-999",), drop=("y",))
     schema = TableSchema(features, "y", "yes", "id", reading, ("yes", "no"))

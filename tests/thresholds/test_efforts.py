@@ -234,6 +234,48 @@ def test_precision_is_promised_on_unseen_items():
     assert flagged > 300
 
 
+@pytest.mark.parametrize(
+    ("often", "rare"), [(0.9, (0.59, 0.3)), (0.5, (0.59, 0.59)), (0.4, (0.95, 0.35))]
+)
+def test_a_promised_precision_is_kept_in_every_small_world(often, rare):
+    """Over all samples, the precision is below its level with at most the allowed probability."""
+    level, n, often, rare = 0.6, 20, np.array([often, 1 - often]), np.array(rare)
+    cells = np.concatenate([often * rare, often * (1 - rare)])
+    true = {0.2: rare[0], -np.inf: float(often @ rare)}  # of each threshold
+    failed = flagged = 0.0
+    for counts in itertools.product(range(n + 1), repeat=3):
+        counts = (*counts, n - sum(counts))
+        if counts[-1] < 0 or not 0 < counts[0] + counts[1] < n:
+            continue
+        found = quietly(
+            np.repeat([0.9, 0.2, 0.9, 0.2], counts),
+            Capacity.fraction(1),
+            y=np.repeat([True, True, False, False], counts),
+            rare_label=True,
+            guarantee="confident",
+            confidence=0.5,
+            worth=Worth.precision(level),
+        )
+        if found.flag([0.9])[0]:
+            chance = stats.multinomial.pmf(counts, n, cells)
+            flagged += chance
+            failed += chance * (true[-np.inf if found.flag([0.2])[0] else 0.2] < level)
+    assert flagged > 0.01
+    assert failed <= 0.5
+
+
+def test_the_largest_effort_of_the_sample_is_a_bound_if_larger_ones_are_never_flagged():
+    """Over all samples, the expected cost of the next item is at most the budget."""
+    for budget in (0.5, 0.9, 1.4):
+        capacity, total = Capacity.effort(budget, per=1), 0.0
+        for kinds, chance in every_sample(5):
+            most = EFFORT[kinds].max()
+            found = quietly(P[kinds], capacity, efforts=EFFORT[kinds], max_effort=most)
+            flagged = (found.value < P / EFFORT) & (most >= EFFORT)
+            total += chance * float((EFFORT * OFTEN)[flagged].sum())
+        assert total <= budget + 1e-12
+
+
 def test_plain_precision_is_that_of_the_calibration_items():
     """Without a promise, the flags of the calibration sample reach the level."""
     p = np.linspace(0.01, 1, 100)

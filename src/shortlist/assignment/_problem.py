@@ -176,9 +176,10 @@ def _check_capacities(
             f"capacities must have one entry for each of the {m} columns of values after the "
             f"first, which is 'leave it' and has no limit; got {len(given)}."
         )
+    efforts: list[float | None] = [None] * m if work is None else [*work]
     limits = [
         n if limit is None else min(_check_limit(f"capacities[{j}]", _in_flags(limit, effort)), n)
-        for j, (limit, effort) in enumerate(zip(given, work or [None] * m, strict=True))
+        for j, (limit, effort) in enumerate(zip(given, efforts, strict=True))
     ]
     return np.array(limits, dtype=np.int64)
 

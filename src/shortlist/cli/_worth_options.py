@@ -137,7 +137,7 @@ def money_table(money: Money) -> Table:
     for rule in money.rules:
         table.add_row(
             rule.rule,
-            f"{rule.flagged:,.6g}",
+            f"{rule.flagged:,.0f}",
             f"{rule.effort:,.6g}",
             f"{rule.value:,.0f}",
             percent(rule.value_share),

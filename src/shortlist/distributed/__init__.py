@@ -12,8 +12,10 @@ from ._engine import (
 )
 from ._evaluate import Drift, LargeEvaluation, measure_model
 from ._frames import FrameEngine, FrameFunctions
+from ._functions import assign, calibrate, evaluate, flag, sample, score, select
+from ._joint import LargeAssignment, find_assignment
 from ._kernels import Inside
-from ._local import LocalEngine, calibrate, evaluate, flag, ranked, sample, score, select
+from ._local import LocalEngine, ranked
 from ._models import DecidedRows, ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
 from ._sampling import WEIGHT, SampledRows, plan_sample
@@ -30,6 +32,7 @@ __all__ = [
     "FrameEngine",
     "FrameFunctions",
     "Inside",
+    "LargeAssignment",
     "LargeEvaluation",
     "ListedRows",
     "LocalEngine",
@@ -41,10 +44,12 @@ __all__ = [
     "SearchColumns",
     "Totals",
     "as_columns",
+    "assign",
     "blocks_of",
     "calibrate",
     "check_same",
     "evaluate",
+    "find_assignment",
     "find_list",
     "find_threshold",
     "flag",

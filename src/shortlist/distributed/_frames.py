@@ -9,6 +9,7 @@ from ..capacity import Capacity
 from ..thresholds import CalibratedThreshold
 from ._engine import Engine, table_schema
 from ._evaluate import LargeEvaluation, measure_model
+from ._joint import LargeAssignment, find_assignment
 from ._models import ModelRows, plan_rows
 from ._operations import TIE_KEY, ListedRows, find_list, find_threshold
 from ._sampling import plan_sample
@@ -205,3 +206,24 @@ class FrameFunctions:
         options: dict[str, Any] = {"target": target, "rare_label": rare_label, "id": id}
         kernel, schema = plan_sample(self._engine, df, share, **options, random_state=random_state)
         return self._engine.map_rows(df, kernel, schema)
+
+    def assign(
+        self, df: Any, capacities: Mapping[str, int | None], *, id: str, **options: Any
+    ) -> LargeAssignment:
+        """Choose a column for each row of a data frame within joint limits, exactly.
+
+        Parameters
+        ----------
+        df : data frame
+            With a column of values for each choice.
+        capacities, id
+            As for :func:`shortlist.distributed.assign`.
+        **options
+            `total`, `segment`, `segment_capacities` and `random_state`, as there.
+
+        Returns
+        -------
+        LargeAssignment
+        """
+        df = self._engine.computed_once(df)
+        return find_assignment(self._engine, df, capacities, id=id, **options)

@@ -1,14 +1,11 @@
 """What are we missing? Probes below the cut, and what their outcomes say."""
 
-from ._bursts import BurstSelection, FollowUpBurst
 from ._missed import ENOUGH_HITS, ChallengerResult, MissedEstimate, estimate_missed
 from ._plan import ProbePlan, plan_probes
 
 __all__ = [
     "ENOUGH_HITS",
-    "BurstSelection",
     "ChallengerResult",
-    "FollowUpBurst",
     "MissedEstimate",
     "ProbePlan",
     "estimate_missed",

@@ -130,9 +130,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other models.
 
     Forms and weights come from scores of the rows by models that have not seen them: out of bag,
-    or from three folds within the rows given. Of each kind, the form with the lower log-loss is
-    taken. The weight of a kind rises with the slope of the line from its log-odds to those of the
-    labels (Platt, 1999): an overconfident model would outshout the others. Then greedy selection
+    or from three folds within the rows given. A kind is smooth if that form has a log-loss
+    lower by more than a standard error. The weight of a kind rises with the slope of the line from
+    its log-odds to those of the labels (Platt, 1999): an overconfident model would outshout the
+    others. Then greedy selection
     after Caruana and others (2004), shrunk to equal weights, prefers what detects more at the
     capacity. ``size="quick"`` scores a logistic model out of sample only: its better form is taken
     for all kinds, and all weigh the same. With fewer than 10 rare rows, and above 50,000 rows, all

@@ -51,13 +51,18 @@ def fit_member(
 
 
 def preferred_form(name: str, seed: int, size: str, X: Any, codes: Rows, rare: int) -> str:
-    """Return the form of a member that explains unseen rows best."""
+    """Return the form of a member that explains unseen rows better."""
     learner = _Learner(name, seed, size, X, codes, None, None)
     return _best_form({form: learner.unseen(form, rare)[1] for form in FORMS}, codes == rare)
 
 
 def _best_form(unseen: dict[str, Doubles], is_rare: Any) -> str:
-    return min(unseen, key=lambda form: fit_line(unseen[form], is_rare).loss)
+    """Return the first form, unless another one is clearly better."""
+    best, *others = unseen
+    for form in others:
+        if fit_line(unseen[form], is_rare).clearly_beats(fit_line(unseen[best], is_rare)):
+            best = form
+    return best
 
 
 class _Learner(NamedTuple):
@@ -82,12 +87,10 @@ class _Learner(NamedTuple):
 
     def unseen(self, form: str, rare: int) -> tuple[Any, Doubles]:
         """Return log-odds of the rows, unseen, and the model if that took a fit to all rows."""
-        model = self.made(form)
-        if getattr(model, "oob_score", False):
-            model = self._fit(model, None)
+        model, n_trees = self.made(form), float(_SMOOTH)
+        if hasattr(model, "oob_score"):
+            model = self._fit(model.set_params(oob_score=True), None)
             n_trees = _OUT_OF_BAG * n_trees_of([model])
-        else:
-            n_trees = float(_SMOOTH)
         shares = out_of_sample(model, self.X, self.codes, self._fit, self.seed)
         vars(model).pop("oob_decision_function_", None)  # as long as the table, and not needed now
         fitted = model if hasattr(model, "classes_") else None

@@ -100,7 +100,6 @@ def _trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> dict[str, 
         "n_estimators": size.trees,
         "bootstrap": True,
         "max_samples": size.tree_rows if n_rows > size.tree_rows else None,
-        "oob_score": size.weighs,
         "random_state": seed,
         "n_jobs": n_jobs,
     }

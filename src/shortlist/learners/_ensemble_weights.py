@@ -45,6 +45,7 @@ FEWEST_RARE = 30
 LONG = 50_000
 _HELD_OUT = 20_000
 _INNER_FOLDS = 3
+_CLEARLY = 1.0  # so many standard errors
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
 #: How often each member is there at the start: so many times, and more where rare rows are few.
@@ -54,10 +55,15 @@ _AROUND = (0.5, 1.0, 2.0)
 
 
 class Line(NamedTuple):
-    """The slope of a line from scores to log-odds, and the log-loss of these."""
+    """The slope of a line from scores to log-odds, and the log-loss of these for each item."""
 
     slope: float
-    loss: float
+    losses: Doubles
+
+    def clearly_beats(self, other: Line) -> bool:
+        """Return whether the log-loss is lower by more than a standard error of the difference."""
+        gains = other.losses - self.losses
+        return bool(gains.sum() > _CLEARLY * gains.std() * np.sqrt(gains.size))
 
 
 def fit_line(scores: Doubles, is_rare: Mask) -> Line:
@@ -83,7 +89,8 @@ def fit_line(scores: Doubles, is_rare: Mask) -> Line:
 
     bounds = [(None, None), (0.0, None)]
     found = minimize(penalised, [0.0, 1.0], jac=True, method="L-BFGS-B", bounds=bounds)
-    return Line(float(found.x[1]), float(found.fun))
+    fitted = found.x[0] + found.x[1] * scores
+    return Line(float(found.x[1]), np.logaddexp(0, fitted) - fitted * labels)
 
 
 def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:

@@ -13,8 +13,7 @@ from .._core.arrays import Floats, Ints
 from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_id
 from ..capacity import Capacity, check_capacity
-from ..exceptions import CapacityError
-from ._bundles import decide_in_parts, decide_new_ids
+from ._bundles import decide_bundle, decide_one, run_loop
 from ._clock import Clock
 from ._decisions import (
     MOMENT_REFUSED,
@@ -24,23 +23,20 @@ from ._decisions import (
     DecisionBatch,
     ProbedBatch,
     ProbedDecision,
-    as_batch,
     as_decision,
-    is_flag,
 )
 from ._inputs import (
-    WORK_UNITS,
     Arrivals,
     check_calibration_scores,
     check_names,
     check_score,
     check_score_array,
-    count_work,
+    check_work,
 )
 from ._periods import CalendarPeriod
 from ._scale import TailScale
 from ._state import load_controller, save_controller
-from ._stepping import Stepper, Steps, joined
+from ._stepping import Stepper
 from ._timeline import Timeline
 
 __all__ = ["Controller"]
@@ -262,36 +258,15 @@ class Controller:
         with self._lock:
             id = None if id is None else check_id(id)
             if id is not None and (known := self._answers.get(id)) is not None:
-                return self._answer(*known, code=SEEN_BEFORE)
+                return as_decision(*known, code=SEEN_BEFORE)
             score, moment = check_score(score), self._time.moment(at)
             work = None
             if effort is not None or self.counts_work:
                 work = self._check_work(None if effort is None else [effort], 1)
             if self._time.is_refused(moment):
-                return self._answer(False, math.inf, 0.0, code=MOMENT_REFUSED)
-            return self._decide_one(score, moment, id, None if work is None else int(work[0]))
-
-    def _decide_one(
-        self, score: float, moment: float, id: Any, work: int | None
-    ) -> Decision | ProbedDecision:
-        """Decide about an item that was checked."""
-        if moment > self.now and self._time.schedule.changes:
-            self._make_due_changes(until=moment)
-        place, at = self.n_items, self._time.count_one(moment)
-        state = self.state_floats, self.state_ints
-        code, threshold, probability = self._stepper.one(
-            score, at, state, id=id, place=place, work=work
-        )
-        flag = bool(is_flag(code))
-        if id is not None:
-            drawn = () if probability is None else (probability,)
-            self._answers.keep(id, flag, threshold, *drawn)
-        return self._answer(flag, threshold, probability, code=code)
-
-    def _answer(
-        self, flag: bool, threshold: float, probability: float | None = None, *, code: int
-    ) -> Decision | ProbedDecision:
-        return as_decision(flag, threshold, code, probability if self.has_probes else None)
+                probability = 0.0 if self.has_probes else None
+                return as_decision(False, math.inf, probability, code=MOMENT_REFUSED)
+            return decide_one(self, score, moment, id, None if work is None else int(work[0]))
 
     def decide_many(
         self,
@@ -326,13 +301,7 @@ class Controller:
         items = Arrivals(checked, work, check_names(ids, checked.size))
         with self._lock:
             moments = self._time.moments(at, items.size)
-            if self._time.guard.count_safe(moments, self.now) == items.size:
-                return self._decide_safe(items, moments)
-            return decide_in_parts(
-                self._time.parts(moments),
-                lambda part: self._decide_safe(items[part], moments[part]),
-                lambda place: self._decide_alone(items, moments, place),
-            )
+            return decide_bundle(self, items, moments)
 
     def observe(
         self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
@@ -360,7 +329,7 @@ class Controller:
             moments = self._time.moments(at, values.size)
             for part, safe in self._time.parts(moments):
                 if safe or not self._time.is_refused(moments[part.start]):
-                    self._run(values[part], moments[part], deciding=False)
+                    run_loop(self, values[part], moments[part], deciding=False)
         return self
 
     # --- changes -------------------------------------------------------------------------------
@@ -461,49 +430,4 @@ class Controller:
 
     def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
         """Return the work of items in whole units; None if the capacity is no budget of work."""
-        if not self.counts_work:
-            if efforts is not None:
-                raise CapacityError(
-                    f"effort was given, but {self._capacity!r} limits the number of flags. Use a "
-                    "BudgetController with Capacity.effort(...)."
-                )
-            return None
-        if efforts is None:
-            raise CapacityError(
-                f"{self._capacity!r} is a budget of work: every item needs its effort. Pass "
-                "effort=... to decide, and efforts=... to decide_many."
-            )
-        return count_work(efforts, n_items)
-
-    def _decide_safe(self, items: Arrivals, moments: Floats) -> DecisionBatch | ProbedBatch:
-        """Decide about items of which no moment is refused."""
-        if items.ids is not None:
-            return decide_new_ids(items, moments, self._answers, self._run)
-        ran = self._run(items, moments)
-        return as_batch(is_flag(ran.codes), ran.thresholds, ran.codes, ran.probabilities)
-
-    def _decide_alone(
-        self, items: Arrivals, moments: Floats, place: int
-    ) -> Decision | ProbedDecision:
-        effort = None if items.work is None else int(items.work[place]) / WORK_UNITS
-        id = None if items.ids is None else items.ids[place]
-        score, at = float(items.scores[place]), float(moments[place])
-        return self.decide(score, at=at, id=id, effort=effort)
-
-    def _run(self, items: Arrivals, moments: Floats, *, deciding: bool = True) -> Steps:
-        """Run the compiled loop over checked items, in parts between changes of capacity."""
-        moments = np.maximum.accumulate(np.maximum(moments, self.now))
-        parts: list[Steps] = []
-        start = 0
-        while start < items.size or not parts:
-            if items.size:
-                self._make_due_changes(until=moments[start])
-            next_change = self._time.schedule.next_moment
-            stop = start + int(np.searchsorted(moments[start:], next_change))
-            part, place = slice(start, stop), self.n_items
-            times = self._time.count_many(moments[part])
-            state = self.state_floats, self.state_ints
-            ran = self._stepper.many(items[part], times, state, deciding=deciding, place=place)
-            parts.append(ran)
-            start = stop
-        return joined(parts)
+        return check_work(self._capacity, efforts, n_items)

@@ -182,7 +182,7 @@ class ProbedBatch(NamedTuple):
 
 
 def as_decision(
-    flag: bool, threshold: float, code: int, probability: float | None
+    flag: bool, threshold: float, probability: float | None = None, *, code: int
 ) -> Decision | ProbedDecision:
     """Return a decision, with a probability if there is one."""
     if probability is None:

@@ -27,6 +27,7 @@ __all__ = [
     "check_period",
     "check_score",
     "check_score_array",
+    "check_work",
     "count_work",
     "work_allowed",
 ]
@@ -115,6 +116,23 @@ def check_period(period: Any) -> float | str:
     if not 1e-6 <= length <= 1e12:
         raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
     return length
+
+
+def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints | None:
+    """Return the work of items in whole units; None if the capacity is no budget of work."""
+    if capacity.kind != "effort":
+        if efforts is not None:
+            raise CapacityError(
+                f"effort was given, but {capacity!r} limits the number of flags. Use a "
+                "BudgetController with Capacity.effort(...)."
+            )
+        return None
+    if efforts is None:
+        raise CapacityError(
+            f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "
+            "decide, and efforts=... to decide_many."
+        )
+    return count_work(efforts, n_items)
 
 
 def count_work(efforts: Any, n_items: int) -> Ints:

@@ -198,12 +198,9 @@ def fit_table(
     learned = rows.take(parts.learn)
     _check_enough(learned, schema, capacity)
     groups = aside.groups_of(parts.learn)
+    folds = affordable_folds(check_count("folds", folds), learned, schema, capacity)
     pairs = make_folds(
-        labels_of(learned),
-        groups,
-        guarantee,
-        folds=affordable_folds(check_count("folds", folds), learned, schema, capacity),
-        random_state=random_state,
+        labels_of(learned), groups, guarantee, folds=folds, random_state=random_state
     )
     if own is None:
         minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
@@ -212,20 +209,16 @@ def fit_table(
         estimator = make_estimator(learner, schema, **options)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
+    terms: dict[str, Any] = {
+        "guarantee": guarantee,
+        "confidence": confidence,
+        "n_batches": n_batches,
+    }
+    terms |= promise_about_work(schema, capacity)
+    prevalence = _prevalence(labels_of(rows), capacity, guarantee)
     classifier = CapacityClassifier(
-        estimator,
-        capacity=capacity,
-        rare_label=True,
-        prevalence=_prevalence(labels_of(rows), capacity, guarantee),
-        cv=pairs,
-        ensemble=True,
-        guarantee=guarantee,
-        confidence=confidence,
-        n_batches=n_batches,
-        ties="hash",
-        random_state=random_state,
-        **promise_about_work(schema, capacity),
-    )
+        estimator, capacity=capacity, rare_label=True, prevalence=prevalence, cv=pairs, **terms
+    ).set_params(ensemble=True, ties="hash", random_state=random_state)
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
         classifier.fit(

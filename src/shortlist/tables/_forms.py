@@ -249,6 +249,7 @@ def _as_times(texts: Any, form: Form) -> tuple[Any, Any]:
     fields = [pa.compute.cast(pa.compute.struct_field(parts, n), pa.float64()) for n in named]
     values = np.array(_sixtieths(*(f.to_numpy(zero_copy_only=False) for f in fields)))
     values[_equals(pa.compute.struct_field(parts, "minus"), "-")] *= -1
+    values[np.isin(values, sentinels(form))] = np.nan
     is_time = np.array(pa.compute.is_valid(parts), dtype=bool)
     return values, ~is_time & ~_means_missing(texts, form)
 

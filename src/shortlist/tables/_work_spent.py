@@ -109,13 +109,13 @@ class WorkSpent:
         notes = []
         if self._n_not_worth:
             notes.append(
-                f"{self._n_not_worth:,} cases above the threshold are not flagged: they do not "
-                f"reach --worth {self._work.worth:g}."
+                f"Cases above the threshold that do not reach --worth {self._work.worth:g} are not "
+                f"flagged: {self._n_not_worth:,} here."
             )
         if self._n_too_large:
             notes.append(
-                f"{self._n_too_large:,} cases take more than {self._model.classifier.max_effort:g} "
-                f"{self._unit}, the most that the promise of the model covers. They are not "
-                "flagged. To allow more, fit with --max-effort."
+                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
+                "the most that the promise of the model covers, are not flagged: "
+                f"{self._n_too_large:,} here. To allow more, fit with --max-effort."
             )
         return notes

@@ -1,9 +1,12 @@
 """From scores to decisions: exact selection in a batch, thresholds with a guarantee, and rules."""
 
 from ._bands import simultaneous_k, simultaneous_sample_size
-from ._calibrate import TIES, calibrate_counts, calibrate_scores, calibrate_threshold
+from ._calibrate import TIES, calibrate_threshold
+from ._calibrate_scores import calibrate_scores
 from ._calibrator import Calibrator, make_rule
+from ._choosing import Selection, describe_list, expected_gains, with_probes
 from ._decisions import CalibratedThreshold, Decisions, Items
+from ._described import calibrate_counts
 from ._folds import FOLD_GUARANTEES
 from ._guarantees import (
     confident_k,
@@ -17,7 +20,7 @@ from ._guarantees import (
 from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
-from ._select import Selection, describe_list, expected_gains, select, with_probes
+from ._select import select
 from ._terms import CalibrationSample, ReferencePrevalence, Terms
 
 __all__ = [

@@ -11,10 +11,10 @@ from .._core.work import Work
 from .._wrapping.fitting import Unseen
 from .._wrapping.segment_capacities import SegmentCapacities
 from ..capacity import Capacity, check_capacity
+from ._choosing import check_capacity_for
 from ._efforts import budget_of
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
-from ._select import check_capacity_for
 from ._terms import CalibrationSample, Terms
 
 __all__ = ["Calibrator", "make_rule"]

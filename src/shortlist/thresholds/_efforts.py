@@ -22,8 +22,8 @@ from .._core.betting import walk_below
 from .._core.ranking import TieKeys, rank
 from .._core.work import Units, are_equal, check_max_effort, count_in_units
 from ..capacity import Capacity, exact
+from ._choosing import check_capacity_for
 from ._promise import Promise, promised_k, warn_too_few
-from ._select import check_capacity_for
 
 __all__ = ["Budget", "budget_of", "effort_k"]
 

@@ -33,8 +33,8 @@ import numpy as np
 
 from .._core.binomial import Interval, clopper_pearson_lower
 from .._core.ranking import Cut, cut_after, flag_above, keys_within, rank
-from ._calibrate import threshold_at
 from ._decisions import CalibratedThreshold
+from ._described import threshold_at
 from ._groups import draw_one_of_each, group_costs, stricter
 from ._guarantees import plug_in_k, tail_mean
 from ._promise import Promise, warn_too_few

@@ -20,8 +20,8 @@ from .._core.arrays import Floats, Rows
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut, cut_after
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._calibrate import calibrate_counts
 from ._decisions import CalibratedThreshold
+from ._described import calibrate_counts
 
 if TYPE_CHECKING:
     from ._terms import CalibrationSample

@@ -24,10 +24,10 @@ from .._wrapping.segment_capacities import SegmentCapacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..worth import Worth
+from ._choosing import Selection, check_capacity_for, choose
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
 from ._folds import mixed_interval
 from ._kept import representative, thinned
-from ._select import Selection, check_capacity_for, choose
 from ._terms import CalibrationSample, Terms
 from ._words import describe_promise
 

@@ -18,10 +18,10 @@ from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capa
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
-from ._calibrate import calibrate_scores
+from ._calibrate_scores import calibrate_scores
+from ._choosing import Selection, choose
 from ._decisions import CalibratedThreshold, Decisions
 from ._rules import EVERYTHING, Rule
-from ._select import Selection, choose
 from ._terms import CalibrationSample, Terms
 
 __all__ = ["SegmentRule"]

@@ -16,7 +16,7 @@ from .._core.validation import check_scores, warn_user
 from .._core.work import Work
 from ..capacity import Capacity
 from ..worth import Worth
-from ._calibrate import calibrate_scores
+from ._calibrate_scores import calibrate_scores
 from ._decisions import CalibratedThreshold
 from ._folds import FOLD_GUARANTEES, fold_thresholds
 from ._kept import calibrate_kept
