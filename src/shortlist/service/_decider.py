@@ -28,7 +28,7 @@ __all__ = ["Decider"]
 MOST_IN_A_GROUP = 512
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
-_LONGEST_GATHERING = 0.002  # seconds
+_GATHERING = 0.002  # seconds
 
 
 class Decider:
@@ -137,13 +137,9 @@ class Decider:
         """Wait for a case; under load, let a few more arrive rather than write a small group."""
         if not (self._cases or self._changes):
             self._wake.wait(0.5 if self.ready else 0.05)
+        if 0 < len(self._cases) < self._usual / 2 and not self._closing:
+            time.sleep(_GATHERING)  # an event would wake this thread for every single case
         self._wake.clear()
-        until = time.monotonic() + _LONGEST_GATHERING
-        while 0 < len(self._cases) < self._usual / 2 and not self._closing:
-            left = until - time.monotonic()
-            if left <= 0 or not self._wake.wait(left):
-                break
-            self._wake.clear()
 
     def _round(self, finished: list[Ticket]) -> None:
         """Decide about one group, or find out why not."""
