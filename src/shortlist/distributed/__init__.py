@@ -13,6 +13,7 @@ from ._engine import (
 from ._evaluate import Drift, LargeEvaluation, measure_model
 from ._frames import FrameEngine, FrameFunctions
 from ._functions import assign, calibrate, evaluate, flag, sample, score, select
+from ._joint import LargeAssignment, find_assignment
 from ._kernels import Inside
 from ._local import LocalEngine, ranked
 from ._models import DecidedRows, ModelRows, plan_rows
