@@ -48,10 +48,7 @@ def test_every_new_command_has_an_example(command):
     assert "<bool>" not in words
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["fit", "flag", "select", "evaluate", "check", "recalibrate", "report", "plan", "export"],
-)
+@pytest.mark.parametrize("command", typer.main.get_command(app).commands)
 def test_every_option_with_a_value_has_an_example(command):
     """In its help, as one types it; `--capacity 600 --per 10000` is shared by two."""
     for param in typer.main.get_command(app).commands[command].params:

@@ -18,7 +18,10 @@ def audit(
         typer.Argument(metavar="DATABASE", help="The file of a service, or postgresql://…"),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write the log to this Parquet file.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Also write the log to a file, such as --out log.parquet."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

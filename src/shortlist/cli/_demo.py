@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @answering
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the picture (png, pdf or svg).")] = Path(
-        "shortlist-demo.png"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Where to save the picture, such as --out curve.png (or pdf, svg).")
+    ] = Path("shortlist-demo.png"),
     as_json: AsJson = False,
 ) -> None:
     """Fit, calibrate and flag simulated payments; draw what it finds."""

@@ -15,13 +15,19 @@ from ._shared import AsJson, answering, print_json
 @answering
 def keys(
     make: Annotated[
-        str | None, typer.Option(help="Make a key of this role: decide, review, manage or read.")
+        str | None,
+        typer.Option(help="Make a key of a role, such as --make decide; or review, manage, read."),
     ] = None,
     queue: Annotated[
-        list[str] | None, typer.Option(help="Only for this queue; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Only for a queue, such as --queue north; may be repeated."),
     ] = None,
-    note: Annotated[str | None, typer.Option(help="Whom the key is for.")] = None,
-    revoke: Annotated[str | None, typer.Option(help="Revoke the key of this name.")] = None,
+    note: Annotated[
+        str | None, typer.Option(help="Whom the key is for, such as --note checkout.")
+    ] = None,
+    revoke: Annotated[
+        str | None, typer.Option(help="Revoke the key of a name, such as --revoke 3fa8.")
+    ] = None,
     database: Database = None,
     data: DataFolder = Path("shortlist-data"),
     as_json: AsJson = False,

@@ -28,34 +28,54 @@ def missed(
     outcome: Annotated[
         str | None,
         typer.Option(
-            help="The column with the labels of reviewed cases, empty while unknown; by default "
-            "the target of the fit."
+            help="The column with the labels of reviewed cases, empty while unknown, such as "
+            "--outcome result; by default the target of the fit."
         ),
     ] = None,
     selected_by: Annotated[
-        str, typer.Option(help="The column that says how a case was selected; probe for probes.")
+        str,
+        typer.Option(
+            help="The column that says how a case was selected, such as --selected-by why; it "
+            "holds probe for probes."
+        ),
     ] = "selected_by",
     inclusion: Annotated[
-        str, typer.Option(help="The column with the probability of being selected.")
+        str,
+        typer.Option(
+            help="The column with the probability of being selected, such as --inclusion chance."
+        ),
     ] = "inclusion",
-    id: Annotated[str | None, typer.Option("--id", help="The column with the ids.")] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="The column with the ids, such as --id case.")
+    ] = None,
     period: Annotated[
-        str | None, typer.Option(help="A column with periods, for an answer for each.")
+        str | None,
+        typer.Option(help="A column with periods, such as --period week, for an answer for each."),
     ] = None,
     cases: Annotated[
-        int | None, typer.Option(help="The number of all cases, reviewed or not.", min=1)
+        int | None,
+        typer.Option(
+            help="The number of all cases, reviewed or not, such as --cases 20000.", min=1
+        ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="How sure the intervals shall be.", min=0.5, max=0.9999)
+        float,
+        typer.Option(
+            help="How sure the intervals shall be, such as --confidence 0.9.", min=0.5, max=0.9999
+        ),
     ] = 0.95,
     look: Annotated[
         int | None,
-        typer.Option(help="Number your looks if you look again and again: 1, 2, ...", min=1),
+        typer.Option(
+            help="Number your looks if you look again and again: --look 1, then --look 2, ...",
+            min=1,
+        ),
     ] = None,
     challenger: Annotated[
         Path | None,
         typer.Option(
-            help="Another model file, to be judged on the same probes; the table needs its columns."
+            help="Another model file, such as --challenger new.model, to be judged on the same "
+            "probes; the table needs its columns."
         ),
     ] = None,
     as_json: AsJson = False,

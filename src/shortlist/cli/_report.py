@@ -58,11 +58,14 @@ def report(
     reviews: Annotated[
         Path | None,
         _named(
-            "A table of reviews with probes, as for missed: the page says what is missed.", "PATH"
+            "A table of reviews with probes, as for missed, such as --reviews done.csv: the "
+            "page says what is missed.",
+            "PATH",
         ),
     ] = None,
     reviews_period: Annotated[
-        str | None, _named("A column with periods in the reviews.", "NAME")
+        str | None,
+        _named("A column with periods in the reviews, such as --reviews-period week.", "NAME"),
     ] = None,
     as_json: AsJson = False,
     *,

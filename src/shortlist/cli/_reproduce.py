@@ -42,13 +42,19 @@ def reproduce(
         list[str] | None, typer.Argument(help=f"Which: {', '.join(FIGURE_NAMES)}. Default: all.")
     ] = None,
     reps: Annotated[
-        int | None, typer.Option(min=1, help="Repetitions, instead of those of each study.")
+        int | None,
+        typer.Option(min=1, help="Repetitions, such as --reps 10, instead of those of each study."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 takes all cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Number of processes, such as --jobs 2; -1 takes all cores.")
+    ] = 1,
     rows: Annotated[
-        int | None, typer.Option(help="Clients of the credit data: the paper's 25000, or 30000.")
+        int | None,
+        typer.Option(help="Clients of the credit data: the paper's 25000, or --rows 30000."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("paper"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables and pictures, such as --out figures.")
+    ] = Path("paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Coarser studies.")] = False,
     as_json: AsJson = False,
 ) -> None:

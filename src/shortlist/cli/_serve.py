@@ -16,11 +16,17 @@ from ._worth_options import WorthOption, check_budget
 Database = Annotated[
     str | None,
     typer.Option(
-        envvar="SHORTLIST_DATABASE", help="postgresql://…, for many machines. Default: a file."
+        envvar="SHORTLIST_DATABASE",
+        help="--database postgresql://…, for many machines. Default: a file.",
     ),
 ]
 DataFolder = Annotated[
-    Path, typer.Option("--data", envvar="SHORTLIST_DATA", help="Folder of the embedded database.")
+    Path,
+    typer.Option(
+        "--data",
+        envvar="SHORTLIST_DATA",
+        help="Folder of the embedded database, such as --data /srv/shortlist.",
+    ),
 ]
 
 
@@ -35,7 +41,9 @@ def serve(
         Path | None,
         typer.Argument(metavar="[MODEL]", help="A model file made by fit; not needed again later."),
     ] = None,
-    count: Annotated[int | None, typer.Option(help="How many flags are allowed ...", min=0)] = None,
+    count: Annotated[
+        int | None, typer.Option(help="How many flags are allowed, such as --count 50 ...", min=0)
+    ] = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -44,28 +52,44 @@ def serve(
             help="... or how much work, for a model fitted with --effort, such as --budget 480 ...",
         ),
     ] = None,
-    period: Annotated[str, typer.Option(help="... per hour, day, week, 15m, 12h or 2d.")] = "day",
+    period: Annotated[
+        str, typer.Option(help="... per hour, day, week, 15m, 12h or 2d, such as --period day.")
+    ] = "day",
     zone: Annotated[str | None, typer.Option(help=ZONE_HELP)] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(help="Another queue and its count, as in north=30; may be repeated."),
+        typer.Option(help="Another queue and its count, as in --queue north=30; may be repeated."),
     ] = None,
     total: Annotated[
-        int | None, typer.Option(help="The most flags of all queues together.", min=0)
+        int | None,
+        typer.Option(help="The most flags of all queues together, such as --total 80.", min=0),
     ] = None,
     expect: Annotated[
-        int | None, typer.Option(help="Rough number of cases in a period; it is learned.", min=1)
+        int | None,
+        typer.Option(
+            help="Rough number of cases in a period, such as --expect 5000; it is learned.", min=1
+        ),
     ] = None,
     worth: WorthOption = None,
     probe: Probe = 0,
     probe_key: ProbeKey = None,
     database: Database = None,
     data: DataFolder = Path("shortlist-data"),
-    host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
-    workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
+    host: Annotated[
+        str, typer.Option(envvar="SHORTLIST_HOST", help="Where to listen, such as --host 0.0.0.0.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535, help="Such as --port 8080.")
+    ] = 8_000,
+    workers: Annotated[
+        int,
+        typer.Option(
+            envvar="SHORTLIST_WORKERS", min=1, max=64, help="Processes, such as --workers 4."
+        ),
+    ] = 2,
     rate: Annotated[
-        float, typer.Option(help="The most requests per second of one key.", min=1)
+        float,
+        typer.Option(help="The most requests per second of one key, such as --rate 100.", min=1),
     ] = 10_000,
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Change the capacity and the model of a known queue.")

@@ -99,7 +99,7 @@ Out = Annotated[
 ]
 #: For --zone.
 ZONE_HELP = (
-    "Time zone, such as Europe/Berlin: periods are then days, weeks, months or "
+    "Time zone, such as --zone Europe/Berlin: periods are then days, weeks, months or "
     "'Mon-Fri 09:00-17:00' of its calendar, with summer time."
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
@@ -244,7 +244,8 @@ Exclude = Annotated[
 Probe = Annotated[
     float,
     typer.Option(
-        help="Share of the flags for cases below the threshold, drawn at random, such as 0.1.",
+        help="Share of the flags for cases below the threshold, drawn at random, such as "
+        "--probe 0.1.",
         min=0,
         max=1,
     ),
@@ -253,8 +254,8 @@ ProbeKey = Annotated[
     str | None,
     typer.Option(
         envvar="SHORTLIST_PROBE_KEY",
-        help="A text that makes the draw reproducible. By default a secret one is made up and "
-        "kept in the state.",
+        help="A text that makes the draw reproducible, such as --probe-key trial. By default a "
+        "secret one is made up and kept in the state.",
     ),
 ]
 

@@ -38,46 +38,84 @@ if TYPE_CHECKING:
 @with_line_options
 def stream(
     model: Model,
-    state: Annotated[Path, typer.Option(help="State file; created if it does not exist.")],
+    state: Annotated[
+        Path,
+        typer.Option(help="State file, such as --state day.state; created if it does not exist."),
+    ],
     controller: Annotated[
-        str, typer.Option(help="auto, tracker, budget, bucket, window or ema.")
+        str,
+        typer.Option(
+            help="auto, tracker, budget, bucket, window or ema, such as --controller bucket."
+        ),
     ] = "auto",
-    count: Annotated[int | None, typer.Option(help="How many flags are allowed ...", min=0)] = None,
+    count: Annotated[
+        int | None, typer.Option(help="How many flags are allowed, such as --count 50 ...", min=0)
+    ] = None,
     period: Annotated[
-        str | None, typer.Option(help="... per hour, day, week, 90s, 15m, 12h or 2d.")
+        str | None,
+        typer.Option(help="... per hour, day, week, 90s, 15m, 12h or 2d, such as --period day."),
     ] = None,
     zone: Annotated[str | None, typer.Option(help=ZONE_HELP)] = None,
     capacity: Annotated[
         int | None, typer.Option(help="Or how many flags are allowed ...", min=0)
     ] = None,
-    per: Annotated[int | None, typer.Option(help="... out of this many cases.", min=1)] = None,
+    per: Annotated[
+        int | None, typer.Option(help="... out of this many cases, such as --per 10000.", min=1)
+    ] = None,
     fraction: Annotated[
         float | None,
-        typer.Option(help="Or the share of all cases. Default: the model's capacity."),
+        typer.Option(
+            help="Or the share of all cases, such as --fraction 0.02. Default: the model's "
+            "capacity."
+        ),
     ] = None,
     expect: Annotated[
-        int | None, typer.Option(help="Rough number of lines in a period; it is learned.", min=1)
+        int | None,
+        typer.Option(
+            help="Rough number of lines in a period, such as --expect 5000; it is learned.", min=1
+        ),
     ] = None,
     starts_at: Annotated[
-        str, typer.Option(help="A moment at which a period starts, such as local midnight.")
+        str,
+        typer.Option(
+            help="A moment at which a period starts, such as --starts-at 2026-01-01T00:00."
+        ),
     ] = "1970-01-01T00:00:00+00:00",
-    burst: Annotated[int | None, typer.Option(help="For bucket: the most flags at once.")] = None,
-    window: Annotated[int | None, typer.Option(help="For window: its length in lines.")] = None,
-    remember: Annotated[int | None, typer.Option(help="How many ids are remembered.")] = None,
+    burst: Annotated[
+        int | None, typer.Option(help="For bucket: the most flags at once, such as --burst 10.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="For window: its length in lines, such as --window 1000.")
+    ] = None,
+    remember: Annotated[
+        int | None, typer.Option(help="How many ids are remembered, such as --remember 100000.")
+    ] = None,
     probe: Probe = 0,
     probe_key: ProbeKey = None,
     id: Annotated[
         str | None,
-        typer.Option("--id", help="Field with the id. Default: the id column of the model."),
+        typer.Option(
+            "--id",
+            help="Field with the id, such as --id case. Default: the id column of the model.",
+        ),
     ] = None,
     time: Annotated[
-        str, typer.Option(help="Field with the moment of a line; without it, now.")
+        str,
+        typer.Option(
+            help="Field with the moment of a line, such as --time opened; without it, now."
+        ),
     ] = "at",
     batch: Annotated[
-        int, typer.Option(help="The most lines that are decided and saved together.", min=1)
+        int,
+        typer.Option(
+            help="The most lines that are decided and saved together, such as --batch 100.", min=1
+        ),
     ] = 1_024,
     scorer: Annotated[
-        str, typer.Option(help="auto compiles the model; model scores as the table commands do.")
+        str,
+        typer.Option(
+            help="auto compiles the model; --scorer model scores as the table commands do."
+        ),
     ] = "auto",
     sync: Annotated[
         bool, typer.Option(help="Wait for the disk. Otherwise a power cut may lose decisions.")
