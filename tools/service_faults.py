@@ -126,6 +126,14 @@ def mutate(name):
         _decider.Decider._decide = early
     elif name == "no-rewind":
         _decider.Follower.fork = lambda self: self
+        in_doubt = _decider.Decider._in_doubt
+
+        def go_on(self, *args):
+            follower = self._follower
+            in_doubt(self, *args)
+            self._follower = follower
+
+        _decider.Decider._in_doubt = go_on
 
 
 # --- clients, which write down what they were told ------------------------------------------------

@@ -293,6 +293,24 @@ def test_a_database_that_may_lose_commits_is_refused(postgres):
         open_store(address).connect()
 
 
+def test_an_answer_is_on_the_disk_before_it_is_given(postgres, monkeypatch):
+    """Groups are committed without waiting, but nothing is answered before a flush."""
+    address = postgres.new_database("flushed")
+    queue = Queue(address)
+    hand = queue.hand()
+
+    def unflushed(n):
+        hand.decide(cases(100 * n, [0.0] * 5))
+        return queue.query(
+            "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn())"
+        )[0][0]
+
+    assert sorted(unflushed(n) for n in range(9))[4] == 0
+    monkeypatch.setattr("shortlist.service._postgres._MARK", "SELECT 1")
+    assert sorted(unflushed(n) for n in range(10, 19))[4] > 0
+    hand.close()
+
+
 def test_a_file_that_was_replaced_is_not_used(tmp_path):
     """Another file under the same name has other decisions."""
     address = str(tmp_path / "a.db")
