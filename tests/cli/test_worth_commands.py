@@ -93,6 +93,23 @@ def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):
     assert "shortlist check" not in result.stderr
 
 
+def test_a_least_worth_counts_everywhere(folder, tmp_path):
+    """`evaluate` and `report` leave out the same flags as `flag`, and `plan` spends no more."""
+    model, table, least = folder / "work.model", folder / "new.csv", ("--worth", 2.5)
+    done("flag", model, table, *least, "-o", tmp_path / "flags.csv")
+    flags = pd.read_csv(tmp_path / "flags.csv").flagged.sum()
+    plain = json.loads(done("evaluate", model, table, "--json").stdout)
+    strict = json.loads(done("evaluate", model, table, *least, "--json").stdout)
+    assert strict["flag_rate"] * 1_000 == pytest.approx(flags)
+    assert strict["flag_rate"] < plain["flag_rate"]
+    result = done("report", model, table, *least, "-o", tmp_path / "report.html")
+    assert f"{flags:,} of 1,000 flagged" in result.output
+    points = json.loads(done("plan", model, table, *least, "--json").stdout)["money"]["points"]
+    spent = [point["effort"] for point in points]
+    assert spent[0] <= 150
+    assert spent[-1] == spent[-2] < 600
+
+
 def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):
     """The promise does not cover it, and the notes say so."""
     table = new(folder)

@@ -23,7 +23,7 @@ from ._shared import (
     progress_bar,
     rows_read,
 )
-from ._worth_options import Budget, Effort, Unit, Value, money_table
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_table
 
 if TYPE_CHECKING:
     from ..tables import CurvePoint, Evaluation, Reading, SeenRows
@@ -45,6 +45,7 @@ def evaluate(
     effort: Effort = None,
     budget: Budget = None,
     unit: Unit = "units",
+    worth: WorthOption = None,
     engine: Engine = None,
     master: Master = None,
     as_json: AsJson = False,
@@ -62,14 +63,14 @@ def evaluate(
     from ..persistence import load_model
     from ..tables import WorkColumns, evaluate_table
 
-    work = WorkColumns(value, effort, budget, None, unit)
+    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     result: Evaluation
     large = is_large(data, engine, master)
     if large:
         if work.is_given:
-            raise typer.BadParameter("--value and --effort do not work with --engine")
+            raise typer.BadParameter("--value, --effort and --worth do not work with --engine or a folder")
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:

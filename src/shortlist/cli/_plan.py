@@ -22,7 +22,7 @@ from ._shared import (
     progress_bar,
     rows_read,
 )
-from ._worth_options import Budget, Effort, Unit, Value, plan_table
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption, plan_table
 
 if TYPE_CHECKING:
     from ..tables import ExpectedFlags, Plan, Reading
@@ -41,6 +41,7 @@ def plan(
     effort: Effort = None,
     budget: Budget = None,
     unit: Unit = "units",
+    worth: WorthOption = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -54,7 +55,7 @@ def plan(
     from ..persistence import load_model
     from ..tables import WorkColumns, plan_capacity
 
-    work = WorkColumns(value, effort, budget, None, unit)
+    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     loaded = load_model(model)

@@ -10,7 +10,7 @@ import typer
 from .._core.atomic import check_writable, write_whole
 from ._reading import with_reading_options
 from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
-from ._worth_options import Budget, Effort, Unit, Value
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -55,6 +55,7 @@ def report(
     effort: Effort = None,
     budget: Budget = None,
     unit: Unit = "units",
+    worth: WorthOption = None,
     reviews: Annotated[
         Path | None,
         _named(
@@ -100,7 +101,7 @@ def report(
             title=title,
             author=author,
             model_file=model,
-            work=WorkColumns(value, effort, budget, None, unit),
+            work=WorkColumns(value, effort, budget, worth, unit),
             reviews=reviews,
             reviews_period=reviews_period,
         )

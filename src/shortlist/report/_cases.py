@@ -136,11 +136,12 @@ def read_cases(
     reading: Reading | None = None,
     segment: str | None = None,
     time: str | None = None,
+    worth: float | None = None,
 ) -> Cases:
     """Read, score, decide and rank all rows of a table.
 
     Without `target`, the target of the fit has the labels, if the table has it and it is not empty
-    in every row.
+    in every row. With `worth`, flags of less expected value per unit of effort are left out.
     """
     schema = model.schema
     with schema.open(path, reading=reading) as source:
@@ -148,7 +149,7 @@ def read_cases(
         rows = schema.read(kept.source, target=kept.target)
     if kept.target is not None:
         _check_both_classes(rows, schema, kept.target)
-    decided = model.decide(rows)
+    decided = model.decide(rows, worth=worth)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
         scores = np.asarray(model.list_scores(rows), dtype=np.float64)

@@ -81,7 +81,14 @@ def make_report(
         raise TableError("--target and --no-labels exclude each other. Give one of them.")
     model = model.reading_work(work)
     cases = read_cases(
-        model, path, target, labels=labels, reading=reading, segment=segment, time=time
+        model,
+        path,
+        target,
+        labels=labels,
+        reading=reading,
+        segment=segment,
+        time=time,
+        worth=None if work is None else work.worth,
     )
     summary: dict[str, Any] = {
         "format": "shortlist report",

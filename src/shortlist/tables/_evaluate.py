@@ -132,7 +132,7 @@ def evaluate_table(
     for rows in passing:
         found.add(
             is_rare=labels_of(rows),
-            flagged=model.decide(rows).flagged,
+            flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
             scores=model.list_scores(rows),  # of all models, as lists have them
             by_default=model.predict(rows.X),
             tie_keys=model.tie_keys(rows.X, rows.ids),

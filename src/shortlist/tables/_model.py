@@ -20,6 +20,7 @@ from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
+from .._core.work import reaches
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..compiled import RowScorer, compile_scorer
@@ -223,13 +224,15 @@ class TableModel:
             return capacity
         return Capacity.fraction(float(np.mean([each.flagged_fraction for each in calibrations])))
 
-    def decide(self, rows: TableRows) -> Decisions:
+    def decide(self, rows: TableRows, *, worth: float | None = None) -> Decisions:
         """Decide about each row on its own; one that takes more work than was promised is left out.
 
         Parameters
         ----------
         rows : TableRows
             Rows of a table, as the schema of the model reads them.
+        worth : float, default=None
+            Leave out flags of less expected value per unit of effort.
 
         Returns
         -------
@@ -239,7 +242,19 @@ class TableModel:
         if efforts is not None and self.classifier.max_effort is not None:
             efforts = np.minimum(efforts, self.classifier.max_effort)
         decided = self.classifier.decide(rows.X, ids=rows.ids, values=values, efforts=efforts)
-        return replace(decided, flagged=decided.flagged & ~self.too_large(rows))
+        flagged = decided.flagged & ~self.too_large(rows)
+        if worth is not None:
+            flagged &= self.are_worth(decided, worth)
+        return replace(decided, flagged=flagged)
+
+    def are_worth(self, decided: Decisions, least: float) -> Mask:
+        """Tell which rows have at least this expected value per unit of effort."""
+        if self.classifier.response_method_ != "predict_proba":
+            raise TableError(
+                "--worth needs probabilities, and this model gives none. Fit one whose learner has "
+                "them."
+            )
+        return reaches(decided.scores, least)
 
     def weighed_by(self, rows: TableRows) -> tuple[Doubles | None, Doubles | None]:
         """Return the values and efforts of rows, as far as the model was fitted with such."""

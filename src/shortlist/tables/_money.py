@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.arrays import Doubles, Mask
 from .._core.labels import rare_share
+from .._core.work import expected_worth, reaches
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve
@@ -191,16 +192,19 @@ def _probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
 
 
 def planned_money(
-    model: TableModel, columns: Any, *, budget: float | None = None
+    model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
 ) -> MoneyPlan | None:
-    """Return what budgets around one find; None without values and efforts."""
+    """Return what budgets around one find; None without values and efforts.
+
+    With `worth`, nothing is spent on cases of less expected value per unit of effort.
+    """
     if "p" not in columns:
         return None
     is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
     if budget is None:
         budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
     unit = unit_of(model, efforts)
-    return plan_money(is_rare, columns["p"], values, efforts, budget=budget, unit=unit)
+    return plan_money(is_rare, columns["p"], values, efforts, budget=budget, unit=unit, worth=worth)
 
 
 def plan_money(
@@ -211,15 +215,19 @@ def plan_money(
     *,
     budget: float,
     unit: str,
+    worth: float | None = None,
 ) -> MoneyPlan:
     """Return what budgets from a quarter to four times the given one find."""
     efforts = np.ones(p.size) if efforts is None else efforts
     curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=efforts)
-    return MoneyPlan(unit, [_point(curve, factor, factor * budget) for factor in _FACTORS])
+    most = np.inf
+    if worth is not None:  # lists are in the order of worth
+        most = float(efforts[reaches(expected_worth(p, values, efforts), worth)].sum())
+    return MoneyPlan(unit, [_point(curve, factor, factor * budget, most) for factor in _FACTORS])
 
 
-def _point(curve: CapacityCurve, factor: float, budget: float) -> MoneyPoint:
-    row = curve.at(Capacity.effort(budget))
+def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
+    row = curve.at(Capacity.effort(min(budget, most)))
     found = [row[name] for name in ("effort", "value", "value_share", "price")]
     return MoneyPoint(factor, budget, int(row["n_flagged"]), *found)
 

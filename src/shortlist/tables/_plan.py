@@ -136,7 +136,7 @@ def plan_capacity(
         expected_flags=None,
         next_reviewer=_next_reviewer(curve, capacity, load),
         seen=passing.seen,
-        money=planned_money(model, found, budget=work.budget),
+        money=planned_money(model, found, budget=work.budget, worth=work.worth),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._core.work import count_in_units, reaches
+from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TableError, TooManyFlagsError
 from ..thresholds import Decisions
@@ -56,17 +56,12 @@ class WorkSpent:
                 "--budget limits the work of the flags, and the model was fitted without --effort. "
                 "Limit their number with --at-most, or fit with --effort and --budget."
             )
-        if work.worth is not None and model.classifier.response_method_ != "predict_proba":
-            raise TableError(
-                "--worth needs probabilities, and this model gives none. Fit one whose learner has "
-                "them."
-            )
 
     def judge(self, rows: TableRows, decided: Decisions) -> Decisions:
         """Leave out flags that are not worth it, and count the others."""
         self._n_too_large += int(self._model.too_large(rows).sum())
         if self._work.worth is not None:
-            enough = reaches(decided.scores, self._work.worth)
+            enough = self._model.are_worth(decided, self._work.worth)
             self._n_not_worth += int((decided.flagged & ~enough).sum())
             decided = replace(decided, flagged=decided.flagged & enough)
         self._count(rows, decided)
