@@ -70,7 +70,9 @@ def evaluate(
     large = is_large(data, engine, master)
     if large:
         if work.is_given:
-            raise typer.BadParameter("--value, --effort and --worth do not work with --engine or a folder")
+            raise typer.BadParameter(
+                "--value, --effort and --worth do not work with --engine or a folder"
+            )
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:
