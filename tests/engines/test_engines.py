@@ -230,10 +230,10 @@ def test_a_wrong_guess_of_spark_does_no_harm(spark, monkeypatch, wrong):
     """If the sample misses the cut, the search that guesses nothing finds it."""
     import shortlist.spark as functions
 
-    frame = make_frame("continuous")
+    frame = make_frame("tied")
     monkeypatch.setattr(functions, "_guess", lambda totals, place: wrong)
     got = functions.select(
-        spark.createDataFrame(frame), Capacity.count(40), score="risk", id="case"
+        spark.createDataFrame(frame), Capacity.count(400), score="risk", id="case"
     )
     chosen = select(frame["risk"].to_numpy(), Capacity.count(400), ids=frame["case"].to_numpy())
     assert {row["case"] for row in got.collect()} == set(frame["case"][chosen])
