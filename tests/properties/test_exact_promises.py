@@ -221,11 +221,14 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
 
 
 def test_holm():
-    """The smallest p-value counts as often as there are tests, the next one time less, ..."""
-    compared = [{"p_value": p, "psi": 1.0} for p in (0.04, 0.001, 0.02, 0.6)]
+    """The smallest p-value counts as often as there are tests, the next one time less, ...
+
+    None comes out smaller than the one before it.
+    """
+    compared = [{"p_value": p, "psi": 1.0} for p in (0.025, 0.001, 0.02, 0.6)]
     judge_shifts(compared)
     adjusted = [each["adjusted_p_value"] for each in compared]
-    assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.6])
+    assert adjusted == pytest.approx([0.06, 0.004, 0.06, 0.6])
 
 
 @pytest.mark.parametrize("b", [Fraction(1, 2), Fraction(1), Fraction(3)])
