@@ -68,9 +68,13 @@ class MoneyPlan:
         """What one more hour, or one more unit, would find."""
         now = next(point for point in self.points if point.factor == 1)
         if self.unit == "minutes":
-            return f"One more hour would find about {60 * now.price:,.4g} more {self.finds}."
+            return f"One more hour would find about {_about(60 * now.price)} more {self.finds}."
         one = self.unit.removesuffix("s")
-        return f"One more {one} would find about {now.price:,.4g} more {self.finds}."
+        return f"One more {one} would find about {_about(now.price)} more {self.finds}."
+
+
+def _about(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:,.3g}"
 
 
 @dataclass(frozen=True)
