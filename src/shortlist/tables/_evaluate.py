@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,13 @@ import numpy as np
 
 from .._core.arrays import Mask, Rows
 from .._core.binomial import Interval, proportion_interval
-from .._core.labels import rare_share
-from .._core.ranking import lift, rank
+from .._core.labels import EstimatedShare, rare_share
+from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import (
-    CapacityCurve,
-    adjusted_detection_interval,
-    adjusted_detection_score,
-    capacity_curve,
-)
+from ..metrics import CapacityCurve, CountedCurves, Ranking, adjusted_detection_of_counts
 from ._fingerprints import SeenRows
-from ._intervals import curve_of, interval_of_rule
+from ._intervals import as_filled, curve_of, interval_of_rule
 from ._model import RuleResult, TableModel
 from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
@@ -33,9 +29,11 @@ __all__ = [
     "CurvePoint",
     "Evaluation",
     "check_both_classes",
+    "check_counts",
     "check_has_both_classes",
     "default_name",
     "evaluate_table",
+    "evaluation_of",
     "labels_of",
     "measure_default",
     "measure_list",
@@ -108,8 +106,8 @@ def evaluate_table(
     model : TableModel
         Fitted.
     path : Path
-        A labelled table, or a folder of them. Of each row, its score and its label are kept: ten
-        million rows take some 400 MB. :func:`shortlist.distributed.evaluate` keeps less.
+        A labelled table, or a folder of them. Beyond a million rows, scores and labels go to
+        temporary files, about 30 bytes a row, and memory is bounded.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
     reading : Reading, default=None
@@ -127,36 +125,82 @@ def evaluate_table(
         intervals of a detection are for as large a share of new rows, as in reports.
     """
     target = model.schema.target if target is None else target
-    found, model = Columns(), model.reading_work(work)
+    model = model.reading_work(work)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
-    for rows in passing:
-        found.add(
-            is_rare=labels_of(rows),
-            flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
-            scores=model.list_scores(rows),  # of all models, as lists have them
-            by_default=model.predict(rows.X),
-            tie_keys=model.tie_keys(rows.X, rows.ids),
-            **weighed_columns(model, rows),
+    with Columns() as found:
+        for rows in passing:
+            scores = model.list_scores(rows)  # of all models, as lists have them
+            found.add(
+                is_rare=labels_of(rows),
+                flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
+                score=scores,
+                lifted=lift(scores),
+                by_default=model.predict(rows.X),
+                key=model.tie_keys(rows.X, rows.ids),
+                **weighed_columns(model, rows),
+            )
+        evaluation = evaluation_of(
+            found.summaries,
+            model.flag_capacity,
+            {"flagged": "this model", "by_default": default_name(model)},
+            check=lambda n_rare, n_items: check_counts(n_rare, n_items, model.schema, target),
         )
-    is_rare, flagged, capacity = found["is_rare"], found["flagged"], model.flag_capacity
-    check_both_classes(is_rare, model.schema, target)
-    n_flagged = int(flagged.sum())
-    curve = capacity_curve(is_rare, found["scores"], rare_label=True)
-    order = rank(lift(found["scores"]), found["tie_keys"].__getitem__)[0]
+        money = money_of(model, found, budget=None if work is None else work.budget)
+    return replace(evaluation, seen=passing.seen, money=money)
+
+
+def evaluation_of(
+    summaries: Callable[[Any], Iterable[Any]],
+    capacity: Capacity,
+    rules: dict[str, str],
+    *,
+    check: Callable[[int, int], None],
+) -> Evaluation:
+    """Measure rules on rows that pass in blocks, as often as it takes; the answer is exact.
+
+    Parameters
+    ----------
+    summaries : callable
+        Calls a function on the columns of every block, and returns the answers in the order of the
+        blocks, if they have one. The columns are `score`, `lifted` (the scores that count as
+        equal), `key`, `is_rare` and those of the rules.
+    capacity : Capacity
+        How many rows can be followed up.
+    rules : dict from columns to names
+        Columns with the flags of rules, and the names of the rules.
+    check : callable
+        Called with the number of rare rows and of all rows, before anything is measured.
+
+    Returns
+    -------
+    Evaluation
+    """
+    rankings = {rule: Ranking("lifted", "key", rule) for rule in rules}
+    counted = CountedCurves(summaries, {"": Ranking("score"), **rankings})
+    n_items, n_rare = counted.n_items, counted.n_rare
+    check(n_rare, n_items)
+    flags = {rule: counted.first(rule) for rule in rules}
+    spread = spread_capacities(n_items)
+    asked = {rule: [as_filled(flags[rule][0], n_rare, capacity)] for rule in rules}
+    curves = counted.settle({"": spread, **asked}, rows=[""])
+    own = next(iter(rules))
+    totals = (n_items, n_rare)
     return Evaluation(
-        n_items=is_rare.size,
-        n_rare=int(is_rare.sum()),
-        capacity_fraction=capacity.as_fraction(rare_share(is_rare)),
-        flag_rate=n_flagged / is_rare.size,
-        flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
+        n_items=n_items,
+        n_rare=n_rare,
+        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
+        flag_rate=flags[own][0] / n_items,
+        flag_rate_interval=proportion_interval(flags[own][0], n_items),
         rules=[
-            measure_rule("this model", is_rare, flagged, capacity, order=order),
-            measure_rule(default_name(model), is_rare, found["by_default"], capacity, order=order),
-            measure_random(is_rare, capacity),
+            *(
+                _rule_of_counts(
+                    name, (*totals, *flags[rule]), capacity, curves[rule].interval_at(*asked[rule])
+                )
+                for rule, name in rules.items()
+            ),
+            _random_of(n_items, EstimatedShare(n_rare, n_items), n_rare, capacity),
         ],
-        curve=points_at(curve, spread_capacities(is_rare.size)),
-        seen=passing.seen,
-        money=money_of(model, found, budget=None if work is None else work.budget),
+        curve=points_at(curves[""], spread),
     )
 
 
@@ -205,12 +249,17 @@ def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) ->
 
 def check_both_classes(is_rare: Mask, schema: TableSchema, target: str) -> None:
     """Do the same for the labels alone."""
-    if not is_rare.any():
+    check_counts(int(is_rare.sum()), is_rare.size, schema, target)
+
+
+def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:
+    """Do the same for the numbers of rare rows and of all rows."""
+    if not n_rare:
         raise TableError(
             f"The column {target!r} has no row with the rare label {schema.rare_label!r}, so there "
             "is nothing to find. Check the target, or use a table with rare cases."
         )
-    if is_rare.all():
+    if n_rare == n_items:
         raise TableError(
             f"The column {target!r} has only one class, {schema.rare_label!r}. Evaluation needs "
             "the other cases as well."
@@ -261,24 +310,29 @@ def measure_rule(
     >>> result.found, result.precision, result.detection
     (2, 0.5, 0.25)
     """
-    options: dict[str, Any] = {"capacity": capacity, "rare_label": True}
-    n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
-    detection = adjusted_detection_score(is_rare, flagged, **options)
-    if order is None:
-        interval = adjusted_detection_interval(is_rare, flagged, **options)
-    else:
-        low, high = interval_of_rule(is_rare, order, flagged, capacity)
-        followed_up = detection * int(is_rare.sum()) / n_found if n_found else 1.0
-        interval = Interval(followed_up * low, followed_up * high)
-    return RuleResult(
-        rule,
-        n_flagged,
-        n_found,
-        detection,
-        interval,
-        n_found / n_flagged if n_flagged else float("nan"),
-        proportion_interval(n_found, n_flagged),
+    counts = (is_rare.size, *(int(each.sum()) for each in (is_rare, flagged, flagged & is_rare)))
+    filled = None if order is None else interval_of_rule(is_rare, order, flagged, capacity)
+    return _rule_of_counts(rule, counts, capacity, filled)
+
+
+def _rule_of_counts(
+    rule: str, counts: tuple[int, ...], capacity: Capacity, filled: Interval | None
+) -> RuleResult:
+    """Measure a rule by the numbers of items, rare items, flags and rare items among these.
+
+    `filled` is the interval of the detection, when as large a share of new rows is flagged.
+    """
+    names = ("n_items", "n_rare", "n_flagged", "n_found")
+    _, n_rare, n_flagged, n_found = counts
+    detection, interval = adjusted_detection_of_counts(
+        **dict(zip(names, counts, strict=True)), capacity=capacity
     )
+    if filled is not None:
+        followed_up = detection * n_rare / n_found if n_found else 1.0
+        interval = Interval(followed_up * filled.low, followed_up * filled.high)
+    precision = n_found / n_flagged if n_flagged else float("nan")
+    of_flags = proportion_interval(n_found, n_flagged)
+    return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
 
 
 def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> RuleResult:
@@ -348,11 +402,13 @@ def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
     RuleResult
         Without intervals.
     """
-    share = rare_share(is_rare)
-    n_flagged = capacity.max_flags(is_rare.size, share)
-    detection = n_flagged / is_rare.size
-    found = detection * int(is_rare.sum())
-    return RuleResult("random", n_flagged, found, detection, None, float(share), None)
+    return _random_of(is_rare.size, rare_share(is_rare), int(is_rare.sum()), capacity)
+
+
+def _random_of(n_items: int, share: Any, n_rare: int, capacity: Capacity) -> RuleResult:
+    n_flagged = capacity.max_flags(n_items, share)
+    detection = n_flagged / n_items
+    return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
 
 
 # --- the capacity curve ---
