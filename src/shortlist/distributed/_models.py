@@ -16,7 +16,7 @@ from ..classifier import CapacityDecisionMixin
 from ..exceptions import TableError
 from ..tables import ColumnProfile, TableModel, TableRows, count_columns
 from ..thresholds import Decisions
-from ._engine import Engine, RowKernel, as_columns, table_schema
+from ._engine import FEW, Engine, RowKernel, as_columns, table_schema
 
 __all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "plan_rows"]
 
@@ -180,6 +180,12 @@ class ColumnCounts:
 
     def __call__(self, block: Any) -> list[Any]:
         """Return the counts of each column, and those of the fingerprints."""
+        parts = [
+            self._count(block.slice(start, FEW)) for start in range(0, max(block.num_rows, 1), FEW)
+        ]
+        return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
+
+    def _count(self, block: Any) -> list[Any]:
         rows, known = self.rows.take(block), self.rows.model.fingerprints
         seen = np.zeros(3, dtype=np.int64) if known is None else known.count(rows.table)
         return [*map(np.array, count_columns(self.profiles, rows.X)), seen]
