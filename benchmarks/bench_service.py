@@ -293,10 +293,10 @@ def _forest(folder: Path) -> float:
     model = LoadedModel(1, fitted.model)
     lines = [_CASE % (b"a", amount) for amount in range(200)]
     for line in lines[:5]:
-        model.score([model.read(json.loads(line)).item])
+        model.score([model.read(json.loads(line))])
     start = time.process_time()
     for line in lines:
-        model.score([model.read(json.loads(line)).item])
+        model.score([model.read(json.loads(line))])
     return 1e3 * (time.process_time() - start) / len(lines)
 
 
