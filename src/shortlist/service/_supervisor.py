@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import mmap
 import os
@@ -122,6 +123,8 @@ class _Family:
         """Keep all workers running until a signal comes."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, self._stop)
+        gc.collect()
+        gc.freeze()  # workers need not look through what was loaded for them again and again
         while self._places or not self._stopping:
             while self._free and not self._stopping:
                 if self._is_hopeless():
