@@ -113,11 +113,17 @@ def _validity(result: Evaluation) -> str:
     return "The model was not fitted on these cases."
 
 
+def _room(result: Evaluation) -> str:
+    if result.money is None or result.money.unit == "cases":
+        return percent(result.capacity_fraction)
+    return f"{result.money.allowed:,.6g} {result.money.unit}"
+
+
 def _rules(result: Evaluation, *, large: bool) -> Table:
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
-        f"{percent(result.capacity_fraction)}; flagged {flag_rate}",
+        f"{_room(result)}; flagged {flag_rate}",
         caption=f"{_validity(result)} {_FOR_THRESHOLD if large else _FOR_SHARE}",
     )
     table.add_column("Rule")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from .._core.ranking import lift, rank
@@ -138,21 +139,25 @@ def evaluate_table(
             tie_keys=model.tie_keys(rows.X, rows.ids),
             **weighed_columns(model, rows),
         )
-    is_rare, flagged, capacity = found["is_rare"], found["flagged"], model.flag_capacity
+    is_rare, flagged = found["is_rare"], found["flagged"]
+    capacity, efforts = model.limit_for(found.get("efforts"))
     check_both_classes(is_rare, model.schema, target)
     n_flagged = int(flagged.sum())
     curve = capacity_curve(is_rare, found["scores"], rare_label=True)
     order = rank(lift(found["scores"]), found["tie_keys"].__getitem__)[0]
+    measured = partial(
+        measure_rule, is_rare=is_rare, capacity=capacity, order=order, efforts=efforts
+    )
     return Evaluation(
         n_items=is_rare.size,
         n_rare=int(is_rare.sum()),
-        capacity_fraction=capacity.as_fraction(rare_share(is_rare)),
+        capacity_fraction=model.flag_capacity.as_fraction(rare_share(is_rare)),
         flag_rate=n_flagged / is_rare.size,
         flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
         rules=[
-            measure_rule("this model", is_rare, flagged, capacity, order=order),
-            measure_rule(default_name(model), is_rare, found["by_default"], capacity, order=order),
-            measure_random(is_rare, capacity),
+            measured("this model", flagged=flagged),
+            measured(default_name(model), flagged=found["by_default"]),
+            measure_random(is_rare, capacity, efforts),
         ],
         curve=points_at(curve, spread_capacities(is_rare.size)),
         seen=passing.seen,
@@ -227,7 +232,13 @@ def labels_of(rows: TableRows) -> Mask:
 
 
 def measure_rule(
-    rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity, *, order: Rows | None = None
+    rule: str,
+    is_rare: Mask,
+    flagged: Mask,
+    capacity: Capacity,
+    *,
+    order: Rows | None = None,
+    efforts: Doubles | None = None,
 ) -> RuleResult:
     """Count what a rule flagged and found.
 
@@ -241,6 +252,8 @@ def measure_rule(
         How many rows can be followed up.
     order : ndarray of int, default=None
         Positions of the rows, the most suspicious first.
+    efforts : ndarray of float, default=None
+        The work of each row, if the capacity is a budget of it.
 
     Returns
     -------
@@ -261,7 +274,7 @@ def measure_rule(
     >>> result.found, result.precision, result.detection
     (2, 0.5, 0.25)
     """
-    options: dict[str, Any] = {"capacity": capacity, "rare_label": True}
+    options: dict[str, Any] = {"capacity": capacity, "rare_label": True, "efforts": efforts}
     n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
     detection = adjusted_detection_score(is_rare, flagged, **options)
     if order is None:
@@ -333,7 +346,7 @@ def default_name(model: TableModel) -> str:
     return "its own threshold" if model.knows_capacity else "default threshold"
 
 
-def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
+def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
     """Return what as many randomly chosen rows find on average; this is exact.
 
     Parameters
@@ -342,6 +355,8 @@ def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
         Which rows are rare.
     capacity : Capacity
         How many rows can be followed up.
+    efforts : ndarray of float, default=None
+        The work of each row, if the capacity is a budget of it.
 
     Returns
     -------
@@ -349,7 +364,11 @@ def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
         Without intervals.
     """
     share = rare_share(is_rare)
-    n_flagged = capacity.max_flags(is_rare.size, share)
+    if efforts is None:
+        n_flagged: float = capacity.max_flags(is_rare.size, share)
+    else:
+        budget = float(capacity.max_effort(is_rare.size))
+        n_flagged = is_rare.size * min(1.0, budget / float(efforts.sum()))
     detection = n_flagged / is_rare.size
     found = detection * int(is_rare.sum())
     return RuleResult("random", n_flagged, found, detection, None, float(share), None)
