@@ -19,11 +19,11 @@ from shortlist.service._clock import SteadyClock
 from shortlist.service._decider import Decider
 from shortlist.service._follower import kernel_name
 from shortlist.service._joining import make_queue
-from shortlist.service._models import Columns
 from shortlist.service._open import open_store
 from shortlist.service._settings import QueueSettings
 from shortlist.service._store import StoreError
 from shortlist.service._waiting import Change, Ticket, Waiting
+from shortlist.streaming import Item
 
 
 def find_postgres():
@@ -101,12 +101,12 @@ class PlainModel:
     def read(self, fields):
         """Return the columns of a case, or what is wrong with it."""
         if not isinstance(fields.get("score"), (int, float)):
-            return Columns(None, "The column 'score' is missing.")
-        return Columns(fields, None, fields.get("effort"))
+            return Item(0, error="The column 'score' is missing.")
+        return Item(0, values=(fields["score"],), effort=fields.get("effort"))
 
     def score(self, items):
         """Return the scores; another version of the model doubles them."""
-        return np.array([float(item["score"]) * self.id for item in items])
+        return np.array([float(item.values[0]) * self.id for item in items])
 
 
 class PlainShelf:

@@ -177,6 +177,9 @@ def test_health_and_metrics(service):
     text = service.get("/metrics").text
     assert 'shortlist_used{queue="default"} 1.0' in text
     assert 'shortlist_capacity{queue="default"} 5.0' in text
+    assert 'shortlist_requests_total{action="decide",status="200"} 1.0' in text
+    assert 'shortlist_decision_seconds_bucket{le="+Inf"} 1.0' in text
+    assert "shortlist_decision_seconds_count 1.0" in text
     assert service.get("/nowhere").status_code == 404
     assert service.get(f"{BASE}/decisions").status_code == 405
 
