@@ -1,12 +1,14 @@
 """The exact cut of a table that is not in memory, beside what engines offer themselves.
 
     python benchmarks/bench_distributed.py                    # 10**6 and 10**7 rows
-    python benchmarks/bench_distributed.py --rows 100000000 --skip spark
+    python benchmarks/bench_distributed.py --rows 1000000 10000000 100000000
 
 Scores lie in a Parquet file, continuous and tied (rounded to 1/500). Each way lists 100,000 rows.
 "off" is the number of flags beyond or below 100,000, "others" the number of listed rows that the
 exact list does not have: which rows a sort and a limit take from a tied block is chance. Every way
-runs in a process of its own; times are of the work alone, memory is the peak of the process.
+runs in a process of its own; times are of the work alone, memory is the peak of the process. "cpu"
+is processor time of that process with its threads, which a busy machine disturbs less (Spark works
+in another process, so it has none). Spark has made a small list before anything is timed.
 """
 
 from __future__ import annotations
@@ -53,15 +55,24 @@ def write_table(path: Path, n_rows: int) -> None:
 # --- ways to list K rows: each returns the ids ---
 
 
-def numpy_after_reading(path: Path, score: str) -> tuple[Any, float]:
+def numpy_after_reading(path: Path, score: str) -> tuple[Any, float, float]:
     """Return the exact list from arrays in memory; only the selection is timed."""
     from shortlist import Capacity, select
 
     table = pq.read_table(path, columns=["id", score])
     ids, scores = table["id"].to_numpy(), table[score].to_numpy()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     listed = ids[select(scores, Capacity.count(K), ids=ids)]
-    return listed, time.perf_counter() - start
+    return listed, time.perf_counter() - start, time.process_time() - cpu
+
+
+def argpartition_after_reading(path: Path, score: str) -> tuple[Any, float, float]:
+    """Return the list that plain NumPy gives: K rows, any of the tied ones."""
+    table = pq.read_table(path, columns=["id", score])
+    ids, scores = table["id"].to_numpy(), table[score].to_numpy()
+    start, cpu = time.perf_counter(), time.process_time()
+    listed = ids[np.argpartition(scores, scores.size - K)[-K:]]
+    return listed, time.perf_counter() - start, time.process_time() - cpu
 
 
 def streamed(path: Path, score: str) -> Any:
@@ -120,7 +131,11 @@ def _session() -> Any:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.driver.memory", "2g").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    session.range(10).count()  # started before anything is timed
+    small = session.range(1000).selectExpr("id", "cast(id % 7 as double) as score")
+    import shortlist.spark
+    from shortlist import Capacity
+
+    shortlist.spark.select(small, Capacity.count(10), score="score", id="id").collect()
     return session
 
 
@@ -134,6 +149,18 @@ def spark_ours(path: Path, score: str) -> tuple[Any, float]:
     listed = shortlist.spark.select(df, Capacity.count(K), score=score, id="id")
     ids = listed.select("id").toPandas()["id"].to_numpy()
     return ids, time.perf_counter() - start
+
+
+def spark_cut(path: Path, score: str) -> tuple[Any, float]:
+    """Find the exact cut alone, value and tie key, and list nothing."""
+    import shortlist.spark
+    from shortlist import Capacity
+    from shortlist.distributed import find_list
+
+    df = _session().read.parquet(str(path))
+    start = time.perf_counter()
+    find_list(shortlist.spark.SparkEngine(), df, Capacity.count(K), score=score, id="id")
+    return np.empty(0), time.perf_counter() - start
 
 
 def spark_scan(path: Path, score: str) -> tuple[Any, float]:
@@ -193,6 +220,7 @@ def dask_quantile(path: Path, score: str) -> Any:
 
 WAYS: dict[str, Callable[[Path, str], Any]] = {
     "numpy": numpy_after_reading,
+    "numpy partition": argpartition_after_reading,
     "stream": streamed,
     "stream cut": streamed_cut,
     "scan": scan,
@@ -200,6 +228,7 @@ WAYS: dict[str, Callable[[Path, str], Any]] = {
     "duckdb quantile": duckdb_quantile,
     "polars top_k": polars_top,
     "spark scan": spark_scan,
+    "spark cut": spark_cut,
     "spark": spark_ours,
     "spark limit": spark_limit,
     "spark quantile": spark_quantile,
@@ -222,17 +251,18 @@ _IMPORTED = {
 def _measure(way: str, path: Path, score: str, out: Any) -> None:
     for module in _IMPORTED.get(way.split()[0], ()):  # before anything is timed
         importlib.import_module(module)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     answer = WAYS[way](path, score)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     if isinstance(answer, tuple):
-        answer, seconds = answer
+        answer, seconds, *own = answer
+        cpu = own[0] if own else float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    out.send((np.asarray(answer), seconds, peak))
+    out.send((np.asarray(answer), seconds, cpu, peak))
 
 
-def measured(way: str, path: Path, score: str) -> tuple[Any, float, float]:
-    """Run one way in a process of its own; return ids, seconds and megabytes."""
+def measured(way: str, path: Path, score: str) -> tuple[Any, float, float, float]:
+    """Run one way in a process of its own; return ids, seconds, processor time and megabytes."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(way, path, score, there))
@@ -240,6 +270,8 @@ def measured(way: str, path: Path, score: str) -> tuple[Any, float, float]:
     there.close()
     try:
         return here.recv()
+    except EOFError:  # the process failed, and has said why
+        return np.empty(0), float("nan"), float("nan"), float("nan")
     finally:
         process.join()
 
@@ -247,21 +279,42 @@ def measured(way: str, path: Path, score: str) -> tuple[Any, float, float]:
 def compare(path: Path, n_rows: int, score: str, ways: list[str]) -> list[dict[str, Any]]:
     """Measure all ways on one column, and compare their lists with the exact one."""
     reference = measured("numpy", path, score)
-    exact, base, _ = reference
-    rows = []
+    exact, rows = reference[0], []
     for way in ways:
-        ids, seconds, peak = reference if way == "numpy" else measured(way, path, score)
-        row = {"rows": n_rows, "scores": score, "way": way, "seconds": seconds, "MB": round(peak)}
-        row["of numpy"] = seconds / base
+        ids, seconds, cpu, peak = reference if way == "numpy" else measured(way, path, score)
+        row = {"rows": n_rows, "scores": score, "way": way, "seconds": seconds, "cpu": cpu}
+        row["MB"] = peak
         if ids.size:
             row |= {"off": ids.size - K, "others": int((~np.isin(ids, exact)).sum())}
         print(
-            f"{n_rows:>11,} {score:>7} {way:>16} {seconds:8.2f} s {row['of numpy']:7.1f} x "
-            f"{row['MB']:6,} MB {row.get('off', ''):>8} {row.get('others', ''):>8}",
+            f"{n_rows:>11,} {score:>7} {way:>16} {seconds:8.2f} s {cpu:7.2f} s "
+            f"{row['MB']:6,.0f} MB {row.get('off', ''):>8} {row.get('others', ''):>8}",
             flush=True,
         )
         rows.append(row)
+    print_ratios({row["way"]: row for row in rows})
     return rows
+
+
+RATIOS = [
+    ("stream cut", "scan"),
+    ("stream cut", "numpy"),
+    ("stream cut", "numpy partition"),
+    ("stream", "duckdb limit"),
+    ("stream", "polars top_k"),
+    ("spark cut", "spark scan"),
+    ("spark cut", "spark limit"),
+    ("spark", "spark limit"),
+    ("dask", "dask nlargest"),
+]
+
+
+def print_ratios(rows: dict[str, dict[str, Any]]) -> None:
+    """Print how much longer our ways take than others, on the wall and in processor time."""
+    for ours, theirs in RATIOS:
+        if ours in rows and theirs in rows:
+            wall, cpu = (rows[ours][each] / rows[theirs][each] for each in ("seconds", "cpu"))
+            print(f"{ours:>30} / {theirs:<16} {wall:6.2f} wall {cpu:6.2f} cpu", flush=True)
 
 
 def main() -> None:
@@ -274,7 +327,7 @@ def main() -> None:
     ways = [way for way in WAYS if way.split()[0] not in given.skip]
     results = []
     print(
-        f"{'rows':>11} {'scores':>7} {'way':>16} {'time':>10} {'of numpy':>9} {'peak':>9}"
+        f"{'rows':>11} {'scores':>7} {'way':>16} {'time':>10} {'cpu':>9} {'peak':>9}"
         f" {'off':>8} {'others':>8}"
     )
     for n_rows in given.rows:

@@ -184,22 +184,21 @@ def test_scores_and_flags(engine, cases, model):
 
 
 def test_evaluations(engine, cases, model):
-    """M, its interval, flag rate and curve are those of all rows at once."""
-    from shortlist import adjusted_detection_interval, adjusted_detection_score, capacity_curve
+    """M, its interval, flag rate and curve are those of all rows at once, to the last digit."""
+    from shortlist import capacity_curve
+    from shortlist._core.ranking import lift, rank
+    from shortlist.tables import measure_rule, points_at, spread_capacities
 
-    new = cases[2_000:]
+    new, capacity = cases[2_000:], Capacity.fraction(0.05)
     got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")
-    flagged = model.flag(new[["a", "b", "c"]], ids=new["case"].to_numpy())
+    X, ids = new[["a", "b", "c"]], new["case"].to_numpy()
+    flagged, scores = model.flag(X, ids=ids), model.score_samples(X)
     is_rare = (new["rare"] == "yes").to_numpy()
-    options = {"capacity": Capacity.fraction(0.05), "rare_label": True}
+    order = rank(lift(scores), hash_ids(ids, seed=model.rule_.terms.seed).__getitem__)[0]
     assert got.n_rare == is_rare.sum()
-    assert got.model.flagged == flagged.sum()
-    assert got.model.detection == adjusted_detection_score(is_rare, flagged, **options)
-    assert got.model.detection_interval == adjusted_detection_interval(is_rare, flagged, **options)
-    curve = capacity_curve(is_rare, model.score_samples(new[["a", "b", "c"]]), rare_label=True)
-    for point in got.curve:
-        row = curve.at(Capacity.count(point.flagged))
-        assert (point.found, point.marginal) == (row["n_found"], row["marginal"])
+    assert got.model == measure_rule("this model", is_rare, flagged, capacity, order=order)
+    curve = capacity_curve(is_rare, scores, rare_label=True)
+    assert got.curve == points_at(curve, spread_capacities(len(new)))
     assert 0 <= got.drift.score["p_value"] <= 1
 
 

@@ -7,16 +7,21 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
+from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
+from shortlist.metrics import _passes
 from shortlist.tables import (
     _formats,
+    _passing,
     _pool,
+    _recalibrate,
     _text_files,
     evaluate_table,
     plan_capacity,
     recalibrate_table,
     select_rows,
 )
+from shortlist.thresholds import _kept
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +63,8 @@ def in_pieces(monkeypatch):
         monkeypatch.setattr(_formats, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_CHUNK_BYTES", 4_000)
         monkeypatch.setattr(_pool, "_SPARE", 0)
+        monkeypatch.setattr(_passing, "_MOST_HELD", 101)
+        monkeypatch.setattr(_passes, "_FEW_ROWS", 60)
 
     return switch
 
@@ -125,6 +132,9 @@ def test_measures(table_fit, path, whole, in_pieces, measure):
     in_pieces()
     got = measure(table_fit.model, path, on_progress=n_read.append)
     assert got == want
+    if measure is evaluate_table:
+        large = vars(evaluate(table_fit.model, path, id="case"))
+        assert {name: large[name] for name in vars(want)} == vars(want)
     assert n_read[-1] == 950
     assert len(n_read) > 5
 
@@ -151,6 +161,24 @@ def test_recalibrations(table_fit, path, whole, in_pieces, target):
     stamp = {"recalibrated_at": None}
     assert replace(got.model.card, **stamp) == replace(want.model.card, **stamp)
     np.testing.assert_array_equal(got.model.fingerprints.hashes, want.model.fingerprints.hashes)
+    assert got.model.fingerprints.n_repeated == want.model.fingerprints.n_repeated
+
+
+@pytest.mark.parametrize("guarantee", ["expected", "confident"])
+def test_what_is_kept_of_many_scores(table_fit, whole, in_pieces, guarantee, monkeypatch):
+    """The rule that is made from blocks of scores keeps what the rule from all of them keeps."""
+    for name, few in {"MOST_SCORES": 300, "_TOP": 50, "_NEAR": 9, "_SAMPLED": 100}.items():
+        monkeypatch.setattr(_kept, name, few)
+    options = {"capacity": Capacity.multiple(2), "guarantee": guarantee}
+    want = recalibrate_table(table_fit.model, whole, **options).model.classifier
+    in_pieces()
+    monkeypatch.setattr(_recalibrate, "MOST_SCORES", 300)
+    got = recalibrate_table(table_fit.model, whole, **options).model.classifier
+    assert got.calibrations_ == want.calibrations_
+    for name in ("scores", "tie_keys", "before", "n_items", "keyed_by_ids"):
+        kept, expected = (getattr(each.rule_.samples[0], name) for each in (got, want))
+        np.testing.assert_array_equal(kept, expected)
+    assert 100 < got.rule_.samples[0].scores.size < 300
 
 
 def test_the_new_threshold_is_that_of_the_classifier(table_fit, whole):

@@ -412,8 +412,7 @@ class CapacityDecisionMixin:
         self._check_fitted()
         work = Work.of(values, efforts, np.asarray(scores).size)
         self.rule_.check_work(work)
-        if self.rule_.segments is not None:
-            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
+        self._check_no_segments()
         keys, old = np.asarray(tie_keys), self.rule_.terms
         rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
         labels = old.reference
@@ -429,6 +428,38 @@ class CapacityDecisionMixin:
         )
         terms = terms_of(self, labels, old.seed)
         self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
+        return self
+
+    def _check_no_segments(self) -> None:
+        if self.rule_.segments is not None:
+            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
+
+    def recalibrate_blocks(self, blocks: Any, n_items: int, *, n_rare: int | None = None) -> Self:
+        """Do what :meth:`recalibrate_scores` does, from scores that need not fit into memory.
+
+        Parameters
+        ----------
+        blocks : callable
+            Returns blocks of scores and of tie keys, as often as it is called.
+        n_items : int
+            Number of scores.
+        n_rare : int, default=None
+            Number of rare items, if there are labels. A confident multiple of their share makes use
+            of single labels, which only :meth:`recalibrate_scores` has.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        self.rule_.check_work(Work())
+        self._check_no_segments()
+        old = self.rule_.terms
+        labels = old.reference if n_rare is None else ReferencePrevalence(None, n_rare, n_items)
+        terms = terms_of(self, labels, old.seed)
+        self.rule_ = self.rule_.recalibrated_in_blocks(
+            blocks, n_items, capacity=self.capacity, terms=terms
+        )
         return self
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:

@@ -32,7 +32,6 @@ _MOST_LINES = 12
 # Of fewer rows than this share, equal ones are not worth a line.
 _A_FEW = 0.01
 _FOR_SHARE = "The 95 % intervals are for as large a share of new cases."
-_FOR_THRESHOLD = "The 95 % intervals are for the same threshold on new cases."
 
 
 @answering
@@ -55,7 +54,7 @@ def evaluate(
     """Measure detection, flag rate and precision on labelled cases.
 
     Detection is the adjusted detection score M. Its intervals are for as large a share of new
-    cases, as in the report. (With --engine, that of the model is for the same threshold.)
+    cases, as in the report.
 
     With --value, and with a model that was fitted with it, the value found is measured as well,
     beside lists of the same budget in other orders.
@@ -67,8 +66,7 @@ def evaluate(
 
     announce_compiling()
     result: Evaluation
-    large = is_large(data, engine, master)
-    if large:
+    if is_large(data, engine, master):
         if work.is_given:
             raise typer.BadParameter(
                 "--value, --effort and --worth do not work with --engine or a folder"
@@ -91,7 +89,7 @@ def evaluate(
         print_json(result)
         return
     console = Console()
-    console.print(_rules(result, large=large))
+    console.print(_rules(result))
     if result.money is not None:
         console.print(money_table(result.money))
         console.print(result.money.plan.one_more_in_words, highlight=False)
@@ -119,12 +117,12 @@ def _room(result: Evaluation) -> str:
     return f"{result.money.allowed:,.6g} {result.money.unit}"
 
 
-def _rules(result: Evaluation, *, large: bool) -> Table:
+def _rules(result: Evaluation) -> Table:
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
     table = Table(
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
         f"{_room(result)}; flagged {flag_rate}",
-        caption=f"{_validity(result)} {_FOR_THRESHOLD if large else _FOR_SHARE}",
+        caption=f"{_validity(result)} {_FOR_SHARE}",
     )
     table.add_column("Rule")
     headings = ("Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval")

@@ -27,7 +27,6 @@ from ._kernels import (
     KeysOfTied,
     Summarise,
     Summary,
-    Together,
 )
 
 __all__ = [
@@ -225,19 +224,6 @@ class CutSearch:
         cut = self._divide(located, strict=False)[ALL]
         keys = self.keys({ALL: cut.value}, {ALL: cut.key})[ALL]
         return cut, located[ALL].above + keys.size
-
-    def values_at(self, totals: Totals, places: list[int]) -> list[float]:
-        """Return the scores in several places, counted from 0 at the largest, in one pass."""
-        brackets = [totals.bracket(place) for place in places]
-        kernels = {each: CountInside(self.score, {ALL: each}) for each in set(brackets)}
-        parts: dict[Any, list[Inside]] = {each: [] for each in kernels}
-        for answer in self.summaries(Together(kernels)) if kernels else ():
-            for each, found in answer.items():
-                parts[each].append(found[ALL])
-        inside = {each: _merge_inside(found) for each, found in parts.items()}
-        return [
-            locate(inside[each], place).value for each, place in zip(brackets, places, strict=True)
-        ]
 
     def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
         """Find the score in a place of each segment, counted from 0 at the largest."""

@@ -9,35 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles
-from .._core.binomial import proportion_interval
-from .._core.labels import EstimatedShare
-from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import CapacityCurve, adjusted_detection_of_counts, curve_of_counts
 from ..tables import (
     ColumnProfile,
     Evaluation,
-    RuleResult,
+    SeenRows,
     TableModel,
     chances_of_flags,
     compare_columns,
+    default_name,
+    evaluation_of,
     judge_shifts,
-    points_at,
-    spread_capacities,
     verdict_on,
 )
-from ._cut import CutSearch, Totals
 from ._engine import Engine
-from ._kernels import ALL, Columns, CountInside
+from ._kernels import Columns
 from ._models import ColumnCounts, ModelRows, plan_rows
 from ._operations import on_arrays
 
 __all__ = ["Drift", "LargeEvaluation", "measure_model"]
 
-#: Up to so many rows, the curve has every cut; beyond, about so many.
-_MOST_CUTS = 1 << 17
-_COLUMNS = ("score", "decided", "flagged", "is_rare")
+_COLUMNS = ("score", "decided", "lifted", "key", "is_rare")
 
 
 @dataclass(frozen=True)
@@ -72,30 +64,14 @@ class LargeEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class _Tally:
-    """Counts rows, rare rows, flags, flagged rare rows, and scores in bins."""
+    """Counts rows, flags, and scores in bins."""
 
     profile: ColumnProfile
 
     def __call__(self, columns: Columns) -> NDArray[np.int64]:
-        flagged, is_rare = columns["flagged"].astype(bool), columns["is_rare"].astype(bool)
-        counts = [flagged.size, is_rare.sum(), flagged.sum(), (flagged & is_rare).sum()]
+        flagged = columns["flagged"]
+        counts = [flagged.size, np.count_nonzero(flagged)]
         return np.array([*counts, *self.profile.count(columns["decided"])], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Above:
-    """Counts the rows and the rare rows strictly above each of some rising values."""
-
-    values: Doubles
-
-    def __call__(self, columns: Columns) -> NDArray[np.int64]:
-        places = np.searchsorted(self.values, columns["score"], side="left")
-        is_rare = columns["is_rare"].astype(bool)
-        return np.array([self._above(places), self._above(places[is_rare])])
-
-    def _above(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        counts = np.bincount(places, minlength=self.values.size + 1)
-        return np.cumsum(counts[::-1])[::-1][1:]
 
 
 def measure_model(
@@ -123,22 +99,29 @@ def measure_model(
     Returns
     -------
     LargeEvaluation
-        Up to 131,072 rows, all numbers are those of :func:`~shortlist.tables.evaluate_table`; only
-        the interval of M is for the same threshold on new rows. Beyond, so are all counts and M.
-        The intervals for a
-        capacity are then at most a little wider, and `marginal` is that of a coarser curve.
+        All numbers are those of :func:`~shortlist.tables.evaluate_table`, at any size. Only rows
+        with equal scores *and* equal ids have an order on one machine that a cluster does not know;
+        the interval of M can depend on it.
     """
     target = _target(model, target)
     rows = ModelRows(model, id, segment, target)
-    kernel, schema = plan_rows(engine, table, rows, said=_COLUMNS, kept=[])
+    rules = {"flagged": "this model"}
+    if isinstance(model, TableModel):
+        rules["by_default"] = default_name(model)
+    said = (*_COLUMNS, *rules)
+    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
     profile = _score_profile(rows.classifier)
     with engine.kept_rows(table, kernel, schema) as decided:
-        summaries = on_arrays(engine, decided, [*_COLUMNS])
-        tally = _sum(summaries(_Tally(profile)), 4 + len(profile.counts))
-        _check_classes(tally, target)
-        curve = _curve(CutSearch(summaries, "score", "score"), *tally[:2].tolist())
-    drift = _drift(engine, table, rows, profile, tally)
-    return _evaluation(rows.classifier.capacity, tally, curve, drift)
+        tally = _sum(on_arrays(engine, decided, ["decided", "flagged"])(_Tally(profile)))
+        measured = evaluation_of(
+            on_arrays(engine, decided, [name for name in said if name != "decided"]),
+            model.flag_capacity if isinstance(model, TableModel) else model.capacity,
+            rules,
+            check=lambda n_rare, n_items: _check_classes(n_rare, n_items, target),
+        )
+    counts, seen = _column_counts(engine, table, rows)
+    drift = _drift(rows, profile, tally, counts)
+    return LargeEvaluation(**{**vars(measured), "seen": seen}, drift=drift)
 
 
 def _target(model: Any, target: str | None) -> str:
@@ -154,15 +137,11 @@ def _score_profile(classifier: Any) -> ColumnProfile:
     return ColumnProfile.from_values("score", "numeric", scores)
 
 
-def _sum(answers: Iterable[Any], size: int) -> NDArray[np.int64]:
-    total = np.zeros(size, dtype=np.int64)
-    for answer in answers:
-        total += answer
-    return total
+def _sum(answers: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(list(answers), axis=0)
 
 
-def _check_classes(tally: NDArray[np.int64], target: str) -> None:
-    n_items, n_rare = tally[:2].tolist()
+def _check_classes(n_rare: int, n_items: int, target: str) -> None:
     if n_items == 0:
         raise TableError("The table has no rows.")
     if n_rare in (0, n_items):
@@ -172,84 +151,30 @@ def _check_classes(tally: NDArray[np.int64], target: str) -> None:
         )
 
 
-# --- the curve ---
-
-
-def _curve(search: CutSearch, n_items: int, n_rare: int) -> CapacityCurve:
-    rising = _grid(search, search.totals()[ALL])
-    above, found = np.sum(list(search.summaries(_Above(rising))), axis=0)
-    # At the largest score nothing lies above; behind the smallest, everything does.
-    n_flagged, first = np.unique(np.append(above[::-1], n_items), return_index=True)
-    thresholds = np.append(rising[::-1], -np.inf)[first]
-    return curve_of_counts(thresholds, n_flagged, np.append(found[::-1], n_rare)[first])
-
-
-def _grid(search: CutSearch, totals: Totals) -> Doubles:
-    """Return the scores at which the curve is cut, rising: all, or those of its points and more."""
-    if totals.n <= _MOST_CUTS:
-        everything = CountInside(search.score, {ALL: (-np.inf, None)})
-        return np.unique(np.concatenate([a[ALL].values for a in search.summaries(everything)]))
-    counts = [int(capacity.value) for capacity in spread_capacities(totals.n)]
-    places = [0, *(count for count in counts if count < totals.n)]
-    marks = np.sort(totals.marks)
-    return np.union1d(search.values_at(totals, places), marks[:: 1 + marks.size // _MOST_CUTS])
-
-
-# --- the answer ---
-
-
-def _evaluation(
-    capacity: Capacity, tally: NDArray[np.int64], curve: CapacityCurve, drift: Drift
-) -> LargeEvaluation:
-    n_items, n_rare, n_flagged, n_found = tally[:4].tolist()
-    return LargeEvaluation(
-        n_items=n_items,
-        n_rare=n_rare,
-        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
-        flag_rate=n_flagged / n_items,
-        flag_rate_interval=proportion_interval(n_flagged, n_items),
-        rules=[
-            _measured(n_items, n_rare, n_flagged, n_found, capacity),
-            _random(n_items, n_rare, capacity),
-        ],
-        curve=points_at(curve, spread_capacities(n_items)),
-        drift=drift,
-    )
-
-
-def _measured(
-    n_items: int, n_rare: int, n_flagged: int, n_found: int, capacity: Capacity
-) -> RuleResult:
-    detection, interval = adjusted_detection_of_counts(
-        n_items=n_items, n_rare=n_rare, n_flagged=n_flagged, n_found=n_found, capacity=capacity
-    )
-    precision = n_found / n_flagged if n_flagged else float("nan")
-    of_flags = proportion_interval(n_found, n_flagged)
-    return RuleResult("this model", n_flagged, n_found, detection, interval, precision, of_flags)
-
-
-def _random(n_items: int, n_rare: int, capacity: Capacity) -> RuleResult:
-    share = EstimatedShare(n_rare, n_items)
-    n_flagged = capacity.max_flags(n_items, share)
-    detection = n_flagged / n_items
-    return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
+def _column_counts(
+    engine: Engine, table: Any, rows: ModelRows
+) -> tuple[list[dict[str, Any]], SeenRows | None]:
+    """Return the drift of the columns, and how many rows the model has seen before."""
+    if not isinstance(rows.model, TableModel):
+        return [], None
+    card, known = rows.model.card, rows.model.fingerprints
+    profiles = () if card is None else card.profiles
+    if not profiles and known is None:
+        return [], None
+    answers = engine.summaries(table, rows.needs, ColumnCounts(rows, profiles))
+    *counts, seen = (np.sum(each, axis=0) for each in zip(*answers, strict=True))
+    shifts = compare_columns(profiles, [tuple(each.tolist()) for each in counts])
+    return shifts, None if known is None else known.seen_of(seen)
 
 
 def _drift(
-    engine: Engine, table: Any, rows: ModelRows, profile: ColumnProfile, tally: NDArray[np.int64]
+    rows: ModelRows,
+    profile: ColumnProfile,
+    tally: NDArray[np.int64],
+    columns: list[dict[str, Any]],
 ) -> Drift:
-    card = rows.model.card if isinstance(rows.model, TableModel) else None
-    columns = [] if card is None else _column_drift(engine, table, rows, card.profiles)
-    (score,) = compare_columns((profile,), [tuple(tally[4:].tolist())])
+    n_items, n_flagged, *scores = tally.tolist()
+    (score,) = compare_columns((profile,), [tuple(scores)])
     judge_shifts([score, *columns])
-    calibrations = rows.classifier.calibrations_
-    chances = chances_of_flags(calibrations, *tally[[0, 2]].tolist())
+    chances = chances_of_flags(rows.classifier.calibrations_, n_items, n_flagged)
     return Drift(score, columns, verdict_on(score, columns), *chances)
-
-
-def _column_drift(
-    engine: Engine, table: Any, rows: ModelRows, profiles: tuple[ColumnProfile, ...]
-) -> list[dict[str, Any]]:
-    answers = list(engine.summaries(table, rows.needs, ColumnCounts(rows)))
-    counts = [tuple(np.sum(each, axis=0).tolist()) for each in zip(*answers, strict=True)]
-    return compare_columns(profiles, counts)

@@ -6,7 +6,7 @@ highest scores only, and everything at or below the lowest of them is one compar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = ["MOST_HELD", "FloorSearch"]
 #: At most so many scores are held: 64 megabytes.
 MOST_HELD = 1 << 22
 _SPARE = 1 << 18
+_CHUNK = 1 << 15  # scores that stay in the cache of the processor
 
 
 class _Highest:
@@ -35,11 +36,19 @@ class _Highest:
 
     def add(self, scores: Doubles) -> None:
         self.n += scores.size
-        higher = scores[scores > self._floor]
-        at_floor = int(np.count_nonzero(scores == self._floor))
-        self._at_floor += at_floor
-        if higher.size + at_floor < scores.size:
-            self.n_nan += int(np.count_nonzero(np.isnan(scores)))
+        for start in range(0, scores.size, _CHUNK):
+            self._add(scores[start : start + _CHUNK])
+
+    def _add(self, scores: Doubles) -> None:
+        # One comparison for almost all scores. What is not a number is not below anything.
+        below = scores < self._floor
+        if below.all():
+            return
+        others = scores[~below]
+        higher = others[others > self._floor]
+        if higher.size < others.size:
+            self.n_nan += int(np.count_nonzero(np.isnan(others)))
+            self._at_floor += int(np.count_nonzero(others == self._floor))
         self._kept.append(higher)
         self._n_kept += higher.size
         if self._n_kept > 2 * self._place + _SPARE:
@@ -91,8 +100,9 @@ class FloorSearch(CutSearch):
             return {}
         return {ALL: Totals(highest.n, np.empty(0), [], [], found=highest.located())}
 
-    def _scores(self) -> Iterable[Doubles]:
-        return self.engine.summaries(self.table, [self.score], _AsDoubles(self.score))
+    def _scores(self) -> Iterator[Doubles]:
+        for batch in self.engine.batches(self.table, [self.score]):
+            yield np.asarray(as_columns(batch, [self.score])[self.score], dtype=np.float64)
 
     def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
         """Return what the pass has found; another place takes another search."""
@@ -113,13 +123,3 @@ class FloorSearch(CutSearch):
         return CutSearch.through(
             self.engine, table, SearchColumns(self.score, self.id, None, self.seed)
         )
-
-
-@dataclass(frozen=True)
-class _AsDoubles:
-    """Hands the scores of a block over, in the process that reads it."""
-
-    score: str
-
-    def __call__(self, block: Any) -> Doubles:
-        return np.asarray(as_columns(block, [self.score])[self.score], dtype=np.float64)

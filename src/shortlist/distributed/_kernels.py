@@ -26,7 +26,6 @@ __all__ = [
     "RowsBefore",
     "Summarise",
     "Summary",
-    "Together",
 ]
 
 #: The columns of a block.
@@ -115,17 +114,6 @@ class CountInside:
                 above = int(np.count_nonzero(is_above))
                 found[name] = Inside(above, values, counts.astype(np.int64))
         return found
-
-
-@dataclass(frozen=True)
-class Together:
-    """Calls several kernels in one pass."""
-
-    kernels: dict[Any, Any]
-
-    def __call__(self, columns: Columns) -> dict[Any, Any]:
-        """Return the answer of each."""
-        return {name: kernel(columns) for name, kernel in self.kernels.items()}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ._operations import TIE_KEY, ListedRows
 
 __all__ = ["LocalEngine", "ranked"]
 
-_READ_AHEAD = 4  # batches
+_READ_AHEAD, _FEW_COLUMNS = 4, 3  # batches that are read before they are needed
 
 
 class LocalEngine:
@@ -51,19 +51,23 @@ class LocalEngine:
         schema = self.open(table).schema
         return dict(zip(schema.names, schema.types, strict=True))
 
-    def _blocks(self, table: Any, columns: list[str] | None, size: int) -> Iterator[Any]:
+    def batches(self, table: Any, columns: list[str] | None, size: int = BLOCK) -> Iterator[Any]:
+        """Read some columns in batches, as they lie in the file, the next ones ahead."""
         self._pass, n_rows = self._pass + 1, 0
-        batches = self.open(table).to_batches(
+        for batch in self.open(table).to_batches(
             columns=columns, batch_size=size, batch_readahead=_READ_AHEAD, fragment_readahead=1
-        )
-        for block in blocks_of(batches, size):
-            n_rows += block.num_rows
-            yield block
+        ):
+            n_rows += batch.num_rows
+            yield batch
             self._on_progress(self._pass, n_rows)
 
+    def _blocks(self, table: Any, columns: list[str] | None, size: int) -> Iterator[Any]:
+        return blocks_of(self.batches(table, columns, size), size)
+
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterator[Any]:
-        """Call a kernel on the columns of every block."""
-        return (kernel(block) for block in self._blocks(table, columns, BLOCK))
+        """Call a kernel on the columns of every block; blocks of many columns are shorter."""
+        size = BLOCK if len(columns) <= _FEW_COLUMNS else BLOCK >> 2
+        return (kernel(block) for block in self._blocks(table, columns, size))
 
     def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
         """Return the rows that a kernel returns as one Arrow table."""

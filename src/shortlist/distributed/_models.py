@@ -8,18 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask
+from .._core.arrays import Floats, Mask
 from .._core.extras import load_extra
+from .._core.hashing import tie_keys_of
+from .._core.ranking import lift
 from ..classifier import CapacityDecisionMixin
 from ..exceptions import TableError
-from ..tables import TableModel, count_columns
-from ._engine import Engine, RowKernel, as_columns, table_schema
+from ..tables import ColumnProfile, TableModel, TableRows, count_columns
+from ..thresholds import Decisions
+from ._engine import FEW, Engine, RowKernel, as_columns, table_schema
 
 __all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "plan_rows"]
 
 #: What a model can say about a row, and the type of each column. If several models decide, the
 #: score is that of all models, as in lists, and `score` beside `flagged` that of the one decider.
-SAID = {"score": "double", "decided": "double", "flagged": "bool", "is_rare": "bool"}
+SAID = {
+    **dict.fromkeys(("score", "decided", "lifted", "key"), "double"),
+    **dict.fromkeys(("flagged", "by_default", "is_rare"), "bool"),
+}
 
 
 class _Rows(NamedTuple):
@@ -29,6 +35,7 @@ class _Rows(NamedTuple):
     ids: NDArray[Any] | None
     segments: NDArray[Any] | None
     is_rare: Mask | None
+    table: TableRows | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,9 @@ class ModelRows:
     def needs(self) -> list[str]:
         """All columns that are read to decide."""
         own = self.model.schema.id if isinstance(self.model, TableModel) else None
-        others = [self.id, own, self.segment, self.target]
+        work = self.model.schema.work if isinstance(self.model, TableModel) else None
+        weighed = () if work is None else work.columns.values()
+        others = [self.id, own, self.segment, self.target, *weighed]
         return list(dict.fromkeys([*self.features, *(name for name in others if name)]))
 
     def take(self, block: Any) -> _Rows:
@@ -91,10 +100,27 @@ class ModelRows:
         segments = None if self.segment is None else as_columns(block, [self.segment])[self.segment]
         if isinstance(self.model, TableModel):
             rows = self.model.schema.convert(block, target=self.target)
-            return _Rows(rows.X, rows.ids, segments, rows.is_rare)
+            return _Rows(rows.X, rows.ids, segments, rows.is_rare, rows)
         ids = None if self.id is None else as_columns(block, [self.id])[self.id]
         X = block.select(self.features).to_pandas()
         return _Rows(X, ids, segments, self._labels(block))
+
+    def decide(self, rows: _Rows) -> Decisions:
+        """Decide about rows as the model's own commands do."""
+        if rows.table is not None and rows.segments is None:
+            return self.model.decide(rows.table)
+        return self.classifier.decide(rows.X, ids=rows.ids, segments=rows.segments)
+
+    def scores(self, rows: _Rows) -> Floats:
+        """Return what lists rank by."""
+        if rows.table is not None:
+            return self.model.list_scores(rows.table)
+        return np.asarray(self.classifier.score_samples(rows.X))
+
+    def keys(self, rows: _Rows) -> Floats:
+        """Return what orders rows with equal scores."""
+        seed = self.classifier.rule_.terms.seed
+        return tie_keys_of(rows.X, rows.ids, seed=seed)(np.arange(len(rows.X)))
 
     def _labels(self, block: Any) -> Mask | None:
         if self.target is None:
@@ -122,31 +148,47 @@ class DecidedRows:
         added = self._say(block)
         table = block.select(self.kept)
         for name in self.said:
-            table = table.append_column(name, pa.array(added[name], pa.type_for_alias(SAID[name])))
+            table = table.append_column(name, _arrow(pa, added[name], SAID[name]))
         return table
 
     def _say(self, block: Any) -> dict[str, Any]:
         rows = self.rows.take(block)
         if self.said == ("score",):
-            scores = self.rows.classifier.score_samples(rows.X)
-            return {"score": np.asarray(scores, dtype=np.float64)}
-        decided = self.rows.classifier.decide(rows.X, ids=rows.ids, segments=rows.segments)
-        scores = np.asarray(decided.scores, dtype=np.float64)
-        said = {"score": scores, "decided": scores, "flagged": decided.flagged}
-        if "decided" in self.said and len(self.rows.classifier.calibrations_) > 1:
-            said["score"] = np.asarray(self.rows.classifier.score_samples(rows.X), dtype=np.float64)
+            return {"score": self.rows.scores(rows)}
+        decided = self.rows.decide(rows)
+        said = {"score": decided.scores, "decided": decided.scores, "flagged": decided.flagged}
+        if "lifted" in self.said:  # as lists rank, by all models
+            if len(self.rows.classifier.calibrations_) > 1:
+                said["score"] = self.rows.scores(rows)
+            said |= {"lifted": lift(np.asarray(said["score"])), "key": self.rows.keys(rows)}
+        if "by_default" in self.said:
+            said["by_default"] = self.rows.model.predict(rows.X)
         return {**said, "is_rare": rows.is_rare}
+
+
+def _arrow(pa: Any, values: Any, kind: str) -> Any:
+    numbers = np.asarray(values, dtype=np.float64 if kind == "double" else bool)
+    return pa.array(numbers, pa.type_for_alias(kind))
 
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """Counts the values of a block in the bins of the model card."""
+    """Counts the values of a block in the bins of the model card, and rows that a model knows."""
 
     rows: ModelRows
+    profiles: tuple[ColumnProfile, ...]
 
-    def __call__(self, block: Any) -> list[tuple[int, ...]]:
-        """Return the counts of each column."""
-        return count_columns(self.rows.model.card.profiles, self.rows.take(block).X)
+    def __call__(self, block: Any) -> list[Any]:
+        """Return the counts of each column, and those of the fingerprints."""
+        parts = [
+            self._count(block.slice(start, FEW)) for start in range(0, max(block.num_rows, 1), FEW)
+        ]
+        return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
+
+    def _count(self, block: Any) -> list[Any]:
+        rows, known = self.rows.take(block), self.rows.model.fingerprints
+        seen = np.zeros(3, dtype=np.int64) if known is None else known.count(rows.table)
+        return [*map(np.array, count_columns(self.profiles, rows.X)), seen]
 
 
 def plan_rows(

@@ -125,18 +125,23 @@ class CapacityCurve:
         """
         if check_capacity(capacity).kind == "effort":
             return self._at_effort(capacity)
-        prevalence = EstimatedShare(self.n_rare, self.n_items)
-        max_flags = capacity.max_flags(self.n_items, prevalence)
+        row = self._row(self._place_of(capacity))
+        low, high = self.interval_at(capacity)
+        if row["n_flagged"] < self._max_flags(capacity):
+            low = min(low, row["detection_low"])
+        return {**row, "detection_low": low, "detection_high": high}
+
+    def _max_flags(self, capacity: Capacity) -> int:
+        return capacity.max_flags(self.n_items, EstimatedShare(self.n_rare, self.n_items))
+
+    def _place_of(self, capacity: Capacity) -> int:
+        max_flags = self._max_flags(capacity)
         if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
             raise ValueError(
                 f"{capacity!r} allows {max_flags} flags, but the curve ends at "
                 f"{self.n_flagged[-1]}. Make it with a larger max_fraction."
             )
-        row = self._row(int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1)
-        low, high = self.interval_at(capacity)
-        if row["n_flagged"] < max_flags:
-            low = min(low, row["detection_low"])
-        return {**row, "detection_low": low, "detection_high": high}
+        return int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
 
     def _row(self, place: int) -> dict[str, float]:
         return {name: column[place].item() for name, column in self.to_dict().items()}
@@ -184,13 +189,61 @@ class CapacityCurve:
         >>> round(low, 2), high
         (0.28, 1.0)
         """
-        if check_capacity(capacity).kind == "multiple":
-            low, high = self._region.at_multiple(float(capacity.value))
-        elif capacity.kind == "count" and capacity.per is None:
-            low, high = self._region.at_fraction(min(int(capacity.value) / self.n_items, 1.0))
-        else:
-            low, high = self._region.at_fraction(float(capacity.as_ratio()))
+        low, high = self._region.ends_at(self._shares_at(capacity))
         return Interval(float(low), float(high))
+
+    def _shares_at(self, capacity: Capacity) -> list[Floats]:
+        if check_capacity(capacity).kind == "multiple":
+            return self._region.of_multiple(float(capacity.value))
+        if capacity.kind == "count" and capacity.per is None:
+            return self._region.of_fraction(min(int(capacity.value) / self.n_items, 1.0))
+        return self._region.of_fraction(float(capacity.as_ratio()))
+
+    def cells_behind(self, capacity: Capacity, is_open: Mask, *, row: bool = True) -> Rows:
+        """Return which blocks of items between two cuts must be divided further, to be certain.
+
+        If some cuts were left out, answers about a capacity rest on a few blocks only. When none of
+        these is open, the answers are those of all cuts.
+
+        Parameters
+        ----------
+        capacity : Capacity
+            As for :meth:`at`; not a budget of work.
+        is_open : ndarray of bool
+            Which blocks have cuts that were left out. Block `i` lies between the cuts `i` and
+            `i + 1`.
+        row : bool, default=True
+            Whether :meth:`at` is asked for; else :meth:`interval_at` alone.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of open blocks.
+        """
+        cuts = [self._region.cuts_at(self._shares_at(capacity))]
+        cells = []
+        if row:
+            place = self._place_of(capacity)
+            cuts.append(self._region.cuts_at(self._region.of_fraction(self.fraction[place])))
+            cells = [[place], self._above_hull(place, is_open)]
+        every = np.concatenate([np.concatenate([each - 1, each]) for each in cuts] + cells)
+        needed = np.unique(every[(every >= 0) & (every < is_open.size)]).astype(np.intp)
+        return needed[is_open[needed]]
+
+    def _above_hull(self, place: int, is_open: Mask) -> Rows:
+        """Return the open blocks that could change the marginal behind a cut.
+
+        A block can rise above the edge of the hull only if it does with its rare items first.
+        """
+        if place == is_open.size:
+            return np.empty(0, dtype=np.intp)
+        same = np.flatnonzero(self.marginal[:-1] == self.marginal[place])
+        x, y = self.n_flagged, self.n_found
+        start, end = same[0], same[-1] + 1
+        rare = np.diff(y)
+        rise = (x[end] - x[start]) * (y[:-1] + rare - y[start])
+        run = (y[end] - y[start]) * (x[:-1] + rare - x[start])
+        return np.flatnonzero(is_open & (rise > run))
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
@@ -330,7 +383,7 @@ def curve_of_counts(
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
     fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
     found, place = np.unique(n_found, return_inverse=True)
-    low, high = region.at_fraction(n_flagged / n_items)
+    low, high = region.ends_at(region.of_fraction(n_flagged / n_items))
     return CapacityCurve(
         thresholds=thresholds[kept],
         n_flagged=n_flagged,
@@ -390,4 +443,8 @@ def _marginal(n_flagged: NDArray[Any], n_found: NDArray[Any]) -> Floats:
     """Return, for each cut, the fitted precision of the block of items that comes next."""
     sizes = np.diff(n_flagged).astype(np.float64)
     slopes = isotonic_regression(np.diff(n_found) / sizes, sample_weight=sizes, increasing=False)
-    return np.append(slopes, 0.0)
+    # One division for each block: the same number, however many cuts lie in it.
+    ends = np.append(np.flatnonzero(slopes[1:] != slopes[:-1]) + 1, slopes.size)
+    starts = np.append(0, ends[:-1])
+    exact = (n_found[ends] - n_found[starts]) / (n_flagged[ends] - n_flagged[starts])
+    return np.append(np.repeat(exact, ends - starts), 0.0)

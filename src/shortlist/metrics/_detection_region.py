@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,36 +82,47 @@ class DetectionRegion(NamedTuple):
             ),
         )
 
-    def at_fraction(self, fraction: ArrayLike) -> tuple[Floats, Floats]:
-        """Return both ends of the detection when these shares of the items are flagged."""
-        c = np.asarray(fraction, dtype=np.float64)
-        ends = [(self._low(c, share), self._high(c, share)) for share in self.prevalences]
-        return _union(ends)
+    def of_fraction(self, fraction: ArrayLike) -> list[Floats]:
+        """Return the share that is flagged, for each end of the prevalence: the same."""
+        return [np.asarray(fraction, dtype=np.float64) for _ in self.prevalences]
 
-    def at_multiple(self, multiple: ArrayLike) -> tuple[Floats, Floats]:
-        """Return both ends when so many items are flagged per rare item of the population."""
+    def of_multiple(self, multiple: ArrayLike) -> list[Floats]:
+        """Return the share, when so many items are flagged per rare item of the population."""
         b = np.asarray(multiple, dtype=np.float64)
-        ends = [
-            (self._low(c, share), self._high(c, share))
-            for share in self.prevalences
-            for c in [np.minimum(b * share, 1.0)]
-        ]
-        return _union(ends)
+        return [np.minimum(b * share, 1.0) for share in self.prevalences]
+
+    def ends_at(self, shares: list[Floats]) -> tuple[Floats, Floats]:
+        """Return both ends of the detection when these shares of the items are flagged."""
+        given = list(zip(shares, self.prevalences, strict=True))
+        low = [self._low(c, prevalence) for c, prevalence in given]
+        high = [self._high(c, prevalence) for c, prevalence in given]
+        return np.clip(np.min(low, axis=0), 0, 1), np.clip(np.max(high, axis=0), 0, 1)
+
+    def cuts_at(self, shares: list[Floats]) -> NDArray[np.intp]:
+        """Return the cuts that decide these ends: the first that reaches a share, for each."""
+        return np.array(
+            [
+                self._place(a, b, c, prevalence)
+                for c, prevalence in zip(shares, self.prevalences, strict=True)
+                for a, b in ((self[0], self[1]), (self[2], self[3]))
+            ]
+        )
+
+    def _place(self, a: Floats, b: Floats, c: Floats, prevalence: float) -> NDArray[np.intp]:
+        return np.searchsorted(prevalence * a + (1 - prevalence) * b, c)
 
     def _low(self, c: Floats, prevalence: float) -> Floats:
         a, b = self.detection_low, self.alarms_high
-        rest = 1 - prevalence
-        place = np.searchsorted(prevalence * a + rest * b, c)
+        place = self._place(a, b, c, prevalence)
         after = np.append(a, 1.0)[place]
-        before = np.where(place > 0, (c - rest * b[place - 1]) / prevalence, 1.0)
+        before = np.where(place > 0, (c - (1 - prevalence) * b[place - 1]) / prevalence, 1.0)
         return np.minimum(after, before)
 
     def _high(self, c: Floats, prevalence: float) -> Floats:
         a, b = self.detection_high, self.alarms_low
-        rest = 1 - prevalence
-        place = np.searchsorted(prevalence * a + rest * b, c)
+        place = self._place(a, b, c, prevalence)
         before = np.where(place > 0, a[place - 1], 0.0)
-        after = (c - rest * np.append(b, 1.0)[place]) / prevalence
+        after = (c - (1 - prevalence) * np.append(b, 1.0)[place]) / prevalence
         return np.maximum(before, after)
 
 
@@ -121,15 +133,19 @@ def _next(counts: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _lower(counts: NDArray[np.intp], trials: int, *, error: float) -> Floats:
     """Return lower bounds of proportions, many of them for the same trials."""
-    grid = _grid(trials)
-    bounds = clopper_pearson_lower(grid, trials, error=error)
+    grid, bounds = _bounds(clopper_pearson_lower, trials, error)
     return bounds[np.searchsorted(grid, counts, side="right") - 1]
 
 
 def _upper(counts: NDArray[np.intp], trials: int, *, error: float) -> Floats:
-    grid = _grid(trials)
-    bounds = clopper_pearson_upper(grid, trials, error=error)
+    grid, bounds = _bounds(clopper_pearson_upper, trials, error)
     return bounds[np.searchsorted(grid, counts)]
+
+
+@lru_cache(maxsize=8)
+def _bounds(bound: Any, trials: int, error: float) -> tuple[NDArray[np.intp], Floats]:
+    grid = _grid(trials)
+    return grid, bound(grid, trials, error=error)
 
 
 def _grid(trials: int) -> NDArray[np.intp]:
@@ -139,8 +155,3 @@ def _grid(trials: int) -> NDArray[np.intp]:
     roots = np.arange(_EVERY_COUNT**0.5, trials**0.5, 0.5 / _PER_DEVIATION)
     beyond = np.append((roots**2).astype(np.intp), trials)
     return np.union1d(np.arange(_EVERY_COUNT + 1), beyond)
-
-
-def _union(ends: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    low, high = zip(*ends, strict=True)
-    return np.clip(np.min(low, axis=0), 0, 1), np.clip(np.max(high, axis=0), 0, 1)

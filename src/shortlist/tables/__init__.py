@@ -22,9 +22,7 @@ from ._evaluate import (
     Evaluation,
     check_has_both_classes,
     evaluate_table,
-    measure_list,
-    measure_random,
-    measure_rule,
+    evaluation_of,
     points_at,
     read_labelled,
     spread_capacities,
@@ -56,6 +54,12 @@ from ._reading import Reading
 from ._reasons import Reason, reasons_for
 from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
+from ._rules import (
+    default_name,
+    measure_list,
+    measure_random,
+    measure_rule,
+)
 from ._schema import Feature, TableRows, TableSchema
 from ._select import select_rows
 from ._selection import SelectedRow, Selection
@@ -112,7 +116,9 @@ __all__ = [
     "count_columns",
     "curve_of",
     "date_text",
+    "default_name",
     "evaluate_table",
+    "evaluation_of",
     "files_of",
     "fill_in_order",
     "fit_table",

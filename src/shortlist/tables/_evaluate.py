@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Mask
 from .._core.binomial import Interval, proportion_interval
-from .._core.labels import rare_share
-from .._core.ranking import lift, rank
+from .._core.labels import EstimatedShare
+from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import (
-    CapacityCurve,
-    adjusted_detection_interval,
-    adjusted_detection_score,
-    capacity_curve,
-)
+from ..metrics import CapacityCurve, CountedCurves, Ranking
 from ._fingerprints import SeenRows
-from ._intervals import curve_of, interval_of_rule
+from ._intervals import as_filled
 from ._model import RuleResult, TableModel
 from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
+from ._rules import (
+    EVERYTHING,
+    default_name,
+    random_of,
+    rule_of_counts,
+    share_paid,
+    within,
+)
 from ._schema import TableRows, TableSchema
 from ._work import WorkColumns
 
@@ -34,14 +37,11 @@ __all__ = [
     "CurvePoint",
     "Evaluation",
     "check_both_classes",
+    "check_counts",
     "check_has_both_classes",
-    "default_name",
     "evaluate_table",
+    "evaluation_of",
     "labels_of",
-    "measure_default",
-    "measure_list",
-    "measure_random",
-    "measure_rule",
     "points_at",
     "read_labelled",
     "spread_capacities",
@@ -109,8 +109,8 @@ def evaluate_table(
     model : TableModel
         Fitted.
     path : Path
-        A labelled table, or a folder of them. Of each row, its score and its label are kept: ten
-        million rows take some 400 MB. :func:`shortlist.distributed.evaluate` keeps less.
+        A labelled table, or a folder of them. Beyond a million rows, scores and labels go to
+        temporary files, about 30 bytes a row, and memory is bounded.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
     reading : Reading, default=None
@@ -128,40 +128,104 @@ def evaluate_table(
         intervals of a detection are for as large a share of new rows, as in reports.
     """
     target = model.schema.target if target is None else target
-    found, model = Columns(), model.reading_work(work)
+    model = model.reading_work(work)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
-    for rows in passing:
-        found.add(
-            is_rare=labels_of(rows),
-            flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
-            scores=model.list_scores(rows),  # of all models, as lists have them
-            by_default=model.predict(rows.X),
-            tie_keys=model.tie_keys(rows.X, rows.ids),
-            **weighed_columns(model, rows),
+    with Columns() as found:
+        for rows in passing:
+            scores = model.list_scores(rows)  # of all models, as lists have them
+            found.add(
+                is_rare=labels_of(rows),
+                flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
+                score=scores,
+                lifted=lift(scores),
+                by_default=model.predict(rows.X),
+                key=model.tie_keys(rows.X, rows.ids),
+                **weighed_columns(model, rows),
+            )
+        rules = {"flagged": "this model", "by_default": default_name(model)}
+        capacity, efforts = model.limit_for(found.get("efforts"))
+        evaluation = evaluation_of(
+            found.summaries,
+            model.flag_capacity if efforts is None else EVERYTHING,
+            rules,
+            check=lambda n_rare, n_items: check_counts(n_rare, n_items, model.schema, target),
         )
-    is_rare, flagged = found["is_rare"], found["flagged"]
-    capacity, efforts = model.limit_for(found.get("efforts"))
-    check_both_classes(is_rare, model.schema, target)
-    n_flagged = int(flagged.sum())
-    curve = capacity_curve(is_rare, found["scores"], rare_label=True)
-    order = rank(lift(found["scores"]), found["tie_keys"].__getitem__)[0]
-    measured = partial(
-        measure_rule, is_rare=is_rare, capacity=capacity, order=order, efforts=efforts
-    )
+        if efforts is not None:
+            flags = [found[rule] for rule in rules]
+            evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
+        money = money_of(model, found, budget=None if work is None else work.budget)
+    return replace(evaluation, seen=passing.seen, money=money)
+
+
+def _paid_by(
+    evaluation: Evaluation,
+    flag_capacity: Capacity,
+    budget: Capacity,
+    flags: list[Mask],
+    efforts: Doubles,
+) -> Evaluation:
+    """Return what a budget of work finds, given what the flags of all rules find."""
+    n_items = evaluation.n_items
+    everything = np.ones(n_items, dtype=bool)
+    paid = [share_paid(flagged, budget, efforts) for flagged in (*flags, everything)]
+    rules = [within(rule, share) for rule, share in zip(evaluation.rules, paid, strict=True)]
+    rules[-1] = replace(rules[-1], flagged=paid[-1] * n_items, found=paid[-1] * evaluation.n_rare)
+    share = EstimatedShare(evaluation.n_rare, n_items)
+    return replace(evaluation, rules=rules, capacity_fraction=flag_capacity.as_fraction(share))
+
+
+def evaluation_of(
+    summaries: Callable[[Any], Iterable[Any]],
+    capacity: Capacity,
+    rules: dict[str, str],
+    *,
+    check: Callable[[int, int], None],
+) -> Evaluation:
+    """Measure rules on rows that pass in blocks, as often as it takes; the answer is exact.
+
+    Parameters
+    ----------
+    summaries : callable
+        Calls a function on the columns of every block, and returns the answers in the order of the
+        blocks, if they have one. The columns are `score`, `lifted` (the scores that count as
+        equal), `key`, `is_rare` and those of the rules.
+    capacity : Capacity
+        How many rows can be followed up.
+    rules : dict from columns to names
+        Columns with the flags of rules, and the names of the rules.
+    check : callable
+        Called with the number of rare rows and of all rows, before anything is measured.
+
+    Returns
+    -------
+    Evaluation
+    """
+    rankings = {rule: Ranking("lifted", "key", rule) for rule in rules}
+    counted = CountedCurves(summaries, {"": Ranking("score"), **rankings})
+    n_items, n_rare = counted.n_items, counted.n_rare
+    check(n_rare, n_items)
+    flags = {rule: counted.first(rule) for rule in rules}
+    spread = spread_capacities(n_items)
+    asked = {rule: [as_filled(flags[rule][0], n_rare, capacity)] for rule in rules}
+    curves = counted.settle({"": spread, **asked}, rows=[""])
+    own = next(iter(rules))
+    totals = (n_items, n_rare)
     return Evaluation(
-        n_items=is_rare.size,
-        n_rare=int(is_rare.sum()),
-        capacity_fraction=model.flag_capacity.as_fraction(rare_share(is_rare)),
-        flag_rate=n_flagged / is_rare.size,
-        flag_rate_interval=proportion_interval(n_flagged, is_rare.size),
+        n_items=n_items,
+        n_rare=n_rare,
+        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
+        flag_rate=flags[own][0] / n_items,
+        flag_rate_interval=proportion_interval(flags[own][0], n_items),
         rules=[
-            measured("this model", flagged=flagged),
-            measured(default_name(model), flagged=found["by_default"]),
-            measure_random(is_rare, capacity, efforts),
+            *(
+                rule_of_counts(
+                    name, (*totals, *flags[rule]), capacity, curves[rule].interval_at(*asked[rule])
+                )
+                for rule, name in rules.items()
+            ),
+            random_of(n_items, EstimatedShare(n_rare, n_items), n_rare, capacity),
         ],
-        curve=points_at(curve, spread_capacities(is_rare.size)),
-        seen=passing.seen,
-        money=money_of(model, found, budget=None if work is None else work.budget),
+        curve=points_at(curves[""], spread),
     )
 
 
@@ -210,12 +274,17 @@ def check_has_both_classes(rows: TableRows, schema: TableSchema, target: str) ->
 
 def check_both_classes(is_rare: Mask, schema: TableSchema, target: str) -> None:
     """Do the same for the labels alone."""
-    if not is_rare.any():
+    check_counts(int(is_rare.sum()), is_rare.size, schema, target)
+
+
+def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:
+    """Do the same for the numbers of rare rows and of all rows."""
+    if not n_rare:
         raise TableError(
             f"The column {target!r} has no row with the rare label {schema.rare_label!r}, so there "
             "is nothing to find. Check the target, or use a table with rare cases."
         )
-    if is_rare.all():
+    if n_rare == n_items:
         raise TableError(
             f"The column {target!r} has only one class, {schema.rare_label!r}. Evaluation needs "
             "the other cases as well."
@@ -226,152 +295,6 @@ def labels_of(rows: TableRows) -> Mask:
     """Return the labels of rows that were read with labels."""
     assert rows.is_rare is not None
     return rows.is_rare
-
-
-# --- one rule ---
-
-
-def measure_rule(
-    rule: str,
-    is_rare: Mask,
-    flagged: Mask,
-    capacity: Capacity,
-    *,
-    order: Rows | None = None,
-    efforts: Doubles | None = None,
-) -> RuleResult:
-    """Count what a rule flagged and found.
-
-    Parameters
-    ----------
-    rule : str
-        Name of the rule.
-    is_rare, flagged : ndarray of bool
-        Which rows are rare, and which the rule flagged.
-    capacity : Capacity
-        How many rows can be followed up.
-    order : ndarray of int, default=None
-        Positions of the rows, the most suspicious first.
-    efforts : ndarray of float, default=None
-        The work of each row, if the capacity is a budget of it.
-
-    Returns
-    -------
-    RuleResult
-        The intervals are for the same rule on new rows: its threshold is fixed. With an `order`,
-        that of M is for as large a share of new rows, whatever the threshold is then.
-
-    Examples
-    --------
-    Two of four flags are rare, and there is room for four: all flags are followed up.
-
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.tables import measure_rule
-    >>> is_rare, flagged = np.arange(100) < 8, np.arange(100) >= 6
-    >>> flagged &= np.arange(100) < 10
-    >>> result = measure_rule("by hand", is_rare, flagged, Capacity.count(4))
-    >>> result.found, result.precision, result.detection
-    (2, 0.5, 0.25)
-    """
-    options: dict[str, Any] = {"capacity": capacity, "rare_label": True, "efforts": efforts}
-    n_flagged, n_found = int(flagged.sum()), int((flagged & is_rare).sum())
-    detection = adjusted_detection_score(is_rare, flagged, **options)
-    if order is None:
-        interval = adjusted_detection_interval(is_rare, flagged, **options)
-    else:
-        low, high = interval_of_rule(is_rare, order, flagged, capacity)
-        followed_up = detection * int(is_rare.sum()) / n_found if n_found else 1.0
-        interval = Interval(followed_up * low, followed_up * high)
-    return RuleResult(
-        rule,
-        n_flagged,
-        n_found,
-        detection,
-        interval,
-        n_found / n_flagged if n_flagged else float("nan"),
-        proportion_interval(n_found, n_flagged),
-    )
-
-
-def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> RuleResult:
-    """Count what a list of the highest scores finds, which is as long as the capacity allows.
-
-    Parameters
-    ----------
-    rule : str
-        Name of the rule.
-    is_rare : ndarray of bool
-        Which rows are rare.
-    order : ndarray of int
-        Positions of the rows, the most suspicious first.
-    capacity : Capacity
-        How many rows can be followed up.
-
-    Returns
-    -------
-    RuleResult
-        Its `detection_interval` is for lists of other rows with the same capacity, whatever the
-        threshold is then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.tables import measure_list
-    >>> is_rare = np.arange(100) < 8
-    >>> result = measure_list("a list", is_rare, np.arange(100), Capacity.count(6))
-    >>> result.flagged, result.found, result.detection
-    (6, 6, 0.75)
-    """
-    room = capacity.max_flags(is_rare.size, rare_share(is_rare))
-    listed = np.zeros(is_rare.size, dtype=bool)
-    listed[order[:room]] = True
-    curve = curve_of(is_rare, order)
-    measured = measure_rule(rule, is_rare, listed, capacity)
-    return replace(measured, detection_interval=curve.interval_at(capacity))
-
-
-def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
-    """Count what the learner flags by its own prediction.
-
-    Most learners predict the likelier label. A learner that knows the capacity has its own
-    threshold.
-    """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
-
-
-def default_name(model: TableModel) -> str:
-    """Return the name of the rule that a learner has without calibration."""
-    return "its own threshold" if model.knows_capacity else "default threshold"
-
-
-def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
-    """Return what as many randomly chosen rows find on average; this is exact.
-
-    Parameters
-    ----------
-    is_rare : ndarray of bool
-        Which rows are rare.
-    capacity : Capacity
-        How many rows can be followed up.
-    efforts : ndarray of float, default=None
-        The work of each row, if the capacity is a budget of it.
-
-    Returns
-    -------
-    RuleResult
-        Without intervals.
-    """
-    share = rare_share(is_rare)
-    if efforts is None:
-        n_flagged: float = capacity.max_flags(is_rare.size, share)
-    else:
-        budget = float(capacity.max_effort(is_rare.size))
-        n_flagged = is_rare.size * min(1.0, budget / float(efforts.sum()))
-    detection = n_flagged / is_rare.size
-    found = detection * int(is_rare.sum())
-    return RuleResult("random", n_flagged, found, detection, None, float(share), None)
 
 
 # --- the capacity curve ---

@@ -150,7 +150,7 @@ class RowFingerprints:
         return self.joined_hashes(_hashes(rows, self.key, self.with_ids))
 
     def joined_hashes(self, hashes: Words) -> RowFingerprints:
-        """Add further rows, whose hashes are known."""
+        """Add further rows, whose hashes are known; of parts of the space of hashes, one by one."""
         new, counts = np.unique(hashes, return_counts=True)
         every = np.union1d(self.hashes, new[new < self.cutoff])
         n_rows, n_repeated = self.n_rows + hashes.size, self.n_repeated + _n_repeated(counts)
@@ -181,6 +181,28 @@ class RowFingerprints:
         counter.add(rows)
         return counter.seen
 
+    def count(self, rows: TableRows) -> NDArray[np.int64]:
+        """Return three counts of some rows, which may be added up, for :meth:`seen_of`."""
+        return self.count_hashes(_hashes(rows, self.key, self.with_ids))
+
+    def count_hashes(self, hashes: Words) -> NDArray[np.int64]:
+        """Return the same counts, of rows whose hashes are known."""
+        n_asked, n_found = hashes < self.cutoff, np.isin(hashes, self.hashes)
+        return np.array([hashes.size, np.count_nonzero(n_asked), np.count_nonzero(n_found)])
+
+    def seen_of(self, counts: NDArray[np.int64]) -> SeenRows:
+        """Return what counts of rows say, and whether chance explains it."""
+        n_items, n_asked, n_found = counts.tolist()
+        # A new row repeats one of the old ones as often as these repeat each other.
+        law = (n_asked + self.n_rows, n_found + self.n_repeated, n_asked)
+        chance = float(hypergeom.sf(n_found - 1, *law))
+        return SeenRows(
+            n_items,
+            *_scaled(n_found, n_asked, n_items),
+            expected=n_items * self.n_repeated / max(self.n_rows, 1),
+            is_surprising=n_found > 0 and chance < _UNLIKELY,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return everything but the hashes as plain numbers."""
         names = ("cutoff", "key", "with_ids", "n_rows", "n_repeated")
@@ -203,29 +225,18 @@ class SeenCounter:
 
     def __init__(self, fingerprints: RowFingerprints) -> None:
         self._known = fingerprints
-        self._n_items = self._n_asked = self._n_found = 0
+        self._counts = np.zeros(3, dtype=np.int64)
 
     def add(self, rows: TableRows) -> Words:
         """Count some rows, and return their hashes."""
         hashes = _hashes(rows, self._known.key, self._known.with_ids)
-        self._n_items += hashes.size
-        self._n_asked += int(np.count_nonzero(hashes < self._known.cutoff))
-        self._n_found += int(np.count_nonzero(np.isin(hashes, self._known.hashes)))
+        self._counts += self._known.count_hashes(hashes)
         return hashes
 
     @property
     def seen(self) -> SeenRows:
         """What was counted, and whether chance explains it."""
-        known, n_items, n_found = self._known, self._n_items, self._n_found
-        # A new row repeats one of the old ones as often as these repeat each other.
-        law = (self._n_asked + known.n_rows, n_found + known.n_repeated, self._n_asked)
-        chance = float(hypergeom.sf(n_found - 1, *law))
-        return SeenRows(
-            n_items,
-            *_scaled(n_found, self._n_asked, n_items),
-            expected=n_items * known.n_repeated / max(known.n_rows, 1),
-            is_surprising=n_found > 0 and chance < _UNLIKELY,
-        )
+        return self._known.seen_of(self._counts)
 
 
 def _hashes(rows: TableRows, key: int, with_ids: bool) -> Words:

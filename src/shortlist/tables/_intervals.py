@@ -9,7 +9,7 @@ from .._core.binomial import Interval
 from ..capacity import Capacity
 from ..metrics import CapacityCurve, capacity_curve
 
-__all__ = ["curve_of", "interval_of_flags", "interval_of_rule"]
+__all__ = ["as_filled", "curve_of", "interval_of_flags", "interval_of_rule"]
 
 
 def curve_of(is_rare: Mask, order: Rows) -> CapacityCurve:
@@ -45,9 +45,14 @@ def interval_of_flags(curve: CapacityCurve, n_flagged: int, capacity: Capacity) 
     -------
     Interval
     """
+    return curve.interval_at(as_filled(n_flagged, curve.n_rare, capacity))
+
+
+def as_filled(n_flagged: int, n_rare: int, capacity: Capacity) -> Capacity:
+    """Return the capacity that some flags fill, in the unit of another one."""
     if capacity.kind == "multiple" and n_flagged > 0:
-        return curve.interval_at(Capacity.multiple(n_flagged / curve.n_rare))
-    return curve.interval_at(Capacity.count(n_flagged))
+        return Capacity.multiple(n_flagged / n_rare)
+    return Capacity.count(n_flagged)
 
 
 def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capacity) -> Interval:

@@ -16,14 +16,16 @@ from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
 from ..metrics import out_of_fold_detection
 from ._evaluate import (
-    default_name,
     labels_of,
+)
+from ._model import RuleResult, TableModel
+from ._rules import (
+    default_name,
     measure_default,
     measure_list,
     measure_random,
     measure_rule,
 )
-from ._model import RuleResult, TableModel
 from ._schema import TableRows
 
 __all__ = ["Candidate", "OutOfFold", "measure_test_rows"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from ._schema import TableRows
 
 __all__ = ["Columns", "Passing", "RowsRead"]
 
+_MOST_HELD = 1 << 20  # rows
 #: Called with the number of rows that were read so far.
 RowsRead = Callable[[int], None]
 
@@ -84,24 +87,70 @@ class Passing:
 
 
 class Columns:
-    """Gathers a few numbers of each row."""
+    """Gathers a few numbers of each row: in memory, and beyond a million rows in temporary files.
+
+    Close it after use, or open it in a `with` statement.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = defaultdict(list)
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._folder: Path | None = None
+        self._opened, self._n_held = ExitStack(), 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._opened.close()
 
     def add(self, **columns: Any) -> None:
         """Add the numbers of some rows."""
         for name, values in columns.items():
             self._parts[name].append(np.asarray(values))
+        self._n_held += max((np.asarray(values).size for values in columns.values()), default=0)
+        if self._n_held > _MOST_HELD:
+            self._write()
+
+    def _write(self) -> None:
+        if self._folder is None:
+            folder = TemporaryDirectory(prefix="shortlist-")
+            self._folder = Path(self._opened.enter_context(folder))
+        for name, parts in self._parts.items():
+            with (self._folder / name).open("ab") as file:
+                for part in parts:
+                    kept = self._dtypes.setdefault(name, part.dtype)
+                    part.astype(kept, copy=False).tofile(file)
+            parts.clear()
+        self._n_held = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
     def get(self, name: str) -> NDArray[Any] | None:
         """Return the numbers of that name; None if there are none."""
-        return self[name] if self._parts.get(name) else None
+        return self[name] if name in self._parts else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if len(self._parts[name]) > 1:  # put together once; the parts are then let go
-            self._parts[name] = [np.concatenate(self._parts[name])]
-        return self._parts[name][0]
+        return np.concatenate([*self._read(name), *self._parts[name]])
+
+    def _read(self, name: str) -> Iterator[NDArray[Any]]:
+        if self._folder is not None and name in self._dtypes:
+            with (self._folder / name).open("rb") as file:
+                while (part := np.fromfile(file, self._dtypes[name], _MOST_HELD)).size:
+                    yield part
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def summaries(
+        self, kernel: Callable[[dict[str, NDArray[Any]]], Any], names: Collection[str] | None = None
+    ) -> Iterator[Any]:
+        """Call a function on blocks of some columns, or of all, in the order of the rows."""
+        names = [*self._parts] if names is None else names
+        if self._folder is None:
+            yield kernel({name: self[name] for name in names})
+            return
+        self._write()
+        for block in zip(*(self._read(name) for name in names), strict=True):
+            yield kernel(dict(zip(names, block, strict=True)))

@@ -10,8 +10,8 @@ from pathlib import Path
 from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..exceptions import TableError
-from ..metrics import CapacityCurve, capacity_curve
-from ._evaluate import CurvePoint, check_both_classes, points_at
+from ..metrics import CapacityCurve, CountedCurves, Ranking
+from ._evaluate import CurvePoint, check_counts, points_at
 from ._fingerprints import SeenRows
 from ._model import TableModel
 from ._money import MoneyPlan, planned_money, weighed_columns
@@ -114,29 +114,34 @@ def plan_capacity(
         reading=reading,
         on_progress=on_progress,
     )
-    found, flags, capacity = Columns(), None, model.flag_capacity
-    for rows in passing:
-        if rows.is_rare is None:
-            flags = flags or _ExpectedFlags(model)
-            flags.add(rows)
-        else:
-            found.add(is_rare=rows.is_rare, scores=model.list_scores(rows))
-            found.add(**weighed_columns(model, rows))
-    if flags is not None:
-        return flags.plan(passing)
-    is_rare = found["is_rare"]
-    check_both_classes(is_rare, model.schema, str(passing.target))
-    curve = capacity_curve(is_rare, found["scores"], rare_label=True)
-    prevalence = EstimatedShare(curve.n_rare, curve.n_items)
+    flags, capacity = None, model.flag_capacity
+    with Columns() as found:
+        for rows in passing:
+            if rows.is_rare is None:
+                flags = flags or _ExpectedFlags(model)
+                flags.add(rows)
+            else:
+                found.add(is_rare=rows.is_rare, score=model.list_scores(rows))
+                found.add(**weighed_columns(model, rows))
+        if flags is not None:
+            return flags.plan(passing)
+        counted = CountedCurves(found.summaries, {"": Ranking("score")})
+        n_items, n_rare = counted.n_items, counted.n_rare
+        check_counts(n_rare, n_items, model.schema, str(passing.target))
+        prevalence = EstimatedShare(n_rare, n_items)
+        scaled = _scaled(capacity, prevalence)
+        more = Capacity.count(capacity.max_flags(n_items, prevalence) + load)
+        curve = counted.settle({"": [*scaled, capacity, more]})[""]
+        money = planned_money(model, found, budget=work.budget, worth=work.worth)
     return Plan(
-        n_items=curve.n_items,
-        n_rare=curve.n_rare,
+        n_items=n_items,
+        n_rare=n_rare,
         capacity_fraction=capacity.as_fraction(prevalence),
-        points=points_at(curve, _scaled(capacity, prevalence)),
+        points=points_at(curve, scaled),
         expected_flags=None,
-        next_reviewer=_next_reviewer(curve, capacity, load),
+        next_reviewer=_next_reviewer(curve, capacity, more, load),
         seen=passing.seen,
-        money=planned_money(model, found, budget=work.budget, worth=work.worth),
+        money=money,
     )
 
 
@@ -195,9 +200,8 @@ def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:
     return [Capacity(capacity.kind, factor * exact(capacity.value)) for factor in most]
 
 
-def _next_reviewer(curve: CapacityCurve, capacity: Capacity, load: int) -> NextReviewer:
-    now = curve.at(capacity)
-    prevalence = EstimatedShare(curve.n_rare, curve.n_items)
-    room = capacity.max_flags(curve.n_items, prevalence)
-    then = curve.at(Capacity.count(room + load))
+def _next_reviewer(
+    curve: CapacityCurve, capacity: Capacity, more: Capacity, load: int
+) -> NextReviewer:
+    now, then = curve.at(capacity), curve.at(more)
     return NextReviewer(load, int(then["n_found"] - now["n_found"]), load * now["marginal"])

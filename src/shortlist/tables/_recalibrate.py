@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._core.arrays import Mask
 from .._core.hashing import tie_keys_of
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..thresholds import check_guarantee
+from ..thresholds import MOST_SCORES, check_guarantee
 from ._fingerprints import SeenRows
 from ._model import ModelCard, TableModel
 from ._passing import Columns, Passing, RowsRead
@@ -26,6 +27,7 @@ __all__ = ["Recalibration", "recalibrate_table"]
 
 # Rows that the model knows are left out if fewer rows than this share repeat by chance.
 _SELDOM = 0.01
+_PART_BITS = 5  # hashes are joined in 32 parts
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,9 @@ def recalibrate_table(
     model : TableModel
         Fitted; it is not changed.
     path : Path
-        Recent rows: a table, or a folder of them. Of each row, a score and a few numbers are kept;
-        ten million rows take about half a gigabyte.
+        Recent rows: a table, or a folder of them. Beyond a million rows, scores and a few other
+        numbers go to temporary files, and memory is bounded. Exceptions, which take 30 bytes of
+        memory a row: values, efforts, and a confident multiple of the prevalence with labels.
     capacity : Capacity, default=None
         Another capacity; `None` keeps it.
     guarantee : str, default=None
@@ -111,27 +114,76 @@ def recalibrate_table(
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
-    gathered = _Gathered(model, passing)
-    for rows in passing:
-        gathered.add(rows)
-    notes = _mixture(classifier)
-    unknown = _unknown(model, gathered, path, notes) & ~gathered["too_large"]
+    with _Gathered(model, passing) as gathered:
+        for rows in passing:
+            gathered.add(rows)
+        notes = _mixture(classifier)
+        leaves_known = _leaves_known(model, gathered, path, notes)
+        kept = _Kept(gathered, leaves_known)
+        _set_threshold(classifier, kept, keyed_by_ids=model.schema.id is not None)
+        (found,) = classifier.calibrations_
+        return Recalibration(
+            _renewed(model, classifier, gathered, kept),
+            kept.n_rows,
+            passing.n_rows - kept.n_rows,
+            kept.counts["before"],
+            round(found.flagged_fraction * kept.n_rows),
+            notes,
+        )
+
+
+def _set_threshold(classifier: Any, kept: _Kept, *, keyed_by_ids: bool) -> None:
+    """Set the threshold from the rows at once, or if there are many, from blocks of them."""
+    needs_labels = "is_rare" in kept and classifier.guarantee == "confident"
+    needs_labels &= classifier.capacity.kind == "multiple"
+    is_weighed = "values" in kept or "efforts" in kept or classifier.worth is not None
+    if kept.n_rows > MOST_SCORES and not (needs_labels or is_weighed):
+        classifier.recalibrate_blocks(
+            lambda: kept.blocks("scores", "keys"), kept.n_rows, n_rare=kept.counts.get("is_rare")
+        )
+        return
     classifier.recalibrate_scores(
-        gathered["scores"][unknown],
-        gathered["keys"][unknown],
-        keyed_by_ids=model.schema.id is not None,
-        is_rare=None if target is None else gathered["is_rare"][unknown],
-        **{name: gathered[name][unknown] for name in ("values", "efforts") if name in gathered},
+        kept["scores"],
+        kept["keys"],
+        keyed_by_ids=keyed_by_ids,
+        **{name: kept[name] for name in ("is_rare", "values", "efforts") if name in kept},
     )
-    n_rows, (found,) = int(np.count_nonzero(unknown)), classifier.calibrations_
-    return Recalibration(
-        _renewed(model, classifier, gathered, unknown),
-        n_rows,
-        unknown.size - n_rows,
-        int(gathered["before"][unknown].sum()),
-        round(found.flagged_fraction * n_rows),
-        notes,
-    )
+
+
+class _Kept:
+    """The rows that set the threshold: without those that the model knows, or that are too large.
+
+    Attributes
+    ----------
+    n_rows : int
+        Their number.
+    counts : dict from str to int
+        How many of them are rare, if they have labels, and how many the old threshold flags.
+    """
+
+    def __init__(self, gathered: _Gathered, leaves_known: bool) -> None:
+        self._gathered, self._leaves_known = gathered, leaves_known
+        names = [name for name in ("is_rare", "before") if name in gathered]
+        sums = [[own[0].size, *(int(each.sum()) for each in own)] for own in self.blocks(*names)]
+        self.n_rows, *totals = np.sum(sums, axis=0).tolist()
+        self.counts = dict(zip(names, totals, strict=True))
+
+    def blocks(self, *names: str) -> Iterator[tuple[NDArray[Any], ...]]:
+        """Return some of their columns, block by block."""
+
+        def own(columns: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+            left_out = columns["too_large"]
+            if self._leaves_known:
+                left_out = left_out | columns["known"]
+            return tuple(columns[name][~left_out] for name in names)
+
+        return self._gathered.summaries(own, [*names, "too_large", "known"])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._gathered
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return np.concatenate([block for (block,) in self.blocks(name)])
 
 
 class _Gathered(Columns):
@@ -169,6 +221,10 @@ class _Gathered(Columns):
     def seen(self) -> SeenRows | None:
         return self._passing.seen
 
+    @property
+    def n_rows(self) -> int:
+        return self._passing.n_rows
+
     def profiles(self, *, with_known: bool) -> tuple[ColumnProfile, ...]:
         """Return the profiles of the model card, counted anew."""
         return tuple(
@@ -189,19 +245,20 @@ def _mixture(classifier: Any) -> list[str]:
     ]
 
 
-def _unknown(model: TableModel, gathered: _Gathered, path: Path, notes: list[str]) -> Mask:
-    """Mark the rows without those that the model knows, or say why this cannot be done."""
-    seen, known = gathered.seen, gathered["known"]
+def _leaves_known(model: TableModel, gathered: _Gathered, path: Path, notes: list[str]) -> bool:
+    """Return whether rows that the model knows are left out, or say why this cannot be done."""
+    seen = gathered.seen
     if model.fingerprints is None or seen is None or not seen.is_surprising:
-        return np.ones(known.size, dtype=bool)
+        return False
+    n_known = sum(gathered.summaries(lambda block: int(block["known"].sum()), ["known"]))
     often_repeat = model.fingerprints.n_repeated > _SELDOM * model.fingerprints.n_rows
-    if often_repeat or not model.fingerprints.is_complete or known.all():
+    if often_repeat or not model.fingerprints.is_complete or n_known == seen.n_items:
         raise TableError(_known(seen, path))
     notes.append(
-        f"{int(known.sum()):,} of {len(known):,} rows of {path} trained or calibrated this model "
+        f"{n_known:,} of {seen.n_items:,} rows of {path} trained or calibrated this model "
         "before. They were left out: a threshold needs rows that the model does not know."
     )
-    return ~known
+    return True
 
 
 def _known(seen: SeenRows, path: Path) -> str:
@@ -212,27 +269,37 @@ def _known(seen: SeenRows, path: Path) -> str:
     )
 
 
-def _renewed(model: TableModel, classifier: Any, gathered: _Gathered, unknown: Mask) -> TableModel:
+def _renewed(model: TableModel, classifier: Any, gathered: _Gathered, kept: _Kept) -> TableModel:
     fingerprints = model.fingerprints
     if fingerprints is not None:
-        fingerprints = fingerprints.joined_hashes(gathered["hashes"][unknown])
-    card = None if model.card is None else _card(model.card, model, classifier, gathered, unknown)
+        with Columns() as parts:
+            for (hashes,) in kept.blocks("hashes"):
+                parts.add(**_divided(hashes))
+            for name in parts:
+                fingerprints = fingerprints.joined_hashes(parts[name])
+    card = None if model.card is None else _card(model.card, model, classifier, gathered, kept)
     return replace(model, classifier=classifier, card=card, fingerprints=fingerprints)
 
 
+def _divided(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
+    """Divide hashes of 53 bits by their first bits: equal ones are in the same part."""
+    first = hashes >> np.uint64(53 - _PART_BITS)
+    return {f"{each:02}": hashes[first == each] for each in np.unique(first).tolist()}
+
+
 def _card(
-    card: ModelCard, model: TableModel, classifier: Any, gathered: _Gathered, unknown: Mask
+    card: ModelCard, model: TableModel, classifier: Any, gathered: _Gathered, kept: _Kept
 ) -> ModelCard:
     """Describe the new calibration rows; what another capacity found is no longer true."""
     same = classifier.capacity == model.classifier.capacity
-    n_rows = int(np.count_nonzero(unknown))
-    if "is_rare" in gathered:
-        n_rare = int(gathered["is_rare"][unknown].sum())
-        card = replace(card, n_calibration=n_rows, n_calibration_rare=n_rare)
+    if "is_rare" in kept:
+        n_rare = kept.counts["is_rare"]
+        card = replace(card, n_calibration=kept.n_rows, n_calibration_rare=n_rare)
+    is_all = kept.n_rows == gathered.n_rows
     return replace(
         card,
         recalibrated_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        n_recalibration=n_rows,
+        n_recalibration=kept.n_rows,
         rules=card.rules if same else (),
-        profiles=gathered.profiles(with_known=bool(unknown.all())),
+        profiles=gathered.profiles(with_known=is_all),
     )

@@ -9,15 +9,15 @@ at most a few flags in ten thousand are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Rows
-from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut, cut_after
+from .._core.arrays import Floats, Mask
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._decisions import CalibratedThreshold
@@ -26,14 +26,17 @@ from ._described import calibrate_counts
 if TYPE_CHECKING:
     from ._terms import CalibrationSample
 
-__all__ = ["MOST_SCORES", "calibrate_kept", "representative", "thinned"]
+__all__ = ["MOST_SCORES", "Blocks", "calibrate_kept", "kept_of", "representative", "thinned"]
 
 #: A sample of at most so many scores is kept whole.
 MOST_SCORES = 1 << 20
 _TOP, _NEAR, _SAMPLED = 1 << 19, 1 << 16, 1 << 19
 _CHUNK = 1 << 20
+_ERRORS = 10.0  # standard errors of a guess
 #: Scores, falling, with tie keys, rising: complex numbers have the order of the ranking.
 _Places = NDArray[np.complex128]
+#: Returns blocks of scores, and of tie keys or None.
+Blocks = Callable[[], Iterator[tuple[Floats, Any]]]
 
 
 def thinned(sample: CalibrationSample, k: int) -> CalibrationSample:
@@ -51,20 +54,17 @@ def thinned(sample: CalibrationSample, k: int) -> CalibrationSample:
     CalibrationSample
         The same one, if it is small or cannot be thinned.
     """
-    if sample.scores.size <= MOST_SCORES or not _is_plain(sample):
+    n = sample.scores.size
+    if n <= MOST_SCORES or not _is_plain(sample):
         return sample
-    places = _kept_places(sample, k)
-    above = np.zeros(places.size + 1, dtype=np.int64)
-    for chunk in _chunks(sample):
-        above += np.bincount(np.searchsorted(places, chunk, "right"), minlength=above.size)
-    return replace(
-        sample,
-        scores=(-places.real).astype(sample.scores.dtype),
-        tie_keys=None if sample.tie_keys is None else places.imag.copy(),
-        is_rare=None,
-        before=np.cumsum(above)[:-1],
-        n_items=sample.scores.size,
-    )
+
+    def blocks() -> Iterator[tuple[Floats, Any]]:
+        for start in range(0, n, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            yield sample.scores[rows], None if sample.tie_keys is None else sample.tie_keys[rows]
+
+    kept, _ = kept_of(blocks, n, k)
+    return replace(sample, **kept, is_rare=None)
 
 
 def _is_plain(sample: CalibrationSample) -> bool:
@@ -73,33 +73,90 @@ def _is_plain(sample: CalibrationSample) -> bool:
     return not is_weighed and all(each is None for each in others)
 
 
-def _kept_places(sample: CalibrationSample, k: int) -> _Places:
+def kept_of(blocks: Blocks, n_items: int, k: int) -> tuple[dict[str, Any], Mask]:
+    """Return what to keep of many scores whose threshold is at place `k`, in a few passes.
+
+    Parameters
+    ----------
+    blocks : callable
+        Returns blocks of scores and of tie keys, which are None where ties are left out.
+    n_items, k : int
+        Number of scores, and of those above the threshold.
+
+    Returns
+    -------
+    (dict, ndarray of bool)
+        Fields of a :class:`CalibrationSample`, and which of the kept scores tie with another one.
+    """
+    places = _kept_places(blocks, n_items, k)
+    values, codes = np.unique(places.real, return_inverse=True)
+    before, tied = np.zeros(places.size + 1, np.int64), np.zeros(values.size + 1, np.int64)
+    for scores, keys in blocks():
+        block = _places(scores, keys)
+        before += np.bincount(np.searchsorted(places, block, "right"), minlength=before.size)
+        at = np.searchsorted(values, block.real)
+        at[values.take(at, mode="clip") != block.real] = values.size
+        tied += np.bincount(at, minlength=tied.size)
+    kept = {
+        "scores": (-places.real).astype(scores.dtype),
+        "tie_keys": None if keys is None else places.imag.copy(),
+        "before": np.cumsum(before)[:-1],
+        "n_items": n_items,
+    }
+    return kept, tied[codes] > 1
+
+
+def _kept_places(blocks: Blocks, n: int, k: int) -> _Places:
     """Return the places to keep, in the order of the ranking."""
-    n, keys = sample.scores.size, None if sample.tie_keys is None else sample.keys_of
-    ends = [(-1, _TOP), (k - _NEAR, k + _NEAR)]
-    limits = [[_as_place(cut_after(sample.scores, end, keys)) for end in pair] for pair in ends]
-    kept = [_places(sample, np.arange(0, n, max(1, n // _SAMPLED)))]
-    for chunk in _chunks(sample):
-        kept += [chunk[(chunk >= low) & (chunk <= high)] for low, high in limits]
+    sample = np.sort(_sampled(blocks, n))
+    limits = [
+        [_place_at(blocks, sample, n, rank) for rank in ends]
+        for ends in ((-1, _TOP), (k - _NEAR, k + _NEAR))
+    ]
+    kept = [sample]
+    for scores, keys in blocks():
+        block = _places(scores, keys)
+        kept += [block[(block >= low) & (block <= high)] for low, high in limits]
     return np.unique(np.concatenate(kept))
 
 
-def _as_place(cut: Cut) -> complex:
-    return complex(-cut.value, cut.key)
+def _sampled(blocks: Blocks, n: int) -> _Places:
+    step, start, drawn = max(1, n // _SAMPLED), 0, []
+    for scores, keys in blocks():
+        drawn.append(_places(scores, keys)[-start % step :: step])
+        start += scores.size
+    return np.concatenate(drawn)
 
 
-def _places(sample: CalibrationSample, rows: Rows | slice) -> _Places:
-    scores = sample.scores[rows]
+def _place_at(blocks: Blocks, sample: _Places, n: int, rank: int) -> Any:
+    """Return the place of the given rank; the sample guesses two places around it."""
+    if rank < 0:
+        return complex(-np.inf, 0)
+    if rank >= n:
+        return complex(np.inf, 1)
+    middle, errors = rank / n * sample.size, _ERRORS
+    while True:
+        room = errors * np.sqrt(middle * (1 - rank / n) + 1)
+        first, last = int(middle - room), int(middle + room) + 1
+        low = sample[first] if first >= 0 else complex(-np.inf, -1)
+        high = sample[last] if last < sample.size else complex(np.inf, 2)
+        above, inside = 0, [sample[:0]]
+        for scores, keys in blocks():
+            block = _places(scores, keys)
+            above += int(np.count_nonzero(block < low))
+            inside.append(block[(block >= low) & (block <= high)])
+        between = np.concatenate(inside)
+        if above <= rank < above + between.size:
+            return np.partition(between, rank - above)[rank - above]
+        errors *= 10  # the guess was wrong, which hardly ever happens
+
+
+def _places(scores: Floats, keys: Any) -> _Places:
     places = np.zeros(scores.size, dtype=np.complex128)
     places.real = -scores + 0.0  # one zero
-    if sample.tie_keys is not None:
-        places.imag = sample.tie_keys[rows]
+    if keys is not None:
+        places.imag = keys
     return places
-
-
-def _chunks(sample: CalibrationSample) -> Iterator[_Places]:
-    for start in range(0, sample.scores.size, _CHUNK):
-        yield _places(sample, slice(start, start + _CHUNK))
 
 
 def calibrate_kept(

@@ -7,7 +7,7 @@ another capacity. A rule never changes: each change returns another rule.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from ..worth import Worth
 from ._choosing import Selection, check_capacity_for, choose
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
 from ._folds import mixed_interval
-from ._kept import representative, thinned
+from ._kept import Blocks, kept_of, representative, thinned
 from ._terms import CalibrationSample, Terms
 from ._words import describe_promise
 
@@ -191,6 +191,24 @@ class Rule:
             return FoldRule(samples, capacity, terms)
         return ThresholdRule(samples, capacity, terms).without_bulk()
 
+    def recalibrated_in_blocks(
+        self, blocks: Blocks, n_items: int, *, capacity: Capacity, terms: Terms
+    ) -> Rule:
+        """Return a rule with one threshold from scores that are read in blocks, several times.
+
+        It is the rule from all of them at once, as :meth:`recalibrated` makes it.
+        """
+        sample = self.samples[0]
+        keys = None if sample.tie_keys is None else np.zeros(1)
+        kept: dict[str, Any] = {"scores": np.full(1, np.inf), "before": np.zeros(1, np.int64)}
+        kept |= {"tie_keys": keys, "keyed_by_ids": sample.keyed_by_ids, "n_items": n_items}
+        (found,) = ThresholdRule([CalibrationSample(**kept)], capacity, terms).calibrations
+        fields, is_tied = kept_of(lambda: _lifted(blocks, keys is not None), n_items, found.k)
+        kept |= fields
+        if keys is not None:  # an item that ties with no other needs no key
+            kept["tie_keys"] = np.where(is_tied, kept["tie_keys"], 0.0)
+        return ThresholdRule([CalibrationSample(**kept)], capacity, terms)
+
     def describe(self) -> dict[str, Any]:
         """Return the capacity, the promise and the thresholds as plain values."""
         terms, prevalence = self.terms, self.terms.reference.value
@@ -303,6 +321,11 @@ class FoldRule(Rule):
     ) -> None:
         super().__init__(samples, capacity, terms)
         self.calibrations = terms.thresholds(self.samples, capacity, terms.confidence)
+
+
+def _lifted(blocks: Blocks, hashed: bool) -> Iterator[tuple[Floats, Any]]:
+    for scores, keys in blocks():
+        yield lift(check_scores(scores)), keys if hashed else None
 
 
 def _joined(parts: list[Decisions], rows: list[Rows], keys: TieKeys | None) -> Decisions:
