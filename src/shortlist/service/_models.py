@@ -23,7 +23,15 @@ from ..streaming import Item, ItemScorer, LineReader
 from ..tables import TableModel, WorkColumns
 from ._store import Store, StoreError
 
-__all__ = ["LoadedModel", "ModelShelf", "add_model", "calibration_of"]
+__all__ = [
+    "LoadedModel",
+    "ModelShelf",
+    "add_model",
+    "calibration_bytes",
+    "calibration_of",
+    "is_own_scorer",
+    "read_model",
+]
 
 _LOADED_AT_ONCE = 4
 _REASONS_KEPT = 4_096
@@ -142,9 +150,17 @@ class ModelShelf:
 
 def scorer_name(model: TableModel) -> str:
     """Return what computes the scores of a model in this program."""
+    return f"{model.row_scorer.kind}, {_versions()}"
+
+
+def is_own_scorer(name: str) -> bool:
+    """Whether scores were computed by the versions of this program, in one way or another."""
+    return name.partition(", ")[2] == _versions()
+
+
+def _versions() -> str:
     versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
-    kind = model.row_scorer.kind
-    return f"{kind}, shortlist {__version__}, {versions}, {platform.machine()}"
+    return f"shortlist {__version__}, {versions}, {platform.machine()}"
 
 
 def least_worth(model: TableModel, given: float | None) -> float | None:
@@ -175,15 +191,20 @@ def read_model(content: bytes) -> TableModel:
 def add_model(store: Store, content: bytes) -> int:
     """Add a model file to the database, unless it is there; return its number."""
     model = read_model(content)
-    calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),
         "scorer": scorer_name(model),
         "added": time.time(),
-        "calibration": np.asarray(lift(calibration), dtype="<f8").tobytes(),
+        "calibration": calibration_bytes(model),
         "file": content,
     }
     return store.insert_next("model", "id", row, unless="sha256 scorer")
+
+
+def calibration_bytes(model: TableModel) -> bytes:
+    """Return the calibration scores of a model, as the database keeps them."""
+    scores = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
+    return np.asarray(lift(scores), dtype="<f8").tobytes()
 
 
 def calibration_of(store: Store, id: int) -> Floats:
