@@ -4,10 +4,14 @@ A model is trained on labelled history, ranks the cases of each day, and is retr
 everything that was reviewed. On the 20th of 90 days a new pattern of rare cases appears (or does
 not). Three policies see the same days: all slots by score ("model"); some of them as probes
 ("probes"); and the same with bursts ("bursts"). Detection counts from the 20th day on. One case in
-50 can be reviewed. Runs are added to the file, and `--summary` averages them.
+50 can be reviewed. Runs are added to the file, and `--summary` averages them. `--coverage` averages
+how often the intervals for the number missed cover it, a day, a week, four weeks and 70 days after
+the change.
 
     python -m studies.feedback.loop --slots 400 --worlds new dense none --first-seed 100 --seeds 5
     python -m studies.feedback.loop --summary
+    python -m studies.feedback.loop --slots 40 --policies probes --seeds 60 --out runs.csv
+    python -m studies.feedback.loop --coverage --out runs.csv
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ CASES_PER_SLOT = 50
 POLICIES = ("model", "probes", "bursts")
 HERE = Path(__file__).parent
 RUNS, SUMMARY = HERE.parent / ".raw" / "feedback_loop.csv", HERE / "loop.csv"
+COVERAGE = HERE / "loop_coverage.csv"
+HORIZONS = {"day": 1, "week": 7, "four weeks": 28, "covered": N_DAYS - CHANGE}
 
 
 def fit(X, y, seed):
@@ -70,15 +76,16 @@ class Policy:
         self.reviews.append((is_rare, picked))
         return picked.flagged
 
-    def covers(self):
-        """Whether the interval for all cases missed since the change covers their number."""
-        outcomes = [np.where(picked.flagged, rare, None) for rare, picked in self.reviews[CHANGE:]]
-        reasons = [picked.reasons for _, picked in self.reviews[CHANGE:]]
-        drawn = [picked.probabilities for _, picked in self.reviews[CHANGE:]]
-        reviewed = np.concatenate([picked.flagged for _, picked in self.reviews[CHANGE:]])
+    def covers(self, n_days):
+        """Whether the interval for the cases missed in the days after the change covers them."""
+        reviews = self.reviews[CHANGE : CHANGE + n_days]
+        outcomes = [np.where(picked.flagged, rare, None) for rare, picked in reviews]
+        reasons = [picked.reasons for _, picked in reviews]
+        drawn = [picked.probabilities for _, picked in reviews]
+        reviewed = np.concatenate([picked.flagged for _, picked in reviews])
         columns = (np.concatenate(column)[reviewed] for column in (outcomes, reasons, drawn))
         answer = estimate_missed(*columns)
-        missed = sum(int(rare[~picked.flagged].sum()) for rare, picked in self.reviews[CHANGE:])
+        missed = sum(int(rare[~picked.flagged].sum()) for rare, picked in reviews)
         return int(answer.missed_low <= missed <= answer.missed_high)
 
 
@@ -97,8 +104,11 @@ def run(days, history, slots, name, seed):
             found, rare = found + int(is_rare[flagged].sum()), rare + int(is_rare.sum())
         seen_X.append(cases[flagged])
         seen_y.append(is_rare[flagged])
-    covered = "" if name == "model" else policy.covers()
-    return {"detection": round(found / rare, 5), "covered": covered}
+    covered = {
+        horizon: "" if name == "model" else policy.covers(n_days)
+        for horizon, n_days in HORIZONS.items()
+    }
+    return {"detection": round(found / rare, 5), **covered}
 
 
 def play(name, slots, seed, policies):
@@ -155,6 +165,13 @@ def summarise(runs):
     return pd.DataFrame(rows)
 
 
+def coverage(runs):
+    """Return how often intervals cover, for each world, number of slots and policy."""
+    grouped = runs.groupby(["world", "slots", "policy"])
+    means = grouped[list(HORIZONS)].mean().round(4).rename(columns={"covered": "70 days"})
+    return means.assign(runs=grouped.size()).reset_index()
+
+
 def main() -> None:
     """Play worlds, or summarise what was played."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -165,12 +182,14 @@ def main() -> None:
     parser.add_argument("--policies", nargs="*", default=list(POLICIES))
     parser.add_argument("--out", type=Path, default=RUNS)
     parser.add_argument("--summary", action="store_true", help="average the runs of the file")
+    parser.add_argument("--coverage", action="store_true", help="of intervals, in the file")
     options = parser.parse_args()
-    if not options.summary:
+    if not (options.summary or options.coverage):
         add_runs(options)
         return
-    table = summarise(pd.read_csv(options.out))
-    table.to_csv(SUMMARY, index=False)
+    runs = pd.read_csv(options.out)
+    table = coverage(runs) if options.coverage else summarise(runs)
+    table.to_csv(COVERAGE if options.coverage else SUMMARY, index=False)
     print(table.to_string(index=False))
 
 

@@ -143,6 +143,30 @@ def test_money_is_measured(folder, tmp_path, model):
     done("check", *asked)
 
 
+def test_a_budget_is_judged_in_its_own_unit(folder, tmp_path):
+    """Rules are over capacity by their minutes, not by their number, and M counts minutes too."""
+    files = folder / "work.model", folder / "new.csv"
+    report = done("report", *files, "-o", tmp_path / "r.html")
+    summary = json.loads(done("report", *files, "-o", tmp_path / "r.html", "--json").stdout)
+    own, listed = summary["comparison"]["rules"][:2]
+    spent = summary["money"]["rules"][0]["effort"]
+    assert own["over_capacity"] == (spent > 600) == (summary["promise"]["verdict"] != "kept")
+    assert not listed["over_capacity"]
+    assert "room for 600 minutes" in report.stdout
+    assert "room for 600 minutes" in (tmp_path / "r.html").read_text()
+    assert "room for 600 minutes" in done("evaluate", *files).stdout
+    found = json.loads(done("evaluate", *files, "--json").stdout)["rules"][0]
+    assert found["detection"] == own["detection"]
+    is_rare = new(folder).fraud == 1
+    done("flag", *files, "-o", tmp_path / "flags.csv")
+    flags = pd.read_csv(tmp_path / "flags.csv").set_index("case").flagged
+    minutes = new(folder).minutes
+    within = min(1, 600 / minutes[flags == 1].sum())
+    assert found["detection"] == pytest.approx(
+        within * (is_rare & (flags == 1)).sum() / is_rare.sum()
+    )
+
+
 def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
     """The options name columns that its rule does not weigh."""
     model = tmp_path / "plain.model"

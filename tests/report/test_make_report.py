@@ -90,7 +90,7 @@ def test_the_summary_is_plain_json(summary):
 )
 def test_verdicts(table_fit, n_flagged, verdict):
     """Within the room, over it by luck, and over it beyond luck."""
-    promise = judge_promise(table_fit.model, 800, n_flagged)
+    promise = judge_promise(table_fit.model, 800, n_flagged, room=80)
     assert promise["room"] == 80
     assert promise["verdict"] == verdict
     assert f"{n_flagged} of 800" in promise["explanation"]
@@ -98,8 +98,8 @@ def test_verdicts(table_fit, n_flagged, verdict):
 
 def test_far_too_few_flags_are_worth_a_word(table_fit):
     """The capacity is kept, but not used."""
-    assert "left unused" in judge_promise(table_fit.model, 800, 5)["explanation"]
-    assert "left unused" not in judge_promise(table_fit.model, 800, 70)["explanation"]
+    assert "left unused" in judge_promise(table_fit.model, 800, 5, room=80)["explanation"]
+    assert "left unused" not in judge_promise(table_fit.model, 800, 70, room=80)["explanation"]
 
 
 def test_a_model_without_enough_calibration_says_so(table_fit, new_cases):
@@ -281,10 +281,12 @@ def test_m_is_said_in_words(summary):
     within = detection_in_words(own, n_rare=n_rare, room=80)
     assert summary["comparison"]["in_words"] == within
     assert f"{own['found']} of {n_rare} rare cases are among the flags" in within
-    half = own | {"detection": own["detection"] / 2}
+    half = own | {"detection": own["detection"] / 2, "over_capacity": True}
     over = detection_in_words(half, n_rare=n_rare, room=own["flagged"] // 2)
     assert f"only {own['flagged'] // 2} of the {own['flagged']} flags" in over
     assert f"find {number(own['found'] / 2)} rare cases on average" in over
+    work = detection_in_words(half, n_rare=n_rare, room=40, budget="480 minutes")
+    assert "take more than 480 minutes" in work
 
 
 def test_reviews_say_what_is_missed(table_fit, new_cases, tmp_path):

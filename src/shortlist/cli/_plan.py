@@ -78,10 +78,10 @@ def plan(
 
 def _print(result: Plan) -> None:
     console = Console()
-    console.print(
-        f"{result.n_items:,} cases; the model's capacity is {percent(result.capacity_fraction)}.",
-        highlight=False,
-    )
+    of_work = result.money is not None and result.money.unit != "cases"
+    share = percent(result.capacity_fraction)
+    capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
+    console.print(f"{result.n_items:,} cases; the model's {capacity}.", highlight=False)
     if result.points is not None:
         console.print(curve_table(result.points))
     if result.expected_flags is not None:
@@ -93,10 +93,11 @@ def _print(result: Plan) -> None:
     if result.money is not None:
         console.print(plan_table(result.money))
         console.print(result.money.one_more_in_words, highlight=False)
-    if result.next_reviewer is not None:
-        reviewer = result.next_reviewer
+    reviewer = result.next_reviewer
+    if reviewer is not None and (reviewer.load > 1 or not of_work):
+        cases = "1 case" if reviewer.load == 1 else f"{reviewer.load} cases"
         console.print(
-            f"One more reviewer, with room for {reviewer.load} cases, finds about "
+            f"One more reviewer, with room for {cases}, finds about "
             f"{reviewer.expected:.3g} more rare cases ({reviewer.found} in this table).",
             highlight=False,
             soft_wrap=True,

@@ -134,7 +134,7 @@ def _waiting(what: str) -> Status:
 def _print(summary: dict[str, Any], out: Path) -> None:
     promise = summary["promise"]
     flagged = f"{promise['n_flagged']:,} of {promise['n_items']:,} flagged"
-    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room']:,}.")
+    typer.echo(f"{promise['headline']}: {flagged}, room for {promise['room_in_words']}.")
     typer.echo(_found(summary))
     if summary["money"] is not None:
         typer.echo(summary["money"]["in_words"])

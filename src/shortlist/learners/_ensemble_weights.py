@@ -49,7 +49,7 @@ _CLEARLY = 1.0  # so many standard errors
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
 #: How often each member is there at the start: so many times, and more where rare rows are few.
-_START, _START_OF_FEW = 1.0, 100.0
+_START, _START_OF_FEW = 3.0, 100.0
 #: Narrower and wider capacities count, too: at one alone, few rows would decide.
 _AROUND = (0.5, 1.0, 2.0)
 

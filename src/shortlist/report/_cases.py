@@ -21,6 +21,7 @@ from ..tables import (
     TableSchema,
     check_has_both_classes,
     curve_of,
+    fill_in_order,
     interval_of_flags,
 )
 from ._kept import KeptTable
@@ -115,6 +116,39 @@ class Cases:
         mask = np.zeros(self.n_items, dtype=bool)
         mask[self.order[:count]] = True
         return mask
+
+    def limit(self, model: TableModel) -> tuple[Capacity, Doubles | None]:
+        """Return what flags are counted against, and the work of each case if that is work."""
+        return model.limit_for(self.efforts)
+
+    def fitting(self, model: TableModel, room: int) -> Mask:
+        """Return a mask of a list: the most suspicious cases that the capacity allows."""
+        capacity, efforts = self.limit(model)
+        if efforts is None:
+            return self.first(room)
+        ranks = np.empty(self.n_items)
+        ranks[self.order] = np.arange(self.n_items, 0, -1)
+        return fill_in_order(ranks, efforts, float(capacity.max_effort(self.n_items)))
+
+    def is_over(self, model: TableModel, flagged: Mask, room: int) -> bool:
+        """Return whether flags are more than the capacity allows."""
+        capacity, efforts = self.limit(model)
+        if efforts is None:
+            return int(flagged.sum()) > room
+        return float(efforts[flagged].sum()) > float(capacity.max_effort(self.n_items))
+
+    def room(self, model: TableModel, prevalence: Any, own: Mask | None = None) -> int:
+        """Return how many cases, or cases among some, the capacity allows to follow up.
+
+        A budget of work allows the highest of the ranking, as many as it pays for.
+        """
+        capacity, efforts = self.limit(model)
+        n_items = self.n_items if own is None else int(own.sum())
+        if efforts is None:
+            return capacity.max_flags(n_items, prevalence)
+        order = self.order if own is None else self.order[own[self.order]]
+        work = np.cumsum(efforts[order])
+        return int(np.searchsorted(work, float(capacity.max_effort(n_items)), side="right"))
 
     def name(self, place: int) -> str:
         """Return the id of a case, or its row below the heading; long ids are cut short."""

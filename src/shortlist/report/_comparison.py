@@ -30,26 +30,31 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    room = model.flag_capacity.max_flags(cases.n_items, rare_share(cases.rare))
+    capacity, efforts = cases.limit(model)
+    room = cases.room(model, rare_share(cases.rare))
     default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
     def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
-        rule = measure_rule(name, cases.rare, flagged, model.flag_capacity, order=order)
-        return {"kind": kind, **rule.to_json(), "over_capacity": bool(rule.flagged > room)}
+        rule = measure_rule(name, cases.rare, flagged, capacity, order=order, efforts=efforts)
+        over = cases.is_over(model, flagged, room)
+        return {"kind": kind, **rule.to_json(), "over_capacity": over}
 
+    def listed(order: Rows) -> Mask:
+        return replace(cases, order=order).fitting(model, room)
+
+    length = f" of {room:,}" if efforts is None else " within the budget"
     rules = [
         measured("own", "This model, case by case", cases.flagged),
-        measured("list", f"This model, a list of {room:,}", cases.first(room)),
+        measured("list", f"This model, a list{length}", listed(cases.order)),
         measured("default", default, _predicted(model.classifier.estimators_, cases)),
     ]
     if model.twin is not None:
         order = _order(model, cases)
-        listed = replace(cases, order=order).first(room)
         rules += [
             measured("smote", "SMOTE, default threshold", _predicted([model.twin], cases), order),
-            measured("smote list", f"SMOTE, a list of {room:,}", listed, order),
+            measured("smote list", f"SMOTE, a list{length}", listed(order), order),
         ]
-    chance = measure_random(cases.rare, model.flag_capacity)
+    chance = measure_random(cases.rare, capacity, efforts)
     rules.append(
         {
             "kind": "random",

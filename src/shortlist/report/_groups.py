@@ -14,7 +14,6 @@ from .._core.extras import load_extra
 from ..tables import TableModel, chances_of_flags, interval_of_rule
 from ._cases import Cases
 from ._kept import EMPTY
-from ._promise import room_for
 
 pd = load_extra("pandas", needed_for="Making a report")
 
@@ -75,7 +74,7 @@ def _measure(model: TableModel, cases: Cases, name: str, own: Mask) -> dict[str,
         "n_items": n_items,
         "n_flagged": n_flagged,
         "flag_rate": n_flagged / n_items,
-        "room": room_for(model, n_items),
+        "room": cases.room(model, model.classifier.reference_prevalence_, own),
         "notes": [],
     }
     return group if cases.is_rare is None else group | _found(model, cases, own, n_flagged)

@@ -8,9 +8,9 @@ from typing import Any
 from .._core.binomial import Interval
 from ..tables import SeenRows, TableModel, chances_of_flags
 from ..thresholds import CalibratedThreshold
-from ._words import capacity_in_words, guarantee_in_words, percent
+from ._words import capacity_in_words, guarantee_in_words, number, percent
 
-__all__ = ["expected_flags", "judge_promise", "room_for"]
+__all__ = ["expected_flags", "judge_promise"]
 
 _UNLIKELY = 0.05
 
@@ -33,26 +33,22 @@ def expected_flags(calibrations: list[CalibratedThreshold], n_items: int) -> Int
     return Interval(*(bisect_left(counts, True, key=holds) for holds in (is_likely, is_enough)))
 
 
-def room_for(model: TableModel, n_items: int) -> int:
-    """Return how many of so many cases can be followed up."""
-    return model.flag_capacity.max_flags(n_items, model.classifier.reference_prevalence_)
-
-
 def judge_promise(
     model: TableModel,
     n_items: int,
     n_flagged: int,
     *,
+    room: int,
     seen: SeenRows | None = None,
     of_work: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
     """Compare the number of flags on new cases with the capacity.
 
-    `seen` tells how many of the cases the model was fitted on; None if that is not known. If there
-    are more of them than chance explains, there is no verdict. For a budget of work, `of_work` is
-    the verdict about it and its explanation.
+    `room` is how many the capacity allows. `seen` tells how many of the cases the model was fitted
+    on; None if that is not known. If there are more of them than chance explains, there is no
+    verdict. For a budget of work, `of_work` is the verdict about it and its explanation.
     """
-    classifier, room = model.classifier, room_for(model, n_items)
+    classifier = model.classifier
     calibrations = classifier.calibrations_
     as_many, as_few = chances_of_flags(calibrations, n_items, n_flagged)
     verdict = _verdict(n_flagged, room, as_many, calibrations)
@@ -76,6 +72,7 @@ def judge_promise(
         "capacity_fraction": classifier.capacity_fraction_,
         "unit": classifier.capacity.kind,
         "room": room,
+        "room_in_words": _room_in_words(model, n_items, room),
         "allowed": float(classifier.capacity.max_effort(n_items)) if of_work else room,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
@@ -91,6 +88,13 @@ def judge_promise(
         "headline": _HEADLINES[verdict],
         "explanation": explanation,
     }
+
+
+def _room_in_words(model: TableModel, n_items: int, room: int) -> str:
+    capacity, work = model.classifier.capacity, model.schema.work
+    if capacity.kind != "effort" or work is None:
+        return number(room)
+    return f"{number(float(capacity.max_effort(n_items)))} {work.unit}"
 
 
 def _verdict(

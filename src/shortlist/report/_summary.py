@@ -102,6 +102,7 @@ def make_report(
             model,
             cases.n_items,
             cases.n_flagged,
+            room=cases.room(model, model.classifier.reference_prevalence_),
             seen=cases.seen,
             of_work=judge_work(model, cases),
         ),
@@ -115,7 +116,7 @@ def make_report(
         "drift": measure_drift(model, cases),
         "card": _card(model),
     }
-    summary |= _found(model, cases, summary["promise"]["room"])
+    summary |= _found(model, cases, summary["promise"])
     summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
     summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
     summary["expectations"] = expectations(model, summary)
@@ -138,14 +139,17 @@ def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
     }
 
 
-def _found(model: TableModel, cases: Cases, room: int) -> dict[str, Any]:
+def _found(model: TableModel, cases: Cases, promise: dict[str, Any]) -> dict[str, Any]:
     """Return what only labels can tell."""
     if cases.is_rare is None:
         return dict.fromkeys(("comparison", "cuts", "cases"))
-    cuts = spread_cuts(cases.n_items, room=room, n_flagged=cases.n_flagged)
+    cuts = spread_cuts(cases.n_items, room=promise["room"], n_flagged=cases.n_flagged)
     comparison = compare_rules(model, cases)
     in_words = detection_in_words(
-        comparison["rules"][0], n_rare=int(cases.is_rare.sum()), room=comparison["room"]
+        comparison["rules"][0],
+        n_rare=int(cases.is_rare.sum()),
+        room=comparison["room"],
+        budget=promise["room_in_words"] if promise["unit"] == "effort" else None,
     )
     return {
         "comparison": comparison | {"in_words": in_words, "rule_is_a_list": cases.flags_the_first},

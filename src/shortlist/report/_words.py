@@ -50,16 +50,27 @@ def capacity_in_words(model: TableModel) -> str:
     return f"{number(float(capacity.value))} follow-ups for each rare case"
 
 
-def detection_in_words(rule: dict[str, Any], *, n_rare: int, room: int) -> str:
-    """Say what the adjusted detection score M of a rule means, with its own numbers."""
+def detection_in_words(
+    rule: dict[str, Any], *, n_rare: int, room: int, budget: str | None = None
+) -> str:
+    """Say what the adjusted detection score M of a rule means, with its own numbers.
+
+    `budget` is the room for work in words, if work is what is limited.
+    """
     found = f"{number(rule['found'])} of {number(n_rare)} rare cases are among the flags"
     m = percent(rule["detection"])
-    if rule["flagged"] <= room:
+    if not rule["over_capacity"]:
         return (
             f"{found}, and there is room to follow up every flag. So the capacity finds {m} of "
             "the rare cases."
         )
     seen = number(rule["detection"] * n_rare)
+    if budget is not None:
+        return (
+            f"{found}, but all flags together take more than {budget}. Worked off in a random "
+            f"order, they find {seen} rare cases on average. So the budget finds {m} of the rare "
+            "cases."
+        )
     return (
         f"{found}, but there is room to follow up only {number(room)} of the "
         f"{number(rule['flagged'])} flags. Drawn at random, these find {seen} rare cases on "

@@ -21,12 +21,8 @@ from ._evaluate import (
     CurvePoint,
     Evaluation,
     check_has_both_classes,
-    default_name,
     evaluate_table,
     evaluation_of,
-    measure_list,
-    measure_random,
-    measure_rule,
     points_at,
     read_labelled,
     spread_capacities,
@@ -45,6 +41,7 @@ from ._money import (
     MoneyPlan,
     MoneyPoint,
     MoneyRule,
+    fill_in_order,
     measure_money,
     money_of,
     weighed_columns,
@@ -57,6 +54,7 @@ from ._reading import Reading
 from ._reasons import Reason, reasons_for
 from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
+from ._rule_results import default_name, measure_list, measure_random, measure_rule
 from ._schema import Feature, TableRows, TableSchema
 from ._select import select_rows
 from ._selection import SelectedRow, Selection
@@ -117,6 +115,7 @@ __all__ = [
     "evaluate_table",
     "evaluation_of",
     "files_of",
+    "fill_in_order",
     "fit_table",
     "flag_rows",
     "interval_of_flags",

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Mask
 from .._core.binomial import Interval, proportion_interval
-from .._core.labels import EstimatedShare, rare_share
-from .._core.ranking import lift
+from .._core.labels import EstimatedShare
+from .._core.ranking import lift, rank
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import CapacityCurve, CountedCurves, Ranking, adjusted_detection_of_counts
+from ..metrics import (
+    CapacityCurve,
+    CountedCurves,
+    Ranking,
+    adjusted_detection_of_counts,
+)
 from ._fingerprints import SeenRows
-from ._intervals import as_filled, curve_of, interval_of_rule
+from ._intervals import as_filled
 from ._model import RuleResult, TableModel
 from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
+from ._rule_results import (
+    default_name,
+    measure_random,
+    measure_rule,
+    random_of_counts,
+    rule_of_counts,
+)
 from ._schema import TableRows, TableSchema
 from ._work import WorkColumns
 
@@ -31,20 +44,16 @@ __all__ = [
     "check_both_classes",
     "check_counts",
     "check_has_both_classes",
-    "default_name",
     "evaluate_table",
     "evaluation_of",
     "labels_of",
-    "measure_default",
-    "measure_list",
-    "measure_random",
-    "measure_rule",
     "points_at",
     "read_labelled",
     "spread_capacities",
 ]
 
 _MOST_POINTS = 100
+_COUNTS = ("n_items", "n_rare", "n_flagged", "n_found")
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,23 @@ def evaluate_table(
             check=lambda n_rare, n_items: check_counts(n_rare, n_items, model.schema, target),
         )
         money = money_of(model, found, budget=None if work is None else work.budget)
+        if model.classifier.capacity.kind == "effort" and "efforts" in found:
+            evaluation = replace(evaluation, rules=_rules_in_work(model, found))
     return replace(evaluation, seen=passing.seen, money=money)
+
+
+def _rules_in_work(model: TableModel, found: Columns) -> list[RuleResult]:
+    """Measure the rules against a budget of work, with all rows in memory."""
+    is_rare, (capacity, efforts) = found["is_rare"], model.limit_for(found["efforts"])
+    order = rank(found["lifted"], found["key"].__getitem__)[0]
+    measured = partial(
+        measure_rule, is_rare=is_rare, capacity=capacity, order=order, efforts=efforts
+    )
+    return [
+        measured("this model", flagged=found["flagged"]),
+        measured(default_name(model), flagged=found["by_default"]),
+        measure_random(is_rare, capacity, efforts),
+    ]
 
 
 def evaluation_of(
@@ -183,23 +208,23 @@ def evaluation_of(
     spread = spread_capacities(n_items)
     asked = {rule: [as_filled(flags[rule][0], n_rare, capacity)] for rule in rules}
     curves = counted.settle({"": spread, **asked}, rows=[""])
-    own = next(iter(rules))
-    totals = (n_items, n_rare)
+    own, prevalence = next(iter(rules)), EstimatedShare(n_rare, n_items)
+
+    def measured(rule: str) -> RuleResult:
+        counts = dict(zip(_COUNTS, (n_items, n_rare, *flags[rule]), strict=True))
+        detection, _ = adjusted_detection_of_counts(**counts, capacity=capacity)
+        filled = curves[rule].interval_at(*asked[rule])
+        return rule_of_counts(
+            rules[rule], tuple(counts.values()), detection, filled, is_filled=True
+        )
+
     return Evaluation(
         n_items=n_items,
         n_rare=n_rare,
-        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
+        capacity_fraction=capacity.as_fraction(prevalence),
         flag_rate=flags[own][0] / n_items,
         flag_rate_interval=proportion_interval(flags[own][0], n_items),
-        rules=[
-            *(
-                _rule_of_counts(
-                    name, (*totals, *flags[rule]), capacity, curves[rule].interval_at(*asked[rule])
-                )
-                for rule, name in rules.items()
-            ),
-            _random_of(n_items, EstimatedShare(n_rare, n_items), n_rare, capacity),
-        ],
+        rules=[*map(measured, rules), random_of_counts(n_items, n_rare, prevalence, capacity)],
         curve=points_at(curves[""], spread),
     )
 
@@ -270,145 +295,6 @@ def labels_of(rows: TableRows) -> Mask:
     """Return the labels of rows that were read with labels."""
     assert rows.is_rare is not None
     return rows.is_rare
-
-
-# --- one rule ---
-
-
-def measure_rule(
-    rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity, *, order: Rows | None = None
-) -> RuleResult:
-    """Count what a rule flagged and found.
-
-    Parameters
-    ----------
-    rule : str
-        Name of the rule.
-    is_rare, flagged : ndarray of bool
-        Which rows are rare, and which the rule flagged.
-    capacity : Capacity
-        How many rows can be followed up.
-    order : ndarray of int, default=None
-        Positions of the rows, the most suspicious first.
-
-    Returns
-    -------
-    RuleResult
-        The intervals are for the same rule on new rows: its threshold is fixed. With an `order`,
-        that of M is for as large a share of new rows, whatever the threshold is then.
-
-    Examples
-    --------
-    Two of four flags are rare, and there is room for four: all flags are followed up.
-
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.tables import measure_rule
-    >>> is_rare, flagged = np.arange(100) < 8, np.arange(100) >= 6
-    >>> flagged &= np.arange(100) < 10
-    >>> result = measure_rule("by hand", is_rare, flagged, Capacity.count(4))
-    >>> result.found, result.precision, result.detection
-    (2, 0.5, 0.25)
-    """
-    counts = (is_rare.size, *(int(each.sum()) for each in (is_rare, flagged, flagged & is_rare)))
-    filled = None if order is None else interval_of_rule(is_rare, order, flagged, capacity)
-    return _rule_of_counts(rule, counts, capacity, filled)
-
-
-def _rule_of_counts(
-    rule: str, counts: tuple[int, ...], capacity: Capacity, filled: Interval | None
-) -> RuleResult:
-    """Measure a rule by the numbers of items, rare items, flags and rare items among these.
-
-    `filled` is the interval of the detection, when as large a share of new rows is flagged.
-    """
-    names = ("n_items", "n_rare", "n_flagged", "n_found")
-    _, n_rare, n_flagged, n_found = counts
-    detection, interval = adjusted_detection_of_counts(
-        **dict(zip(names, counts, strict=True)), capacity=capacity
-    )
-    if filled is not None:
-        followed_up = detection * n_rare / n_found if n_found else 1.0
-        interval = Interval(followed_up * filled.low, followed_up * filled.high)
-    precision = n_found / n_flagged if n_flagged else float("nan")
-    of_flags = proportion_interval(n_found, n_flagged)
-    return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
-
-
-def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> RuleResult:
-    """Count what a list of the highest scores finds, which is as long as the capacity allows.
-
-    Parameters
-    ----------
-    rule : str
-        Name of the rule.
-    is_rare : ndarray of bool
-        Which rows are rare.
-    order : ndarray of int
-        Positions of the rows, the most suspicious first.
-    capacity : Capacity
-        How many rows can be followed up.
-
-    Returns
-    -------
-    RuleResult
-        Its `detection_interval` is for lists of other rows with the same capacity, whatever the
-        threshold is then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.tables import measure_list
-    >>> is_rare = np.arange(100) < 8
-    >>> result = measure_list("a list", is_rare, np.arange(100), Capacity.count(6))
-    >>> result.flagged, result.found, result.detection
-    (6, 6, 0.75)
-    """
-    room = capacity.max_flags(is_rare.size, rare_share(is_rare))
-    listed = np.zeros(is_rare.size, dtype=bool)
-    listed[order[:room]] = True
-    curve = curve_of(is_rare, order)
-    measured = measure_rule(rule, is_rare, listed, capacity)
-    return replace(measured, detection_interval=curve.interval_at(capacity))
-
-
-def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
-    """Count what the learner flags by its own prediction.
-
-    Most learners predict the likelier label. A learner that knows the capacity has its own
-    threshold.
-    """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
-
-
-def default_name(model: TableModel) -> str:
-    """Return the name of the rule that a learner has without calibration."""
-    return "its own threshold" if model.knows_capacity else "default threshold"
-
-
-def measure_random(is_rare: Mask, capacity: Capacity) -> RuleResult:
-    """Return what as many randomly chosen rows find on average; this is exact.
-
-    Parameters
-    ----------
-    is_rare : ndarray of bool
-        Which rows are rare.
-    capacity : Capacity
-        How many rows can be followed up.
-
-    Returns
-    -------
-    RuleResult
-        Without intervals.
-    """
-    return _random_of(is_rare.size, rare_share(is_rare), int(is_rare.sum()), capacity)
-
-
-def _random_of(n_items: int, share: Any, n_rare: int, capacity: Capacity) -> RuleResult:
-    n_flagged = capacity.max_flags(n_items, share)
-    detection = n_flagged / n_items
-    return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
 
 
 # --- the capacity curve ---

@@ -224,6 +224,16 @@ class TableModel:
             return capacity
         return Capacity.fraction(float(np.mean([each.flagged_fraction for each in calibrations])))
 
+    def limit_for(self, efforts: Doubles | None) -> tuple[Capacity, Doubles | None]:
+        """Return what flags of rows are counted against, and the work of each row.
+
+        That is the budget, if the model has one and the work of the rows is known; otherwise a
+        number of flags, and None.
+        """
+        if efforts is None or self.classifier.capacity.kind != "effort":
+            return self.flag_capacity, None
+        return self.classifier.capacity, efforts
+
     def decide(self, rows: TableRows, *, worth: float | None = None) -> Decisions:
         """Decide about each row on its own; one that takes more work than was promised is left out.
 

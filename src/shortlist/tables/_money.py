@@ -23,6 +23,7 @@ __all__ = [
     "MoneyPoint",
     "MoneyRule",
     "allowed_on",
+    "fill_in_order",
     "measure_money",
     "money_of",
     "plan_money",
@@ -53,19 +54,27 @@ class MoneyPoint:
 
 @dataclass(frozen=True)
 class MoneyPlan:
-    """Value found for budgets around one, in a table with labels."""
+    """Value found for budgets around one, in a table with labels.
+
+    Without values each rare case counts as 1, and `finds` says so.
+    """
 
     unit: str
     points: list[MoneyPoint]
+    finds: str = "of value"
 
     @property
     def one_more_in_words(self) -> str:
         """What one more hour, or one more unit, would find."""
         now = next(point for point in self.points if point.factor == 1)
         if self.unit == "minutes":
-            return f"One more hour would find about {60 * now.price:,.0f} more."
+            return f"One more hour would find about {_about(60 * now.price)} more {self.finds}."
         one = self.unit.removesuffix("s")
-        return f"One more {one} would find about {now.price:,.4g} more."
+        return f"One more {one} would find about {_about(now.price)} more {self.finds}."
+
+
+def _about(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:,.3g}"
 
 
 @dataclass(frozen=True)
@@ -223,7 +232,8 @@ def plan_money(
     most = np.inf
     if worth is not None:  # lists are in the order of worth
         most = float(efforts[reaches(expected_worth(p, values, efforts), worth)].sum())
-    return MoneyPlan(unit, [_point(curve, factor, factor * budget, most) for factor in _FACTORS])
+    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
+    return MoneyPlan(unit, points, "rare cases" if values is None else "of value")
 
 
 def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
@@ -280,8 +290,8 @@ def measure_money(
         f"list by {named}{'' if efforts is None else ' / effort'}": select(
             p, limit, values=values, efforts=e
         ),
-        "list by p": _in_order(p, e, budget),
-        **({} if values is None else {"list by value": _in_order(v, e, budget)}),
+        "list by p": fill_in_order(p, e, budget),
+        **({} if values is None else {"list by value": fill_in_order(v, e, budget)}),
     }
     rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
     total = float(v[is_rare].sum())
@@ -301,8 +311,21 @@ def _measured(
     return MoneyRule(rule, int(flagged.sum()), float(efforts[flagged].sum()), share * total, share)
 
 
-def _in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
-    """Work down a ranking, and leave out what does not fit."""
+def fill_in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
+    """Work down a ranking, and leave out what does not fit.
+
+    Parameters
+    ----------
+    scores, efforts : ndarray
+        Scores and efforts of the rows.
+    budget : float
+        How much may be spent.
+
+    Returns
+    -------
+    ndarray of bool
+        Which rows are worked on.
+    """
     left, flagged, least = budget, np.zeros(scores.size, dtype=bool), efforts.min()
     for item in np.argsort(-scores, kind="stable"):
         if left < least:

@@ -15,15 +15,15 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
 from ..metrics import out_of_fold_detection
-from ._evaluate import (
+from ._evaluate import labels_of
+from ._model import RuleResult, TableModel
+from ._rule_results import (
     default_name,
-    labels_of,
     measure_default,
     measure_list,
     measure_random,
     measure_rule,
 )
-from ._model import RuleResult, TableModel
 from ._schema import TableRows
 
 __all__ = ["Candidate", "OutOfFold", "measure_test_rows"]

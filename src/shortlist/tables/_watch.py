@@ -108,6 +108,12 @@ class Watch:
         return self._model.flag_capacity.max_flags(self.n_items, prevalence)
 
     @property
+    def _allowed(self) -> str:
+        if self._model.classifier.capacity.kind == "effort":
+            return f"of as many rows of the calibration the budget paid for {self.room:,}"
+        return f"the capacity allows {self.room:,}"
+
+    @property
     def chances(self) -> tuple[float, float]:
         """The chances of as many flags or more, and of as few or fewer, if nothing has changed."""
         calibrations = self._model.classifier.calibrations_
@@ -138,7 +144,7 @@ class Watch:
             return Finding(
                 "many flags",
                 None,
-                f"{counts}, and the capacity allows {self.room:,}. If these rows were like those "
+                f"{counts}, and {self._allowed}. If these rows were like those "
                 f"of the calibration, the probability of so many would be {_chance(as_many)}. "
                 f"{advice} If the cases themselves have changed, set a new threshold with: "
                 "shortlist recalibrate. To stop before too many are flagged, use: shortlist flag "
@@ -148,7 +154,7 @@ class Watch:
             return Finding(
                 "few flags",
                 None,
-                f"Only {counts}, and the capacity allows {self.room:,}. If these rows were like "
+                f"Only {counts}, and {self._allowed}. If these rows were like "
                 f"those of the calibration, the probability of so few would be {_chance(as_few)}. "
                 f"{advice} If the cases themselves have changed, set a new threshold with: "
                 "shortlist recalibrate.",

@@ -109,8 +109,9 @@ def select(
         probability. Below it slots stay empty.
     probe : number, default=0
         Share of the slots for items below the cut, drawn at random, each with the same
-        probability; rounded down to whole items. The number of flags stays the same. See
-        :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
+        probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
+        another `random_state` for each batch: without ids the same key draws the same positions in
+        every batch. See :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
     strata : int, default=1
         Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
         each.
