@@ -154,7 +154,7 @@ def open_session(url: str) -> SparkSession:
 
 # --- streams ---
 
-LIMIT, N_FILES, PER_FILE = 5, 8, 150
+LIMIT, N_FILES, PER_FILE = 5, 5, 240
 _STREAM = "team string, case string, risk double, at double"
 
 
@@ -221,7 +221,7 @@ def kill_in_batches(url: str, folder: Path, workers: list[subprocess.Popen[bytes
             driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             while driver.poll() is None:
                 begun, done = batches(folder)
-                if begun > done and done >= 2 * len(killed) and len(killed) < 3:
+                if begun > done and done >= len(killed) and len(killed) < 3:
                     time.sleep(0.5)  # in the middle
                     if len(killed) == 1:
                         os.kill(executors_of(workers)[0], signal.SIGKILL)
