@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 ENGINES = ["local", "dask", "spark"]
@@ -63,17 +64,23 @@ def _dask():
     import shortlist.dask
 
     def table(frame, n_parts):
-        return dd.from_pandas(frame, npartitions=n_parts, sort=False)
+        ends = np.linspace(0, len(frame), n_parts).astype(int)[1:-1]
+        starts, stops = [0, 0, *ends], [0, *ends, len(frame)]  # the first part is empty
+        parts = [frame.iloc[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        return dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
 
     return UnderTest("dask", shortlist.dask, table, lambda answer: answer.compute())
 
 
 def _spark(session):
+    from pyspark.sql.functions import expr
+
     import shortlist.spark
 
     def table(frame, n_parts):
-        # Written with gaps, so that some partitions are empty.
-        return session.createDataFrame(frame).repartition(n_parts).cache()
+        # Most ids are equally long: one part has almost all rows, and others are empty.
+        length = "length(cast(case as string)) % 2"
+        return session.createDataFrame(frame).repartition(n_parts, expr(length)).cache()
 
     return UnderTest("spark", shortlist.spark, table, lambda answer: answer.toPandas())
 

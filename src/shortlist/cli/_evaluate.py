@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
-from ._large import Engine, Master, evaluate_large, is_large
+from ._large import Engine, Master, evaluate_large, names_engine
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -54,7 +54,7 @@ def evaluate(
     """Measure detection, flag rate and precision on labelled cases.
 
     Detection is the adjusted detection score M. Its intervals are for as large a share of new
-    cases, as in the report.
+    cases, as in the report. With --engine, the answer in JSON also contains the drift.
 
     With --value, and with a model that was fitted with it, the value found is measured as well,
     beside lists of the same budget in other orders.
@@ -66,11 +66,9 @@ def evaluate(
 
     announce_compiling()
     result: Evaluation
-    if is_large(data, engine, master):
+    if names_engine(engine, master):
         if work.is_given:
-            raise typer.BadParameter(
-                "--value, --effort and --worth do not work with --engine or a folder"
-            )
+            raise typer.BadParameter("--value, --effort and --worth do not work with --engine")
         loaded = load_model(model)
         result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
     else:

@@ -23,8 +23,8 @@ __all__ = [
     "Master",
     "Score",
     "evaluate_large",
-    "is_large",
     "list_scored",
+    "names_engine",
     "print_rows",
     "write_rows",
 ]
@@ -61,13 +61,13 @@ Master = Annotated[
 ]
 
 
-def is_large(data: Path, engine: str | None, master: str | None) -> bool:
-    """Return whether a table is to be read block by block: a folder, or if an engine is named."""
+def names_engine(engine: str | None, master: str | None) -> bool:
+    """Return whether an engine is named, after checks."""
     if engine not in (None, *_ENGINES):
         raise typer.BadParameter(f"--engine must be local or spark; got {engine!r}")
     if master is not None and engine != "spark":
         raise typer.BadParameter("--master belongs to --engine spark")
-    return engine is not None or data.is_dir()
+    return engine is not None
 
 
 def list_scored(

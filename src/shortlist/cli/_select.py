@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
-from ._large import Engine, Master, Score, is_large, list_scored, print_rows, write_rows
+from ._large import Engine, Master, Score, list_scored, names_engine, print_rows, write_rows
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -102,7 +102,7 @@ def select(
     if score is not None:
         refused = {"--value": value, "--effort": effort, "--budget": budget, "--worth": worth}
         _check_scored(data, id, {**refused, "--probe": probe, "--exclude": exclude})
-        is_large(model, engine, master)
+        names_engine(engine, master)
         chosen = {"segment": segment, "keep": keep, "engine": engine, "master": master}
         _answer_scored(model, counts or 0, score, str(id), out, as_json, chosen)
         return

@@ -104,6 +104,11 @@ def measure_model(
         the interval of M can depend on it.
     """
     target = _target(model, target)
+    if isinstance(model, TableModel) and model.classifier.capacity.kind == "effort":
+        raise TableError(
+            "The capacity of this model is a budget of work, which an engine does not measure. Use "
+            "shortlist.tables.evaluate_table, which reads files and folders, too."
+        )
     rows = ModelRows(model, id, segment, target)
     rules = {"flagged": "this model"}
     if isinstance(model, TableModel):
