@@ -12,6 +12,7 @@ from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
 
 WORK = ("--value", "amount", "--effort", "minutes", "--unit", "minutes")
+MODELS = ("work.model", "value.model")
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--no-smote")
 
 
@@ -165,6 +166,24 @@ def test_a_budget_is_judged_in_its_own_unit(folder, tmp_path):
     assert found["detection"] == pytest.approx(
         within * (is_rare & (flags == 1)).sum() / is_rare.sum()
     )
+
+
+def test_another_budget_needs_no_new_fit(folder, tmp_path):
+    """`recalibrate --budget` sets a threshold for another amount of work."""
+    half = ("--budget", 300, "--per", 1000, "-o", tmp_path / "half.model")
+    done("recalibrate", folder / "work.model", folder / "new.csv", *half)
+    done("flag", tmp_path / "half.model", folder / "new.csv", "-o", tmp_path / "flags.csv")
+    flags = pd.read_csv(tmp_path / "flags.csv").set_index("case").flagged == 1
+    assert 0 < new(folder).minutes[flags].sum() <= 300
+    refused(
+        "needs --per",
+        "recalibrate",
+        folder / "work.model",
+        folder / "new.csv",
+        *half[:2],
+        *half[4:],
+    )
+    refused("without --effort", "recalibrate", folder / "value.model", folder / "new.csv", *half)
 
 
 def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):

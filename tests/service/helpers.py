@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
@@ -19,11 +20,11 @@ from shortlist.service._clock import SteadyClock
 from shortlist.service._decider import Decider
 from shortlist.service._follower import kernel_name
 from shortlist.service._joining import make_queue
-from shortlist.service._models import Columns
 from shortlist.service._open import open_store
 from shortlist.service._settings import QueueSettings
 from shortlist.service._store import StoreError
 from shortlist.service._waiting import Change, Ticket, Waiting
+from shortlist.streaming import Item
 
 
 def find_postgres():
@@ -101,12 +102,12 @@ class PlainModel:
     def read(self, fields):
         """Return the columns of a case, or what is wrong with it."""
         if not isinstance(fields.get("score"), (int, float)):
-            return Columns(None, "The column 'score' is missing.")
-        return Columns(fields, None, fields.get("effort"))
+            return Item(0, error="The column 'score' is missing.")
+        return Item(0, values=(fields["score"],), effort=fields.get("effort"))
 
     def score(self, items):
         """Return the scores; another version of the model doubles them."""
-        return np.array([float(item["score"]) * self.id for item in items])
+        return np.array([float(item.values[0]) * self.id for item in items])
 
 
 class PlainShelf:
@@ -138,7 +139,8 @@ def new_queue(
     store.connect(create=True)
     store.migrate()
     for id in (1, 2):
-        row = {"sha256": str(id), "scorer": "plain", "added": 0.0, "file": b""}
+        file = f"model {id}".encode()
+        row = {"sha256": sha256(file).hexdigest(), "scorer": "plain", "added": 0.0, "file": file}
         row["calibration"] = (calibration() * id).astype("<f8").tobytes()
         store.insert_next("model", "id", row, unless="sha256")
     number = make_queue(

@@ -177,6 +177,9 @@ def test_health_and_metrics(service):
     text = service.get("/metrics").text
     assert 'shortlist_used{queue="default"} 1.0' in text
     assert 'shortlist_capacity{queue="default"} 5.0' in text
+    assert 'shortlist_requests_total{action="decide",status="200"} 1.0' in text
+    assert 'shortlist_decision_seconds_bucket{le="+Inf"} 1.0' in text
+    assert "shortlist_decision_seconds_count 1.0" in text
     assert service.get("/nowhere").status_code == 404
     assert service.get(f"{BASE}/decisions").status_code == 405
 
@@ -308,3 +311,19 @@ def test_without_a_database_the_service_says_so(tmp_path, model_file):
         assert client.get("/v2/health/ready").status_code == 503
         assert client.get("/v2/health/live").status_code == 200
         assert not database.exists()
+
+
+def test_a_case_that_is_not_answered_is_told_so(tmp_path, model_file):
+    """A database that hangs keeps nobody waiting: 503 for a case, a list and a change."""
+    with serving(tmp_path / "shortlist.db", model_file, patience=0.1) as client:
+        decider = client.service.deciders["default"]
+        decider.submit, decider.change = lambda cases: True, lambda change: None
+        answers = [
+            client.post(f"{BASE}/decisions", json=case("a")),
+            client.post(f"{BASE}/decisions", json=[case("a"), case("b")]),
+            client.put(f"{BASE}/capacity", json={"count": 1}),
+        ]
+    for answer in answers:
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        assert "in time" in answer.json()["detail"]

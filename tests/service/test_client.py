@@ -85,6 +85,7 @@ def test_an_audit_replays_every_decision(tmp_path, model_file, service):
     assert run.exit_code == 0
     [found] = json.loads(run.stdout)["queues"]
     assert (found["n_decisions"], found["n_replayed"], found["problems"]) == (250, 250, [])
+    assert found["n_rescored"] == found["n_flags"] > 0
     assert pyarrow.parquet.read_table(out).num_rows == found["n_entries"]
 
 
@@ -108,6 +109,13 @@ def decided(tmp_path_factory, model_file):
         ("UPDATE log SET at = at - 99999 WHERE seq = 15", "earlier"),
         ("UPDATE log SET case_id = '3' WHERE case_id = '4'", "second time"),
         ('UPDATE log SET body = \'{"count": 1, "from": 0}\' WHERE seq = 1', "flag 2 of 1"),
+        (
+            "UPDATE log SET body = replace(body, '\"amount\":', '\"amount\":1') WHERE slot = 1",
+            "columns",
+        ),
+        ("UPDATE log SET body = '{}' WHERE slot = 2", "columns"),
+        ("UPDATE model SET file = x'00'", "file of model 1"),
+        ("UPDATE model SET calibration = x'0000000000000000'", "calibration scores of model 1"),
     ],
 )
 def test_an_audit_finds_what_was_changed(tmp_path, decided, change, problem):

@@ -320,3 +320,14 @@ def test_a_file_that_was_replaced_is_not_used(tmp_path):
     (tmp_path / "a.db").rename(tmp_path / "b.db")
     [answer] = hand.decide([("b", 1.0)], patience=0.1)
     assert answer.status == 503
+
+
+def test_the_drift_alarm_sees_every_score_once(queue):
+    """Scores of small groups at once, those of large ones together, its own and others'."""
+    one, two = queue.hand(), queue.hand()
+    for group in range(4):
+        one.decide(cases(1_000 * group, np.zeros(100)))
+    two.decide(cases(9_000, np.zeros(5)))
+    one.decide(cases(9_100, np.zeros(5)))
+    seen = [hand.decider.follower.drift.state()["sizes"][1] for hand in (one, two)]
+    assert seen == [410, 405]

@@ -28,8 +28,9 @@ def audit(
     """Replay every decision of a service, and check its promises.
 
     The log must have no gaps, each case one decision, each flag its slot, and no period more flags
-    than its capacity. Decisions of this version of shortlist are made again from their scores and
-    compared bit for bit. The exit code is 2 if anything is wrong.
+    than its capacity. Decisions of this version of shortlist are made again from their scores, and
+    flagged cases are scored again by the model files; both are compared bit for bit. The exit code
+    is 2 if anything is wrong.
     """
     from ..service import audit_store, export_log, opened
 
@@ -43,7 +44,8 @@ def audit(
             typer.echo(
                 f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
                 f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
-                f"{each.n_other:,} of other versions only checked."
+                f"{each.n_other:,} of other versions only checked; {each.n_rescored:,} flagged "
+                "cases scored again."
             )
             for problem in each.problems:
                 typer.echo(f"  Problem: {problem}.")

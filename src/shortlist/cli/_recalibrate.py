@@ -29,6 +29,7 @@ from ._shared import (
     rows_read,
     tell,
 )
+from ._worth_options import Budget, budget_from, check_knows_effort
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
@@ -48,6 +49,7 @@ def recalibrate(
     per: Per = None,
     fraction: Fraction = None,
     multiple: Multiple = None,
+    budget: Budget = None,
     guarantee: Guarantee = None,
     confidence: Confidence = None,
     n_batches: NBatches = None,
@@ -66,17 +68,19 @@ def recalibrate(
 ) -> None:
     """Set a new threshold from recent cases: no labels, no new fit.
 
-    Also for another capacity or guarantee; what is not given stays as it is.
+    Also for another capacity, budget or guarantee; what is not given stays as it is.
 
     Example: shortlist recalibrate fraud.model october.csv -o october.model --fraction 0.04
     """
-    limit = _capacity(capacity, per, fraction, multiple)
+    limit = _capacity(capacity, per, fraction, multiple, budget)
     check_writable(out, keep=(model, data))  # before any work
     from ..persistence import load_model, save_model
     from ..tables import recalibrate_table
 
     announce_compiling()
     loaded = load_model(model, with_twin=True)
+    if budget is not None:
+        check_knows_effort(loaded)
     with progress_bar() as progress:
         result = recalibrate_table(
             loaded,
@@ -98,11 +102,17 @@ def recalibrate(
 
 
 def _capacity(
-    capacity: int | None, per: int | None, fraction: float | None, multiple: float | None
+    capacity: int | None,
+    per: int | None,
+    fraction: float | None,
+    multiple: float | None,
+    budget: float | None,
 ) -> Capacity | None:
-    if all(value is None for value in (capacity, per, fraction, multiple)):
+    if all(value is None for value in (capacity, per, fraction, multiple, budget)):
         return None
-    return capacity_from(capacity, per, fraction, multiple)
+    if budget is None:
+        return capacity_from(capacity, per, fraction, multiple)
+    return budget_from(capacity, per, fraction, multiple, budget)
 
 
 def _numbers(result: Recalibration) -> dict[str, Any]:

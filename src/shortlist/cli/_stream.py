@@ -27,7 +27,15 @@ from ._shared import (
     capacity_from,
     period_from,
 )
-from ._worth_options import Budget, Effort, Unit, Value, WorthOption, check_budget
+from ._worth_options import (
+    Budget,
+    Effort,
+    Unit,
+    Value,
+    WorthOption,
+    check_budget,
+    check_knows_effort,
+)
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
@@ -153,11 +161,8 @@ def stream(
     loaded.check_weighs(work)
     loaded = loaded.reading_work(work)
     kept = loaded.schema.work or work
-    if budget is not None and kept.effort is None:
-        raise typer.BadParameter(
-            "--budget is one of work, and the model was fitted without --effort: fit with --effort "
-            "and --budget, or limit the number of flags with --count"
-        )
+    if budget is not None:
+        check_knows_effort(loaded)
     settings = StreamSettings(
         controller=controller,
         capacity=limit,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..capacity import Capacity
-    from ..tables import Money, MoneyPlan, SpentWork
+    from ..tables import Money, MoneyPlan, SpentWork, TableModel
 
 __all__ = [
     "Budget",
@@ -22,7 +22,9 @@ __all__ = [
     "Unit",
     "Value",
     "WorthOption",
+    "budget_from",
     "check_budget",
+    "check_knows_effort",
     "money_table",
     "plan_table",
     "rate_from",
@@ -87,8 +89,6 @@ def rate_from(
     effort: str | None,
 ) -> Capacity:
     """Return the capacity that the options give: a rate of flags, or of work."""
-    from ..capacity import Capacity
-
     if budget is None:
         if effort is not None:
             raise typer.BadParameter(
@@ -101,6 +101,19 @@ def rate_from(
             "--budget is one of work: name the column that says how much a case takes, such as "
             "--effort minutes_needed"
         )
+    return budget_from(capacity, per, fraction, multiple, budget)
+
+
+def budget_from(
+    capacity: int | None,
+    per: int | None,
+    fraction: float | None,
+    multiple: float | None,
+    budget: float,
+) -> Capacity:
+    """Return a rate of work, if nothing else is given."""
+    from ..capacity import Capacity
+
     if any(given is not None for given in (capacity, fraction, multiple)):
         raise typer.BadParameter(
             "give the capacity in one way: --budget 480 --per 10000, or a number of flags"
@@ -112,6 +125,15 @@ def rate_from(
         )
     check_budget(budget)
     return Capacity.effort(budget, per=per)
+
+
+def check_knows_effort(model: TableModel) -> None:
+    """Raise an error if a model does not know how much work a case takes."""
+    if model.schema.work is None or model.schema.work.effort is None:
+        raise typer.BadParameter(
+            "--budget is one of work, and the model was fitted without --effort: fit with --effort "
+            "and --budget, or limit the number of flags"
+        )
 
 
 def check_budget(budget: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -220,6 +221,12 @@ class AnswerMemory:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def copy(self) -> AnswerMemory:
+        """Return the same answers, which are forgotten alone."""
+        other = copy.copy(self)
+        other._known = self._known.copy()
+        return other
 
     def get(self, id: Any) -> tuple[Any, ...] | None:
         """Return the answer to an id, or None if the id is unknown."""

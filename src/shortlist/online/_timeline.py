@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -45,6 +46,14 @@ class Timeline:
         self.now, self.n_items = -math.inf, 0
         self.schedule, self.guard = Schedule(), JumpGuard(longest)
         self.arrivals = ArrivalLog() if logs_arrivals else None
+
+    def copy(self) -> Timeline:
+        """Return the same time, which moves on alone."""
+        other = copy.copy(self)
+        other.schedule, other.guard = copy.copy(self.schedule), copy.copy(self.guard)
+        other.schedule.changes = list(self.schedule.changes)
+        other.arrivals = copy.deepcopy(self.arrivals)
+        return other
 
     def present(self) -> float:
         """Return the moment of the clock, and at least that of the latest item."""

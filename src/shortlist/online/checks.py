@@ -290,12 +290,16 @@ def check_observing_flags_nothing(make: Make) -> None:
 
 
 def check_copies_are_independent(make: Make) -> None:
-    """Decisions of a copy do not change the original."""
+    """A copy is in the same state, and its decisions and changes do not change the original."""
     scores, times = _items()
     controller = make()
+    controller.set_capacity(controller.capacity, at=times[-1] + 1)
     before = _plain(controller)
-    _many(copy.deepcopy(controller), scores, at=times)
-    assert _plain(controller) == before
+    for other in (copy.deepcopy(controller), controller.copy()):
+        assert _plain(other) == before
+        _many(other, scores, at=times)
+        other.set_capacity(controller.capacity, at=times[-1] + 2)
+        assert _plain(controller) == before
 
 
 def check_swapping_the_model_keeps_the_flags(make: Make) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import traceback
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -50,7 +52,7 @@ def make_app(service: Service) -> Any:
             with contextlib.suppress(Exception):
                 await starlette(scope, receive, send)
             return
-        status = 500
+        started, status = time.monotonic(), 500
         try:
             status = await decide(service, queue, scope, receive, send)
         except Problem as problem:
@@ -59,7 +61,7 @@ def make_app(service: Service) -> Any:
         except Exception as error:
             await (await _failed(Request(scope), error))(scope, receive, send)
         finally:
-            service.metrics.decided(status)
+            service.metrics.decided(status, time.monotonic() - started)
 
     return app
 
@@ -68,7 +70,11 @@ def _queue_of_decisions(scope: Any) -> str | None:
     """Return the queue of `POST /v1/queues/{queue}/decisions`, or None for anything else."""
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
-    path: str = scope["path"]
+    return _queue_in(scope["path"])
+
+
+@lru_cache(maxsize=256)
+def _queue_in(path: str) -> str | None:
     if not (path.startswith("/v1/queues/") and path.endswith("/decisions")):
         return None
     name = path[len("/v1/queues/") : -len("/decisions")]

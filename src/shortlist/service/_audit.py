@@ -6,6 +6,7 @@ checked without a controller; only the replay uses the one that decided.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,13 @@ from .._core.atomic import check_writable
 from .._core.extras import load_extra
 from ..online import PROBE
 from ._follower import Follower, ReplayError, kernel_name
-from ._models import calibration_of
+from ._models import (
+    LoadedModel,
+    calibration_bytes,
+    calibration_of,
+    is_own_scorer,
+    read_model,
+)
 from ._settings import WORK_UNITS, QueueSettings
 from ._store import CAPACITY, DECISION, KERNEL, MODEL, OBSERVATION, Entry, QueueRow, Store
 
@@ -41,6 +48,9 @@ class QueueAudit:
         Decisions that were made again and compared, bit for bit.
     n_other : int
         Decisions by other versions of the program: they were checked, but not made again.
+    n_rescored : int
+        Flagged cases that were scored again by their model file, and compared bit for bit. The
+        columns of other cases are not kept.
     problems : list of str
         What is wrong; empty if every promise was kept.
     """
@@ -52,6 +62,7 @@ class QueueAudit:
     n_periods: int = 0
     n_replayed: int = 0
     n_other: int = 0
+    n_rescored: int = 0
     problems: list[str] = field(default_factory=list)
 
     def tell(self, problem: str) -> None:
@@ -69,10 +80,13 @@ def audit_queue(store: Store, row: QueueRow, *, kernel: str | None = None) -> Qu
     """Audit one queue: gaps, order, ids, slots, capacities, and a replay of every decision."""
     found = QueueAudit(row.name)
     checks, replay = _Checks(row, found), _Replay(store, row, found, kernel or kernel_name())
+    rescoring = _Rescoring(store, found)
     for entry in _all_entries(store, row.id):
         checks.see(entry)
         replay.see(entry)
+        rescoring.see(entry)
     replay.finish()
+    rescoring.finish()
     checks.finish(row)
     _check_totals(store, row, found)
     return found
@@ -198,6 +212,61 @@ class _Replay:
             self._found.tell(str(error))
             self._follower = None
         self._run = []
+
+
+class _Rescoring:
+    """The model files, and the scores of flagged cases computed again from their columns."""
+
+    def __init__(self, store: Store, found: QueueAudit) -> None:
+        self._store, self._found = store, found
+        self._models: dict[int, LoadedModel | None] = {}
+        self._flagged: list[Entry] = []
+
+    def see(self, entry: Entry) -> None:
+        """Note a flagged case; check each model when it is first used."""
+        if entry.kind != DECISION or entry.model is None:
+            return
+        if entry.model not in self._models:
+            self._models[entry.model] = self._load(entry.model)
+        if entry.body is not None and self._models[entry.model] is not None:
+            self._flagged.append(entry)
+            if len(self._flagged) >= _PAGE:
+                self.finish()
+
+    def _load(self, id: int) -> LoadedModel | None:
+        """Return a model if this version of the program can repeat its scores."""
+        rows = self._store.query(
+            "SELECT file, sha256, scorer, calibration FROM model WHERE id = ?", id
+        )
+        if not rows or hashlib.sha256(bytes(rows[0][0])).hexdigest() != rows[0][1]:
+            self._found.tell(f"the file of model {id} is gone, or was changed")
+            return None
+        content, _, scorer, calibration = rows[0]
+        if not is_own_scorer(scorer):
+            return None
+        try:
+            loaded = LoadedModel(id, read_model(bytes(content)))
+        except (ValueError, ImportError):
+            return None  # such as a model that needs a package which is not installed here
+        if calibration_bytes(loaded.table) != bytes(calibration):
+            self._found.tell(f"the calibration scores of model {id} are not those of its file")
+        return loaded if loaded.scorer == scorer else None
+
+    def finish(self) -> None:
+        """Score what has been noted."""
+        for id, model in self._models.items():
+            mine = [entry for entry in self._flagged if entry.model == id]
+            if model is None or not mine:
+                continue
+            items = [model.read(json.loads(entry.body or "{}")) for entry in mine]
+            valid = [item for item in items if item.error is None]
+            scores = iter(model.score(valid).tolist())
+            again = [next(scores) if item.error is None else None for item in items]
+            for entry, score in zip(mine, again, strict=True):
+                if entry.score != score:
+                    self._found.tell(f"entry {entry.seq} has a score that its columns do not have")
+            self._found.n_rescored += len(mine)
+        self._flagged = []
 
 
 def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:

@@ -34,8 +34,6 @@ class ServiceConfig:
         The clock.
     kernel : str
         This version of the program.
-    multiprocess : str or None
-        The folder in which workers share their metrics.
     """
 
     database: str
@@ -48,4 +46,3 @@ class ServiceConfig:
     accept_clock: bool = False
     clock: SteadyClock = field(default_factory=SteadyClock)
     kernel: str = field(default_factory=kernel_name)
-    multiprocess: str | None = None

@@ -114,13 +114,18 @@ class Decider:
         if self.n_waiting > _MOST_WAITING or self._closing:
             return False
         self._cases.extend(cases)
-        self._wake.set()
+        self._wake_up()
         return True
 
     def change(self, change: Change) -> None:
         """Let a change wait for its place in the log."""
         self._changes.append(change)
-        self._wake.set()
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        """Wake the thread, unless it is awake: it looks for cases after it clears the event."""
+        if not self._wake.is_set():
+            self._wake.set()
 
     # --- deciding ------------------------------------------------------------------------------
 
@@ -255,7 +260,7 @@ class Decider:
         fork.remember(case.case_id for case in fresh)
         self._follower = fork
         if fresh:
-            fork.drift.update([case.score for case in fresh])
+            fork.watch([case.score for case in fresh])
         self._usual += (len(fresh) - self._usual) / 8
         self.groups, self.decided = self.groups + 1, self.decided + len(fresh)
         answer_all(group, fresh, repeats, finished)

@@ -28,17 +28,16 @@ _SLOWEST_BODY = 10.0  # seconds
 
 async def decide(service: Service, queue: str, scope: Any, receive: Any, send: Any) -> int:
     """Answer one case, or a list of cases; return the status."""
-    started = time.monotonic()
     key = service.admit(scope, "decide", queue)
     decider = service.decider(queue)
     body = await read_body(scope, receive, service.config.most_bytes)
     content = _decoded(body)
     cases = content if isinstance(content, list) else [content]
     _check(cases, scope, service.config.most_cases, alone=not isinstance(content, list))
-    future = service.loop.create_future()
+    future = service.new_future()
     ticket = Ticket(len(cases), setter(future))
     key_id = None if key is None else key.id
-    deadline = started + service.config.patience
+    deadline = time.monotonic() + service.config.patience
     waiting = [
         _waiting(fields, decider.id_fields, key_id, ticket, place, deadline)
         for place, fields in enumerate(cases)
@@ -47,12 +46,9 @@ async def decide(service: Service, queue: str, scope: Any, receive: Any, send: A
     if waiting:
         if not decider.submit(waiting):
             raise Problem(503, "unavailable", "Too many cases are waiting.")
-        late = service.loop.call_later(service.config.patience + 1, _give_up, future)
         answers = await future
-        late.cancel()
     else:
         answers = []
-    service.metrics.seconds.observe(time.monotonic() - started)
     return await _send(send, answers, alone=not isinstance(content, list))
 
 
@@ -134,11 +130,6 @@ def _check_idempotency(scope: Any, waiting: list[Waiting], *, alone: bool) -> No
                     "idempotency-key",
                     "The id of a case is its key. Leave the Idempotency-Key out, or send the id.",
                 )
-
-
-def _give_up(future: asyncio.Future[list[Any]]) -> None:
-    if not future.done():
-        future.set_exception(Problem(503, "unavailable", "The database has not answered in time."))
 
 
 async def _send(send: Any, answers: list[Any], *, alone: bool) -> int:

@@ -88,7 +88,7 @@ def _reasons(shelf: ModelShelf, entries: list[Entry]) -> dict[int, list[dict[str
             continue  # a model that this program cannot load explains nothing
         mine = [entry for entry in entries if entry.model == id]
         read = [model.read(json.loads(entry.body or "{}")) for entry in mine]
-        known = [(e, c.item) for e, c in zip(mine, read, strict=True) if c.item is not None]
+        known = [(e, item) for e, item in zip(mine, read, strict=True) if item.error is None]
         missing = [pair for pair in known if (pair[0].queue, pair[0].seq) not in shelf.reasons]
         if missing:
             frame = model.frame([item for _, item in missing])

@@ -50,6 +50,7 @@ REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
 _MOST_RECENT = 200_000
+_LARGE, _WATCHED_TOGETHER = 16, 256  # scores
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
 Calibration = Callable[[int], Floats]
@@ -137,14 +138,14 @@ class Follower:
         self.kernel, self.controller, self.seq, self.model = kernel, controller, seq, model
         self._calibration_of = calibration_of
         self.drift = DriftAlarm(calibration_of(model))
+        self._unwatched: list[float] = []
         #: The latest cases of the log, the oldest first; whoever is missing may be older.
         self.recent: dict[str, None] = {}
 
     def fork(self) -> Follower:
         """Return a copy that may be thrown away: a rewind is to keep the original."""
-        other, mine = copy.copy(self), self.controller
-        unchanging = (mine.options, mine.capacity, mine.scale, mine.calendar)
-        other.controller = copy.deepcopy(mine, {id(each): each for each in unchanging})
+        other = copy.copy(self)
+        other.controller = self.controller.copy()
         return other
 
     def state(self) -> str:
@@ -181,7 +182,7 @@ class Follower:
             first = run[0]
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
-            self.remember(entry.case_id for entry in run)
+            self.remember([entry.case_id for entry in run if entry.case_id is not None])
             if first.kind != DECISION:
                 self.apply(first)
             elif first.kernel == self.kernel:
@@ -190,11 +191,18 @@ class Follower:
                 self._take_over(run)
             self.seq = run[-1].seq
 
-    def remember(self, cases: Iterable[str | None]) -> None:
+    def remember(self, cases: Iterable[str]) -> None:
         """Remember that cases are in the log."""
-        self.recent.update(dict.fromkeys(case for case in cases if case is not None))
+        self.recent.update(dict.fromkeys(cases))
         while len(self.recent) > _MOST_RECENT:
             del self.recent[next(iter(self.recent))]
+
+    def watch(self, scores: list[float]) -> None:
+        """Let the alarm see scores; those of large groups together, because that is faster."""
+        self._unwatched = [*self._unwatched, *scores]
+        if len(scores) < _LARGE or len(self._unwatched) >= _WATCHED_TOGETHER:
+            self.drift.update(self._unwatched)
+            self._unwatched = []
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
@@ -207,6 +215,7 @@ class Follower:
             calibration = self._calibration_of(body["model"])
             self.controller.swap_model(calibration)
             self.model, self.drift = body["model"], DriftAlarm(calibration)
+            self._unwatched = []
         elif event.kind == OBSERVATION:
             scores = np.array(body["scores"], dtype=np.float64)
             _believe(self.controller, float(scores[0]), event.at)
@@ -242,17 +251,19 @@ class Follower:
     def _decide_again(self, run: list[Entry]) -> None:
         items = self._items(run)
         decided = self.decide(items)
-        columns = zip(run, decided.codes, decided.thresholds, strict=True)
-        if not all(_agrees(entry, code, threshold) for entry, code, threshold in columns):
+        same_codes = [entry.code for entry in run] == decided.codes or all(
+            map(_agrees, run, decided.codes)
+        )
+        if not same_codes or [entry.threshold for entry in run] != decided.thresholds:
             raise ReplayError(
                 f"Entries {run[0].seq} to {run[-1].seq} of the log differ from what this version "
                 "of the program decides from the same scores."
             )
-        self.drift.update(items.scores)
+        self.watch(items.scores.tolist())
 
     def _take_over(self, run: list[Entry]) -> None:
         """Observe what another version decided, and count its flags."""
-        self.drift.update(self._items(run).scores)
+        self.watch(self._items(run).scores.tolist())
         seen = [entry for entry in run if entry.code != NOT_WORTH]
         if not seen:
             return
@@ -266,10 +277,9 @@ class Follower:
         self.controller.count_flags(len(flagged) - drawn, probes=drawn)
 
 
-def _agrees(entry: Entry, code: int, threshold: float) -> bool:
+def _agrees(entry: Entry, code: int) -> bool:
     """Whether an entry is what a controller says; the counts of the database may have refused."""
-    same = entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
-    return same and entry.threshold == threshold
+    return entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:

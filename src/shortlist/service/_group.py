@@ -171,11 +171,12 @@ def answer_all(
     finished: list[Ticket],
 ) -> None:
     """Answer what a group has decided, after its commit."""
-    decided = {entry.case_id: entry for entry in group.entries if entry.kind == DECISION}
-    for case in fresh:
-        case.answer(answer_of(decided[case.case_id], repeated=False), finished)
+    decided = group.entries[len(group.entries) - len(fresh) :]  # changes come before cases
+    for case, entry in zip(fresh, decided, strict=True):
+        case.answer(answer_of(entry, repeated=False), finished)
+    known = {entry.case_id: entry for entry in decided} if repeats else {}
     for case in repeats:
-        _repeat(case, decided[case.case_id], finished)
+        _repeat(case, known[case.case_id], finished)
 
 
 def sort_out(

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -23,18 +23,18 @@ from ..streaming import Item, ItemScorer, LineReader
 from ..tables import TableModel, WorkColumns
 from ._store import Store, StoreError
 
-__all__ = ["Columns", "LoadedModel", "ModelShelf", "add_model", "calibration_of"]
+__all__ = [
+    "LoadedModel",
+    "ModelShelf",
+    "add_model",
+    "calibration_bytes",
+    "calibration_of",
+    "is_own_scorer",
+    "read_model",
+]
 
 _LOADED_AT_ONCE = 4
 _REASONS_KEPT = 4_096
-
-
-class Columns(NamedTuple):
-    """A case as a model takes it, or what is wrong with it."""
-
-    item: Any
-    error: str | None = None
-    effort: float | None = None
 
 
 class LoadedModel:
@@ -61,13 +61,12 @@ class LoadedModel:
         own, features = self.table.schema.id, {each.name for each in self.table.schema.features}
         return tuple(name for name in (own, "id") if name is not None and name not in features)
 
-    def read(self, fields: dict[str, Any]) -> Columns:
-        """Return the columns of a case."""
+    def read(self, fields: dict[str, Any]) -> Item:
+        """Return the columns of a case, or what is wrong with it."""
         try:
-            item = Item(0, values=self._reader.values(fields), **self._reader.weights(fields))
-            return Columns(item, None, item.effort)
+            return Item(0, values=self._reader.values(fields), **self._reader.weights(fields))
         except (TypeError, ValueError) as error:
-            return Columns(None, " ".join(str(error).split()))
+            return Item(0, error=" ".join(str(error).split()))
 
     def score(self, items: list[Item]) -> Floats:
         """Score cases in one batch; each gets the score that it gets alone."""
@@ -80,9 +79,9 @@ class LoadedModel:
             for name, value in self.table.reference.items()
         }
         weights = dict.fromkeys((self.table.schema.work or WorkColumns()).columns.values(), 1.0)
-        columns = self.read(usual | weights)
-        if columns.item is not None:
-            self.score([columns.item])
+        item = self.read(usual | weights)
+        if item.error is None:
+            self.score([item])
 
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
@@ -151,9 +150,17 @@ class ModelShelf:
 
 def scorer_name(model: TableModel) -> str:
     """Return what computes the scores of a model in this program."""
+    return f"{model.row_scorer.kind}, {_versions()}"
+
+
+def is_own_scorer(name: str) -> bool:
+    """Whether scores were computed by the versions of this program, in one way or another."""
+    return name.partition(", ")[2] == _versions()
+
+
+def _versions() -> str:
     versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
-    kind = model.row_scorer.kind
-    return f"{kind}, shortlist {__version__}, {versions}, {platform.machine()}"
+    return f"shortlist {__version__}, {versions}, {platform.machine()}"
 
 
 def least_worth(model: TableModel, given: float | None) -> float | None:
@@ -184,15 +191,20 @@ def read_model(content: bytes) -> TableModel:
 def add_model(store: Store, content: bytes) -> int:
     """Add a model file to the database, unless it is there; return its number."""
     model = read_model(content)
-    calibration = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),
         "scorer": scorer_name(model),
         "added": time.time(),
-        "calibration": np.asarray(lift(calibration), dtype="<f8").tobytes(),
+        "calibration": calibration_bytes(model),
         "file": content,
     }
     return store.insert_next("model", "id", row, unless="sha256 scorer")
+
+
+def calibration_bytes(model: TableModel) -> bytes:
+    """Return the calibration scores of a model, as the database keeps them."""
+    scores = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
+    return np.asarray(lift(scores), dtype="<f8").tobytes()
 
 
 def calibration_of(store: Store, id: int) -> Floats:

@@ -28,7 +28,6 @@ from ._store import (
     QueueRow,
     Store,
     StoreError,
-    entry_of,
     group_statements,
 )
 
@@ -57,18 +56,15 @@ _INSERT = (
     f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} FROM json_to_recordset(%s::json) "
     f"AS entry ({_RECORD})"
 )
+_Plain = msgspec.defstruct("_Plain", Entry._fields)
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_LATER = "SET LOCAL synchronous_commit = off"
 _MARK = "SELECT pg_logical_emit_message(true, 'shortlist', '')"  # a commit of nothing never waits
 _LOCK = (
-    f"SELECT {ROW_COLUMNS}, extract(epoch FROM clock_timestamp())::float8 FROM queue WHERE id = %s "
-    "FOR UPDATE"
+    f"SELECT {ROW_COLUMNS}, extract(epoch FROM clock_timestamp())::float8, "
+    "set_config('synchronous_commit', 'off', true) FROM queue WHERE id = %s FOR UPDATE"
 )
 _FOLLOW = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
-_TOTAL = (
-    "SELECT capacity, period, used FROM total WHERE name = (SELECT total FROM queue WHERE id = %s) "
-    "FOR UPDATE"
-)
+_TOTAL = "SELECT capacity, period, used FROM total WHERE name = %s FOR UPDATE"
 _KNOWN = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
 _OTHER_WRITERS = 0x53686F72  # the number of an advisory lock
 # A program that stands still while it holds the lock loses its session, and others go on.
@@ -83,12 +79,12 @@ def _as_json(entries: list[Entry]) -> str:
     return msgspec.json.encode([_plain(entry) for entry in entries]).decode()
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
-    plain = dict(zip(Entry._fields, entry, strict=True))
+def _plain(entry: Entry) -> Any:
+    plain: Any = _Plain(*entry)
     if entry.digest is not None:
-        plain["digest"] = "\\x" + entry.digest.hex()
+        plain.digest = "\\x" + entry.digest.hex()
     if entry.threshold is not None and math.isinf(entry.threshold):
-        plain["threshold"] = "Infinity" if entry.threshold > 0 else "-Infinity"
+        plain.threshold = "Infinity" if entry.threshold > 0 else "-Infinity"
     return plain
 
 
@@ -179,13 +175,14 @@ class PostgresStore(Store):
         with self._translated():
             with link.pipeline():
                 link.execute(_BEGIN)
-                link.execute(_LATER)
                 row = link.execute(_LOCK, (queue,))
                 entries = link.execute(_FOLLOW, (queue, after))
-                total = link.execute(_TOTAL, (queue,))
-            *found, self._now = row.fetchone()
-            followed = [entry_of(entry) for entry in entries.fetchall()]
-            return QueueRow(*found), followed, total.fetchone()
+            *found, self._now, _ = row.fetchone()
+            locked = QueueRow(*found)
+            total = None
+            if locked.total is not None:
+                total = link.execute(_TOTAL, (locked.total,)).fetchone()
+            return locked, list(map(Entry._make, entries.fetchall())), total
 
     def clock(self) -> float | None:
         """Return when the server gave the lock."""
@@ -195,7 +192,7 @@ class PostgresStore(Store):
         """Return the decisions about cases that are known."""
         with self._translated():
             rows = self._connection().execute(_KNOWN, (queue, cases)).fetchall()
-        return [entry_of(row) for row in rows]
+        return list(map(Entry._make, rows))
 
     def commit(self, group: Group) -> None:
         """Write a group, commit, and wait for the disk, in one round trip."""

@@ -303,7 +303,7 @@ class _Routes:
             for each in read:
                 if each.error is not None:
                     raise Problem(422, "invalid-case", each.error)
-            scores: list[float] = model.score([each.item for each in read]).tolist()
+            scores: list[float] = model.score(read).tolist()
             return scores
 
         return follower.model, await self.service.loop.run_in_executor(None, score)

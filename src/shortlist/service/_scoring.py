@@ -53,12 +53,12 @@ class Scorer:
             return True
         valid = []
         for case in stale:
-            columns = loaded.read(case.fields)
-            if columns.error is None:
-                case.effort = columns.effort
-                valid.append((case, columns.item))
+            item = loaded.read(case.fields)
+            if item.error is None:
+                case.effort = item.effort
+                valid.append((case, item))
             else:
-                case.answer(Failure(422, "invalid-case", columns.error), finished)
+                case.answer(Failure(422, "invalid-case", item.error), finished)
         scored = _score_valid(loaded, valid, finished)
         return scored < len(stale)
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ._config import ServiceConfig
@@ -18,11 +20,13 @@ from ._models import ModelShelf
 from ._open import open_store
 from ._problems import Problem
 from ._store import PromiseError, QueueRow, Store, StoreError
-from ._waiting import Change, Ticket
+from ._waiting import Change, Failure, Ticket
 
 __all__ = ["Service", "setter"]
 
 Result = TypeVar("Result")
+_LATE = Failure(503, "unavailable", "The database has not answered in time.")
+_FOREIGN = "Without keys, only pages and programs of this machine may ask."
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -37,6 +41,8 @@ class Service:
         As for :class:`SQLiteStore`.
     shelf : ModelShelf, default=None
         Models that have been loaded before the worker was forked.
+    metrics : Metrics, default=None
+        Shared with other workers.
     """
 
     def __init__(
@@ -45,6 +51,7 @@ class Service:
         *,
         on_lock: Callable[[bool], None] | None = None,
         shelf: ModelShelf | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.config, self._on_lock = config, on_lock
         self.store: Store = open_store(config.database, on_lock=on_lock)
@@ -52,10 +59,11 @@ class Service:
         self.shelf.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
-        self.metrics = Metrics(config.multiprocess)
+        self.metrics = metrics or Metrics()
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="desk")
         self._buckets: dict[str, tuple[float, float]] = {}
-        self._refreshing: asyncio.Task[None] | None = None
+        self._unanswered: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._tasks: list[asyncio.Task[None]] = []
         self._lock = threading.Lock()
 
     # --- from start to end ---------------------------------------------------------------------
@@ -63,14 +71,14 @@ class Service:
     async def start(self) -> None:
         """Start to decide; a database that is away is tried again and again."""
         self.loop = asyncio.get_running_loop()
-        self._refreshing = asyncio.create_task(self._keep_fresh())
+        self._tasks = [asyncio.create_task(each()) for each in (self._keep_fresh, self._keep_time)]
         with contextlib.suppress(Problem):
             await self.desk(self._open)
 
     async def stop(self) -> None:
         """Answer what waits, and stop."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        for task in self._tasks:
+            task.cancel()
         for decider in self.deciders.values():
             await self.loop.run_in_executor(None, decider.close)
         self._desk.shutdown()
@@ -102,6 +110,16 @@ class Service:
                 if not self.deciders or self.ring.is_stale():
                     await self.desk(self._open)
 
+    async def _keep_time(self) -> None:
+        """Answer what has waited for too long; one timer for all is faster than one for each."""
+        while True:
+            await asyncio.sleep(0.2)
+            late, waiting = time.monotonic() - self.config.patience - 1, self._unanswered
+            while waiting and (waiting[0][0] < late or waiting[0][1].done()):
+                _, future = waiting.popleft()
+                if not future.done():
+                    future.set_result([_LATE])
+
     @property
     def ready(self) -> bool:
         """Whether every queue can be decided now."""
@@ -110,6 +128,12 @@ class Service:
         )
 
     # --- deciding ------------------------------------------------------------------------------
+
+    def new_future(self) -> asyncio.Future[Any]:
+        """Return what will hold the answers to a request, or a failure if that takes too long."""
+        future = self.loop.create_future()
+        self._unanswered.append((time.monotonic(), future))
+        return future
 
     def _deliver(self, tickets: list[Ticket]) -> None:
         self.loop.call_soon_threadsafe(_finish, tickets)
@@ -126,14 +150,10 @@ class Service:
     async def change(self, queue: str, kind: int, body: dict[str, Any], key: str | None) -> Any:
         """Make a change that all workers follow; return its place in the log."""
         decider = self.decider(queue)
-        future = self.loop.create_future()
+        future = self.new_future()
         deadline = time.monotonic() + self.config.patience
         decider.change(Change(kind, body, key, Ticket(1, setter(future)), deadline))
-        try:
-            async with asyncio.timeout(self.config.patience + 1):
-                [answer] = await future
-        except TimeoutError:
-            raise Problem(503, "unavailable", "No answer from the database in time.") from None
+        [answer] = await future
         if not isinstance(answer, dict):
             raise Problem(answer.status, answer.kind, answer.detail)
         return answer
@@ -174,19 +194,14 @@ class Service:
 
     def admit(self, scope: Any, action: str | None, queue: str | None = None) -> ApiKey | None:
         """Check the key, the rate and the origin of a request; None if it needs no key."""
-        given = host = site = None
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                given = value.decode("latin-1").removeprefix("Bearer ")
-            elif name == b"x-api-key" and given is None:
-                given = value.decode("latin-1")
-            elif name == b"host":
-                host = value.decode("latin-1")
-            elif name == b"sec-fetch-site":
-                site = value
-        if not self.ring.required:
-            _check_origin(host, site)
-        key = None if action is None else self.ring.check(given, action, queue)
+        headers = dict(scope["headers"])
+        origin = headers.get(b"host"), headers.get(b"sec-fetch-site")
+        if not self.ring.required and not _is_local(*origin):
+            raise Problem(403, "foreign-site", _FOREIGN)
+        given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
+        key = None
+        if action is not None:
+            key = self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
         self._limit(key.id if key is not None else (scope.get("client") or ("",))[0])
         return key
 
@@ -202,14 +217,13 @@ class Service:
         self._buckets[who] = tokens - 1, now
 
 
-def _check_origin(host: str | None, site: bytes | None) -> None:
-    """Without keys, refuse what a page of another site sends through somebody's browser."""
-    name = (host or "").rpartition(":")[0] if (host or "").count(":") == 1 else host or ""
+@lru_cache(maxsize=256)
+def _is_local(host: bytes | None, site: bytes | None) -> bool:
+    """Whether no page of another site sent a request through somebody's browser."""
+    name = (host or b"").decode("latin-1")
+    name = name.rpartition(":")[0] if name.count(":") == 1 else name
     name = name.rpartition("]:")[0] + "]" if "]:" in name else name
-    if site in (b"cross-site", b"same-site") or name not in _LOOPBACK:
-        raise Problem(
-            403, "foreign-site", "Without keys, only pages and programs of this machine may ask."
-        )
+    return site not in (b"cross-site", b"same-site") and name in _LOOPBACK
 
 
 def setter(future: asyncio.Future[Any]) -> Callable[[list[Any]], None]:

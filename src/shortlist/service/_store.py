@@ -7,7 +7,7 @@ marks for its parameters; a database translates what differs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ __all__ = [
     "QueueRow",
     "Store",
     "StoreError",
-    "entry_of",
     "group_statements",
 ]
 
@@ -178,7 +177,7 @@ class Store:
             after,
             most,
         )
-        return [entry_of(row) for row in rows]
+        return list(map(Entry._make, rows))
 
     def find_kernel(self, name: str) -> int:
         """Return the number of a version of the program, which it gets when it is first seen."""
@@ -227,12 +226,6 @@ class Store:
                 message,
                 at,
             )
-
-
-def entry_of(row: Sequence[Any]) -> Entry:
-    """Return a row of the log; a digest is bytes, whatever the database calls it."""
-    entry = Entry(*row)
-    return entry if entry.digest is None else entry._replace(digest=bytes(entry.digest))
 
 
 def statements(number: int, dialect: str) -> Iterator[str]:

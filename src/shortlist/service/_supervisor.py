@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import mmap
 import os
-import shutil
 import signal
 import socket
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import uvicorn
-from prometheus_client import multiprocess
 
 from ._app import make_app
 from ._config import ServiceConfig
+from ._metrics import Metrics
 from ._models import ModelShelf
 from ._service import Service
 
@@ -70,13 +68,7 @@ def run_service(
     with _listening(host, port, workers) as listeners:
         if on_ready is not None:
             on_ready(*listeners[0].getsockname()[:2])
-        folder = tempfile.mkdtemp(prefix="shortlist-metrics-")
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        try:
-            family = _Family(replace(config, multiprocess=folder), shelf, listeners, make)
-            return family.run()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        return _Family(config, shelf, listeners, make).run()
 
 
 @contextlib.contextmanager
@@ -123,6 +115,7 @@ class _Family:
         self._places: dict[int, int] = {}  # process id to place
         self._free = list(range(workers))
         self._held = mmap.mmap(-1, 8 * workers)
+        self._metrics = Metrics(workers)
         self._stopping = False
         self._starts: list[float] = []
 
@@ -130,6 +123,8 @@ class _Family:
         """Keep all workers running until a signal comes."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, self._stop)
+        gc.collect()
+        gc.freeze()  # workers need not look through what was loaded for them again and again
         while self._places or not self._stopping:
             while self._free and not self._stopping:
                 if self._is_hopeless():
@@ -170,8 +165,12 @@ class _Family:
             signal.signal(name, signal.SIG_DFL)
         _end_with_parent()
         sys.setswitchinterval(_SWITCH)
+        self._metrics.place = place
         service = Service(
-            self._config, on_lock=lambda held: self._mark(place, held), shelf=self._shelf
+            self._config,
+            on_lock=lambda held: self._mark(place, held),
+            shelf=self._shelf,
+            metrics=self._metrics,
         )
         settings = uvicorn.Config(
             self._make(service),
@@ -207,8 +206,6 @@ class _Family:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 self._free.append(self._places.pop(pid))
-                with contextlib.suppress(Exception):
-                    multiprocess.mark_process_dead(pid)
                 if not self._stopping:
                     _log.warning("Worker %d ended (status %d); starting another.", pid, status)
 

@@ -7,8 +7,8 @@ import math
 import os
 import select
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from .._core.extras import load_extra
 from .._core.plain_json import flattened
@@ -51,8 +51,7 @@ def _is_waiting(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A parsed line; `shown` is the id as it was written, and `error` the problem, if any.
 
     `value` and `effort` are those of the case, if the model weighs them.

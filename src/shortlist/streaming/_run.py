@@ -8,7 +8,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -174,7 +174,7 @@ def _without_too_large(items: list[Item], controller: Controller) -> list[Item]:
     if most is None:
         return items
     return [
-        replace(item, error=f"It takes {item.effort:g}, more than any case of the fit ({most:g}).")
+        item._replace(error=f"It takes {item.effort:g}, more than any case of the fit ({most:g}).")
         if item.error is None and item.effort is not None and item.effort > most
         else item
         for item in items
@@ -191,7 +191,7 @@ def _without_future(items: list[Item], controller: Controller, now: float) -> li
         if at - max(latest, now) > farthest:
             ahead = (at - now) / _DAY
             error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
-            item = replace(item, error=error)
+            item = item._replace(error=error)
         elif latest == -math.inf or at - latest <= farthest:
             latest = max(latest, at)
         checked.append(item)
@@ -271,7 +271,7 @@ def _score_all(
             try:
                 scores.append(scores_of([item]))
             except ValueError as error:
-                item = replace(item, error=" ".join(str(error).split()))
+                item = item._replace(error=" ".join(str(error).split()))
         checked.append(item)
     return checked, np.concatenate(scores) if scores else np.empty(0)
 

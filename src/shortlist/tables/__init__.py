@@ -54,7 +54,12 @@ from ._reading import Reading
 from ._reasons import Reason, reasons_for
 from ._recalibrate import Recalibration, recalibrate_table
 from ._row_values import RowValues
-from ._rule_results import default_name, measure_list, measure_random, measure_rule
+from ._rules import (
+    default_name,
+    measure_list,
+    measure_random,
+    measure_rule,
+)
 from ._schema import Feature, TableRows, TableSchema
 from ._select import select_rows
 from ._selection import SelectedRow, Selection

@@ -17,7 +17,9 @@ from ..exceptions import TableError
 from ..learners import TrainedModel
 from ..thresholds import check_guarantee
 from ._columns import MISSING_CATEGORY
-from ._evaluate import labels_of
+from ._evaluate import (
+    labels_of,
+)
 from ._fingerprints import RowFingerprints
 from ._fit import FitResult, read_to_fit
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
@@ -26,7 +28,11 @@ from ._notes import notes_on
 from ._own import own_name
 from ._profile import column_profiles
 from ._reading import Reading
-from ._rule_results import measure_list, measure_random, measure_rule
+from ._rules import (
+    measure_list,
+    measure_random,
+    measure_rule,
+)
 from ._schema import TableRows, TableSchema, reference_values
 from ._work import WorkColumns
 from ._work_fit import check_rate, promise_about_work, with_bound

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Mask
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import EstimatedShare
-from .._core.ranking import lift, rank
+from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..metrics import (
-    CapacityCurve,
-    CountedCurves,
-    Ranking,
-    adjusted_detection_of_counts,
-)
+from ..metrics import CapacityCurve, CountedCurves, Ranking
 from ._fingerprints import SeenRows
 from ._intervals import as_filled
 from ._model import RuleResult, TableModel
 from ._money import Money, money_of, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
-from ._rule_results import (
+from ._rules import (
+    EVERYTHING,
     default_name,
-    measure_random,
-    measure_rule,
-    random_of_counts,
+    random_of,
     rule_of_counts,
+    share_paid,
+    within,
 )
 from ._schema import TableRows, TableSchema
 from ._work import WorkColumns
@@ -53,7 +48,6 @@ __all__ = [
 ]
 
 _MOST_POINTS = 100
-_COUNTS = ("n_items", "n_rare", "n_flagged", "n_found")
 
 
 @dataclass(frozen=True)
@@ -148,30 +142,36 @@ def evaluate_table(
                 key=model.tie_keys(rows.X, rows.ids),
                 **weighed_columns(model, rows),
             )
+        rules = {"flagged": "this model", "by_default": default_name(model)}
+        capacity, efforts = model.limit_for(found.get("efforts"))
         evaluation = evaluation_of(
             found.summaries,
-            model.flag_capacity,
-            {"flagged": "this model", "by_default": default_name(model)},
+            model.flag_capacity if efforts is None else EVERYTHING,
+            rules,
             check=lambda n_rare, n_items: check_counts(n_rare, n_items, model.schema, target),
         )
+        if efforts is not None:
+            flags = [found[rule] for rule in rules]
+            evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
         money = money_of(model, found, budget=None if work is None else work.budget)
-        if model.classifier.capacity.kind == "effort" and "efforts" in found:
-            evaluation = replace(evaluation, rules=_rules_in_work(model, found))
     return replace(evaluation, seen=passing.seen, money=money)
 
 
-def _rules_in_work(model: TableModel, found: Columns) -> list[RuleResult]:
-    """Measure the rules against a budget of work, with all rows in memory."""
-    is_rare, (capacity, efforts) = found["is_rare"], model.limit_for(found["efforts"])
-    order = rank(found["lifted"], found["key"].__getitem__)[0]
-    measured = partial(
-        measure_rule, is_rare=is_rare, capacity=capacity, order=order, efforts=efforts
-    )
-    return [
-        measured("this model", flagged=found["flagged"]),
-        measured(default_name(model), flagged=found["by_default"]),
-        measure_random(is_rare, capacity, efforts),
-    ]
+def _paid_by(
+    evaluation: Evaluation,
+    flag_capacity: Capacity,
+    budget: Capacity,
+    flags: list[Mask],
+    efforts: Doubles,
+) -> Evaluation:
+    """Return what a budget of work finds, given what the flags of all rules find."""
+    n_items = evaluation.n_items
+    everything = np.ones(n_items, dtype=bool)
+    paid = [share_paid(flagged, budget, efforts) for flagged in (*flags, everything)]
+    rules = [within(rule, share) for rule, share in zip(evaluation.rules, paid, strict=True)]
+    rules[-1] = replace(rules[-1], flagged=paid[-1] * n_items, found=paid[-1] * evaluation.n_rare)
+    share = EstimatedShare(evaluation.n_rare, n_items)
+    return replace(evaluation, rules=rules, capacity_fraction=flag_capacity.as_fraction(share))
 
 
 def evaluation_of(
@@ -208,23 +208,23 @@ def evaluation_of(
     spread = spread_capacities(n_items)
     asked = {rule: [as_filled(flags[rule][0], n_rare, capacity)] for rule in rules}
     curves = counted.settle({"": spread, **asked}, rows=[""])
-    own, prevalence = next(iter(rules)), EstimatedShare(n_rare, n_items)
-
-    def measured(rule: str) -> RuleResult:
-        counts = dict(zip(_COUNTS, (n_items, n_rare, *flags[rule]), strict=True))
-        detection, _ = adjusted_detection_of_counts(**counts, capacity=capacity)
-        filled = curves[rule].interval_at(*asked[rule])
-        return rule_of_counts(
-            rules[rule], tuple(counts.values()), detection, filled, is_filled=True
-        )
-
+    own = next(iter(rules))
+    totals = (n_items, n_rare)
     return Evaluation(
         n_items=n_items,
         n_rare=n_rare,
-        capacity_fraction=capacity.as_fraction(prevalence),
+        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
         flag_rate=flags[own][0] / n_items,
         flag_rate_interval=proportion_interval(flags[own][0], n_items),
-        rules=[*map(measured, rules), random_of_counts(n_items, n_rare, prevalence, capacity)],
+        rules=[
+            *(
+                rule_of_counts(
+                    name, (*totals, *flags[rule]), capacity, curves[rule].interval_at(*asked[rule])
+                )
+                for rule, name in rules.items()
+            ),
+            random_of(n_items, EstimatedShare(n_rare, n_items), n_rare, capacity),
+        ],
         curve=points_at(curves[""], spread),
     )
 

@@ -15,9 +15,11 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
 from ..metrics import out_of_fold_detection
-from ._evaluate import labels_of
+from ._evaluate import (
+    labels_of,
+)
 from ._model import RuleResult, TableModel
-from ._rule_results import (
+from ._rules import (
     default_name,
     measure_default,
     measure_list,

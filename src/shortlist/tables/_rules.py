@@ -1,4 +1,4 @@
-"""What one rule finds on labelled rows: M, its interval and the precision."""
+"""What one rule flags and finds: counts, M and intervals."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
-from ..metrics import adjusted_detection_interval, adjusted_detection_score
+from ..metrics import adjusted_detection_of_counts
 from ._intervals import curve_of, interval_of_rule
 from ._model import RuleResult, TableModel
 
 __all__ = [
+    "EVERYTHING",
     "default_name",
     "measure_default",
     "measure_list",
     "measure_random",
     "measure_rule",
-    "random_of_counts",
+    "random_of",
     "rule_of_counts",
+    "share_paid",
+    "within",
 ]
+
+#: A capacity that is never exceeded.
+EVERYTHING = Capacity.fraction(1)
 
 
 def measure_rule(
@@ -69,32 +75,29 @@ def measure_rule(
     >>> result.found, result.precision, result.detection
     (2, 0.5, 0.25)
     """
-    options: dict[str, Any] = {"capacity": capacity, "rare_label": True, "efforts": efforts}
+    if efforts is not None:
+        whole = measure_rule(rule, is_rare, flagged, EVERYTHING, order=order)
+        return within(whole, share_paid(flagged, capacity, efforts))
     counts = (is_rare.size, *(int(each.sum()) for each in (is_rare, flagged, flagged & is_rare)))
-    detection = adjusted_detection_score(is_rare, flagged, **options)
-    if order is not None:
-        filled = interval_of_rule(is_rare, order, flagged, capacity)
-        return rule_of_counts(rule, counts, detection, filled, is_filled=True)
-    interval = adjusted_detection_interval(is_rare, flagged, **options)
-    return rule_of_counts(rule, counts, detection, interval)
+    filled = None if order is None else interval_of_rule(is_rare, order, flagged, capacity)
+    return rule_of_counts(rule, counts, capacity, filled)
 
 
 def rule_of_counts(
-    rule: str,
-    counts: tuple[int, ...],
-    detection: float,
-    interval: Interval,
-    *,
-    is_filled: bool = False,
+    rule: str, counts: tuple[int, ...], capacity: Capacity, filled: Interval | None
 ) -> RuleResult:
-    """Describe a rule by the numbers of items, rare items, flags and rare items among these.
+    """Measure a rule by the numbers of items, rare items, flags and rare items among these.
 
-    An interval that `is_filled` is that of the share found, when as large a share is flagged.
+    `filled` is the interval of the detection, when as large a share of new rows is flagged.
     """
+    names = ("n_items", "n_rare", "n_flagged", "n_found")
     _, n_rare, n_flagged, n_found = counts
-    if is_filled:
+    detection, interval = adjusted_detection_of_counts(
+        **dict(zip(names, counts, strict=True)), capacity=capacity
+    )
+    if filled is not None:
         followed_up = detection * n_rare / n_found if n_found else 1.0
-        interval = Interval(followed_up * interval.low, followed_up * interval.high)
+        interval = Interval(followed_up * filled.low, followed_up * filled.high)
     precision = n_found / n_flagged if n_flagged else float("nan")
     of_flags = proportion_interval(n_found, n_flagged)
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
@@ -169,17 +172,30 @@ def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = 
     RuleResult
         Without intervals.
     """
-    share = rare_share(is_rare)
-    return random_of_counts(is_rare.size, int(is_rare.sum()), share, capacity, efforts)
+    if efforts is not None:
+        share = share_paid(np.ones(is_rare.size, dtype=bool), capacity, efforts)
+        capacity = Capacity.fraction(share)
+    return random_of(is_rare.size, rare_share(is_rare), int(is_rare.sum()), capacity)
 
 
-def random_of_counts(
-    n_items: int, n_rare: int, share: Any, capacity: Capacity, efforts: Doubles | None = None
-) -> RuleResult:
-    if efforts is None:
-        n_flagged: float = capacity.max_flags(n_items, share)
-    else:
-        budget = float(capacity.max_effort(n_items))
-        n_flagged = n_items * min(1.0, budget / float(efforts.sum()))
+def random_of(n_items: int, share: Any, n_rare: int, capacity: Capacity) -> RuleResult:
+    n_flagged = capacity.max_flags(n_items, share)
     detection = n_flagged / n_items
     return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
+
+
+# --- a budget of work ---
+
+
+def share_paid(flagged: Mask, budget: Capacity, efforts: Doubles) -> float:
+    """Return which share of the work of flags a budget pays for."""
+    work = float(efforts[flagged].sum())
+    return min(1.0, float(budget.max_effort(flagged.size)) / work) if work else 1.0
+
+
+def within(rule: RuleResult, share: float) -> RuleResult:
+    """Return what a rule finds if a share of its flags is worked off, in a random order."""
+    interval = rule.detection_interval
+    if interval is not None:
+        interval = Interval(share * interval.low, share * interval.high)
+    return replace(rule, detection=share * rule.detection, detection_interval=interval)
