@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["EstimatedShare", "count_labels", "find_rare", "rare_share", "rarest_label"]
+__all__ = [
+    "SMALL_SAMPLE",
+    "EstimatedShare",
+    "count_labels",
+    "find_rare",
+    "rare_share",
+    "rarest_label",
+]
+
+#: The largest balanced sample that scikit-learn asks every classifier to fit.
+SMALL_SAMPLE = 300
 
 Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
@@ -25,7 +35,7 @@ def find_rare(
 
     `None` takes the rarest label. A label that does not occur is an error: it is most often
     a slip of type, such as "1" for 1. The labels of `y` need not be `counted` again. If several
-    labels are equally rare, that is an error, or with `on_tie="warn"` a warning.
+    labels are equally rare, that is an error; with `on_tie="warn"`, a warning in small samples.
     """
     y = np.asarray(y)
     if y.ndim != 1:
@@ -63,8 +73,8 @@ def count_labels(y: NDArray[Any]) -> Counted:
 def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str = "error") -> Any:
     """Return the label with the fewest items; a tie is an error, because either may be meant.
 
-    Estimators must fit balanced labels, too: scikit-learn asks for that. With `on_tie="warn"` they
-    take the last label in sorting order, and say so.
+    scikit-learn's checks fit small balanced samples, of up to `SMALL_SAMPLE` items. With
+    `on_tie="warn"`, estimators take the last label of these in sorting order, and say so.
     """
     labels, counts = count_labels(y) if counted is None else counted
     labels = labels.astype(object)
@@ -80,7 +90,7 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str
             f"The labels {labels[rarest[0]]!r} and {labels[rarest[-1]]!r} are equally rare, with "
             f"{int(counts.min())} items each. Say which one to look for with rare_label=..."
         )
-        if on_tie != "warn":
+        if on_tie != "warn" or y.size > SMALL_SAMPLE:
             raise ValueError(tie)
         warnings.warn(f"{tie} {labels[rarest[-1]]!r} is taken.", UserWarning, stacklevel=5)
     return labels[rarest[-1]]

@@ -75,8 +75,8 @@ class CapacityClassifier(
         ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` if segments have
         capacities.
     rare_label : label, default=None
-        The label to find; `None` takes the rarest in `y`. If two are equally rare, the last one in
-        sorting order is taken, with a warning: name the right one.
+        The label to find; `None` takes the rarest in `y`. If two are equally rare, that is an
+        error; with up to 300 items, the last one in sorting order is taken, with a warning.
     prevalence : number, default=None
         Share of rare items that a multiple refers to. Pass it if the share in `y` is not the true
         one, for example because common items were sampled less often. `None` takes the share in
