@@ -151,6 +151,11 @@ UNTIDY_FITS = {
         refused("'fraud' is empty in 1 of 401 rows, first in row 401"),
     ),
     # files
+    "both kinds": (
+        text(),
+        ("--categorical", "amount", "--numeric", "amount"),
+        refused("--categorical and --numeric both name 'amount'"),
+    ),
     "a workbook as CSV": (
         text(before="PK\x03\x04"),
         (),

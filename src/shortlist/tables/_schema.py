@@ -370,8 +370,13 @@ def _chosen(source: Source, target: str, id: str | None) -> list[str]:
 def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
-    for option in ("categorical", "numeric"):
-        source.reading.names(option, source.columns, source.name)  # raises an error for others
+    told = [
+        source.reading.names(option, source.columns, source.name)
+        for option in ("categorical", "numeric")
+    ]
+    both = [name for name in told[0] if name in told[1]]
+    if both:
+        raise TableError(f"--categorical and --numeric both name {both[0]!r}. Use one of them.")
     for name in names:
         try:
             guess = _guess(source, table[name], name)
