@@ -28,6 +28,7 @@ from tests.cli.catalogue import (
     text,
 )
 from tests.cli.messy_inputs import MORE_FITS, MORE_LATER
+from tests.cli.untidy_inputs import UNTIDY_FITS, UNTIDY_LATER
 from tests.conftest import make_cases
 
 FEW = range(3, 9)  # the rows of a few odd cells
@@ -97,8 +98,8 @@ FITS = {
     "spaces around": (text(amounts(lambda v: f"  {v} ")), (), same()),
     "no-break spaces around": (text(amounts(lambda v: f"\xa0{v}\xa0")), (), same()),
     "apostrophe before": (text(amounts(lambda v: f"'{v}")), (), same()),
-    "minus behind": (text(amounts(lambda v: f"{v}-")), (), like(MINUS)),
-    "brackets for minus": (text(amounts(lambda v: f"({v})")), (), like(MINUS)),
+    "minus behind": (text(amounts(lambda v: f"{v}-")), (), like(MINUS, "a minus behind")),
+    "brackets for minus": (text(amounts(lambda v: f"({v})")), (), like(MINUS, "brackets or")),
     "points or commas": (
         text(cells("amount", "12,5", range(0, 400, 3))),
         (),
@@ -499,7 +500,7 @@ FITS = {
     "ids missing": (text(cells("case", None, [3])), (), refused("'case' is empty in 1 .*row 4")),
     "ids of a spreadsheet": (text(cells("case", "1.23E+12", FEW)), (), noted("A spreadsheet has")),
 }
-FITS |= MORE_FITS
+FITS |= MORE_FITS | UNTIDY_FITS
 
 
 def _rewritten(path, change):
@@ -659,7 +660,7 @@ LATER = {
         like(GAPS),
     ),
 }
-LATER |= MORE_LATER
+LATER |= MORE_LATER | UNTIDY_LATER
 COMMANDS = {
     "flag": (),
     "select": ("--count", "20"),

@@ -190,7 +190,10 @@ entry(
 
 STRANGE = {
     "cents": (lambda d: d.changed(amount=d.new["amount"] * 100), ("'amount'", "100 times")),
-    "thousands": (lambda d: d.changed(amount=d.new["amount"] / 1000), ("'amount'", "divided by")),
+    "thousands": (
+        lambda d: d.changed(amount=d.new["amount"] / 1000),
+        ("'amount'", "1,000 times as small"),
+    ),
     "sign": (lambda d: d.changed(amount=-d.new["amount"]), ("'amount'", "the unit and the sign")),
     "capitals": (
         lambda d: d.changed(country=d.new["country"].str.upper()),
@@ -219,6 +222,13 @@ for strange, (table, words) in STRANGE.items():
         *words,
     )
     entry(f"check: {strange}", lambda d, t=table: ["check", d.model, t(d)], 5, *words)
+    entry(
+        f"recalibrate: {strange}",
+        lambda d, t=table: ["recalibrate", d.model, t(d), "-o", d.out()],
+        0,
+        "Warning: ",
+        *words,
+    )
 entry(
     "flag: one unseen value is a note",
     lambda d: ["flag", d.model, d.changed(country=np.where(d.new.index == 7, "mx", "ar"))],
@@ -226,6 +236,13 @@ entry(
     "Note: 'country'",
     "'mx'",
 )
+for command in ("evaluate", "plan"):
+    entry(
+        f"{command}: ids twice",
+        lambda d, c=command: [c, d.model, d.table(pd.concat([d.new, d.new.head(40)]))],
+        0,
+        "Note: 40 rows repeat an id ('case') of another row",
+    )
 entry(
     "flag: nothing strange",
     lambda d: ["flag", d.model, d.new_path, "-o", d.out()],
@@ -576,6 +593,25 @@ listed(
     lambda d: d.table(pd.DataFrame({"case": ["a", "b"]})),
     name="exclusions that match nothing",
     words=("nothing was left out", "'case'"),
+)
+listed(
+    "--count",
+    400,
+    "--exclude",
+    lambda d: d.table(pd.DataFrame({"case": ["c00001", "C00002", "c00003 x"]})),
+    name="exclusions in another case",
+    words=("1 row was left out", "1 row was not left out", "such as 'c00002'", "same way"),
+    check=lambda d, r: len(rows(r)) == 399,
+)
+listed(
+    "--count",
+    400,
+    "--exclude",
+    lambda d: d.table(pd.DataFrame({"case": ["7", "1200"]})),
+    name="exclusions without leading zeros",
+    table=lambda d: d.changed(case=[f"{4 * i:04d}" if i else "0007" for i in range(400)]),
+    words=("1 row was left out", "such as '0007'", "leading zeros"),
+    check=lambda d, r: len(rows(r)) == 399,
 )
 listed(
     "--count",

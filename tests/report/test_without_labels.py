@@ -81,7 +81,7 @@ def test_labels_can_be_absent_empty_or_left_aside(unlabelled, table_fit, new_cas
 
 def test_labels_that_are_asked_for_must_be_there(table_fit, today, new_cases, tmp_path):
     """A named column that is missing or has gaps is an error, as is a contradiction."""
-    with pytest.raises(TableError, match="no column 'fraud', which --target names"):
+    with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
         make_report(table_fit.model, today, target="fraud")
     with pytest.raises(TableError, match="--no-labels exclude each other"):
         make_report(table_fit.model, new_cases, target="fraud", labels=False)

@@ -40,6 +40,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     ("changed", "message"),
     [
         ({"amount": "much"}, "'amount' must be a finite number; got 'much'."),
+        ({"amount": "1.234,5"}, "If it is a number, use --decimal ,"),
         ({"amount": True}, "'amount' must be a finite number"),
         ({"amount": 10**400}, "'amount' must be a finite number"),
         ({"amount": "1_000"}, "'amount' must be a finite number"),
@@ -51,6 +52,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"country": {}}, "'country' must be a string"),
         ({"country": "\ud800"}, "'country' must be a string"),
         ({"case": 1.5}, "'case' must be a string or a whole number"),
+        ({"case": " "}, "'case' is empty. Leave it out"),
         ({"case": True}, "'case' must be a string or a whole number"),
         ({"at": "yesterday"}, "is not a moment"),
         ({"at": True}, "at must be seconds"),
@@ -70,6 +72,11 @@ def test_a_bad_value_is_named(reader, changed, message):
 def test_a_bad_line_is_an_error(reader, line):
     """An invalid line is reported in the item and raises nothing."""
     assert reader.read(1, line).error
+
+
+def test_a_code_is_the_same_as_in_a_table(reader):
+    """JSON has 7 and 7.0; both are the category that a text file has as 7."""
+    assert {read(reader, country=code).values[1] for code in (7, 7.0, "7")} == {"7"}
 
 
 def test_what_may_be_missing(reader):

@@ -291,7 +291,7 @@ def test_a_plan_has_the_models_capacity_in_the_middle(table_fit, new_cases, tmp_
     unlabelled = plan_capacity(table_fit.model, tmp_path / "new.csv")
     assert unlabelled.points is None
     assert [row.room for row in unlabelled.expected_flags] == [p.flagged for p in plan.points]
-    with pytest.raises(TableError, match="no column 'fraud', which --target names"):
+    with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
         plan_capacity(table_fit.model, tmp_path / "new.csv", target="fraud")
 
 

@@ -23,6 +23,9 @@ from shortlist.tables import (
 )
 from shortlist.thresholds import _kept
 
+#: The rows below repeat ids, which is noted.
+pytestmark = pytest.mark.filterwarnings("ignore:150 rows repeat an id:UserWarning")
+
 
 @pytest.fixture(scope="module")
 def rows(new_cases):

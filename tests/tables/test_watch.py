@@ -39,7 +39,8 @@ def test_another_unit_is_named_with_its_factor(table_fit, tmp_path, factor):
     for n_chunks in (1, 7):
         finding = findings_on(table_fit.model, frame, tmp_path, n_chunks)[0]
         assert (finding.kind, finding.column) == ("unit", "amount")
-        assert f"{max(factor, 1 / factor):.3g}" in finding.message
+        size = "large" if factor > 1 else "small"
+        assert f"{max(factor, 1 / factor):,.0f} times as {size}" in finding.message
 
 
 def test_growth_is_no_unit(table_fit, tmp_path):

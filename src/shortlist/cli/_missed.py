@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,8 +149,12 @@ def _cells(estimate: MissedEstimate) -> list[str]:
         f"{estimate.n_probes:,}",
         f"{estimate.n_hits:,}",
         f"{estimate.found:,}",
-        f"{estimate.missed:,.0f}",
-        f"{estimate.missed_low:,.0f} to {estimate.missed_high:,.0f}",
+        _count(estimate.missed),
+        f"{_count(estimate.missed_low)} to {_count(estimate.missed_high)}",
         percent(estimate.detection),
         f"{percent(estimate.detection_low)} to {percent(estimate.detection_high)}",
     ]
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if math.isfinite(number) else "\u2013"

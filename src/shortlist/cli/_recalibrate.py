@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,7 +95,7 @@ def recalibrate(
             on_progress=rows_read(progress),
         )
     save_model(result.model, out)
-    tell(result.notes)
+    tell(result.notes, result.findings)
     if as_json:
         print_json({"model": str(out), **_numbers(result)})
     else:
@@ -128,6 +129,7 @@ def _numbers(result: Recalibration) -> dict[str, Any]:
         "n_batches": classifier.n_batches,
         "thresholds": [each.value for each in classifier.calibrations_],
         "notes": result.notes,
+        "findings": [asdict(finding) for finding in result.findings],
     }
 
 

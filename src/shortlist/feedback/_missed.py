@@ -114,6 +114,8 @@ class MissedEstimate:
         return bool(self.detection_high < detection)
 
     def __str__(self) -> str:
+        if not self.n_probes:
+            return "There are no probes: what is missed is not known."
         level = f"{self.confidence:.0%}"
         first = (
             f"{self.n_hits} of {self.n_probes} probes were rare. Detection: "

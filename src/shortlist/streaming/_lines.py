@@ -141,6 +141,8 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _id(value: Any, field: str | None) -> str | None:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError(f"{field!r} is empty. Leave it out, or write null, if a case has no id.")
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -165,7 +167,20 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
+            f"{_remedy(value, feature)}"
         ) from None
+
+
+def _remedy(value: Any, feature: Feature) -> str:
+    """Return the option that would read a text, if there is one."""
+    if feature.kind != "numeric" or not isinstance(value, str):
+        return ""
+    other = "," if feature.form.decimal == "." else "."
+    try:
+        read_number(value, replace(feature.form, decimal=other, thousands=feature.form.decimal))
+    except ValueError:
+        return ""
+    return f" If it is a number, use --decimal {other}"
 
 
 def _weight(fields: dict[str, Any], option: str, name: str) -> float:
@@ -207,7 +222,7 @@ def _text(value: Any, form: Form) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):
-        return str(value)
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
     if not isinstance(value, str):
         raise TypeError
     value.encode()  # raises an error for half of a surrogate pair

@@ -116,7 +116,8 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
         first = int(np.flatnonzero(is_empty)[0])
         raise TableError(
             f"The column {name!r} is empty in {int(is_empty.sum())} of {len(column)} rows, first "
-            f"in {place.row(first)}. Remove these rows from the table, or fill the column."
+            f"in {place.row(first)}. Words such as NA, null and None count as empty. Remove these "
+            "rows from the table, or fill the column."
         )
     if pa.types.is_floating(column.type):
         values = column.to_numpy()
@@ -292,6 +293,8 @@ def _remedy(text: str, name: str, kind: str, form: Form) -> str:
         return f"Use --date-format {name}=... if dates are written differently here. {missing}"
     if kind == "numeric" and form.percent and is_number(text, replace(form, percent=False)):
         return f"Its numbers ended in %, and 12 % is 0.12. Write the % here, too. {missing}"
+    if kind == "numeric" and is_number(text, replace(form, percent=True)):
+        return f"Its numbers had no %. Write them without it, in the same unit. {missing}"
     other = _other(form.decimal)
     if is_number(text, form) or not is_number(text, Form(decimal=other, thousands=form.decimal)):
         return missing

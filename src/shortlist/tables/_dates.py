@@ -13,7 +13,7 @@ from ._forms import Form, tidy
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["as_days", "day_formats", "days_since_1970"]
+__all__ = ["as_days", "day_formats", "days_since_1970", "other_order"]
 
 _DAY = np.timedelta64(1, "D")
 _TIME = r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?$"
@@ -113,6 +113,17 @@ def day_formats(texts: Any) -> list[tuple[str | None, int]]:
         if date_format is None and n_read == len(texts):
             break
     return best
+
+
+def other_order(date_format: str | None) -> str | None:
+    """Return a format with day and month exchanged; None if it does not have both as numbers.
+
+    >>> other_order("%d/%m/%Y")
+    '%m/%d/%Y'
+    """
+    if date_format is None or not {"%d", "%m"} <= set(re.findall("%.", date_format)):
+        return None
+    return date_format.replace("%d", "%\0").replace("%m", "%d").replace("%\0", "%m")
 
 
 def _told(texts: Any, date_format: str | None) -> Any:

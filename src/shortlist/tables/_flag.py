@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from ..exceptions import TooManyFlagsError
-from ._lists import CarriedColumns, ListFile, open_list, read_exclusions
+from ._lists import CarriedColumns, Exclusions, ListFile, open_list, read_exclusions
 from ._model import TableModel
 from ._reading import Reading
 from ._reasons import reasons_for
 from ._schema import TableRows
-from ._select import excluded_in_words
 from ._watch import Finding, Watch
 from ._work import WorkColumns
 from ._work_spent import SpentWork, WorkSpent
@@ -126,7 +125,7 @@ def flag_rows(
                 on_progress(job.n_read)
         if output is None:
             output = stack.enter_context(open_list(file, format, job.types))
-    return job.summary(exclude, output)
+    return job.summary(output)
 
 
 class _Job:
@@ -146,8 +145,8 @@ class _Job:
         self._spent = WorkSpent(model, work, path)
         self._reasons, self._at_most = reasons, at_most
         self._watch = Watch(model)
-        self.excluded: NDArray[Any] | None = None
-        self.n_read = self.n_flagged = self._n_excluded = self._n_again = 0
+        self.excluded: Exclusions | None = None
+        self.n_read = self.n_flagged = self._n_again = 0
         self._flagged_ids: set[str] = set()
 
     @property
@@ -190,9 +189,7 @@ class _Job:
     def _allowed(self, names: NDArray[Any] | None, n_rows: int) -> Mask:
         if self.excluded is None or names is None:
             return np.ones(n_rows, dtype=bool)
-        found = np.isin(names.astype(str), self.excluded.astype(str))
-        self._n_excluded += int(found.sum())
-        return ~found
+        return ~self.excluded.found(names)
 
     def _check_limit(self) -> None:
         if self._at_most is not None and self.n_flagged > self._at_most:
@@ -218,13 +215,13 @@ class _Job:
                 texts[place] = "; ".join(reason.in_words for reason in reasons)
         return {"reasons": texts}
 
-    def summary(self, exclude: Path | None, output: ListFile) -> FlagSummary:
+    def summary(self, output: ListFile) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
         notes = [] if output.note is None else [output.note]
         if self.n_read == 0:
             notes.append(f"{self._path} has a heading, but no rows. Nothing was decided.")
-        elif exclude is not None:
-            notes.append(excluded_in_words(self._n_excluded, exclude, self._path, self._carried.id))
+        elif self.excluded is not None:
+            notes += self.excluded.in_words(self._path, self._carried.id)
         if self._n_again:
             notes.append(
                 f"{self._n_again:,} flagged rows repeat the id ({self._carried.id!r}) of another "

@@ -56,7 +56,11 @@ _CURRENCY = (
     r"(?:(?:US|R|A|C|CA|AU|NZ|HK|S|MX)?\$|[€£¥₹₽₺₩₪₫₴฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK"
     r"|PLN|CZK|HUF|BRL|MXN|AUD|CAD|NZD|Rs\.?|kr\.?|zł|Kč|Ft|Fr\.)"
 )
-_ODD = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2007": " ", "−": "-", "’": "'"}
+_ODD = {
+    **dict.fromkeys(("\u00a0", "\u202f", "\u2009", "\u2007"), " "),
+    **dict.fromkeys(("\u2212", "\u2010", "\u2011", "\u2013", "\u2014", "\uff0d"), "-"),
+    "\u2019": "'",
+}
 _TRANSLATION = str.maketrans(_ODD)
 
 
@@ -169,11 +173,12 @@ def _pattern(decimal: str, thousands: str, unit: str = "") -> str:
     sign, group = re.escape(decimal), re.escape(thousands) + " '"
     # 0.123 has no thousands; in India, groups before the last one have two digits.
     whole = rf"[1-9][0-9]{{0,2}}(?:[{group}][0-9]{{2,3}})*[{group}][0-9]{{3}}|[0-9]+"
-    number = rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    number = rf"(?:(?:{whole})(?:{sign}[0-9]+)?|{sign}[0-9]+)(?:[eE][+-]?[0-9]+)?"
     unit = rf"(?:{re.escape(unit)})?" if unit else ""
     return (
-        rf"^ *'?(?P<open>\(?) *(?P<before>[+-]?) *(?P<front>{_CURRENCY}?) *(?P<inside>[+-]?)"
-        rf"(?P<number>{number})"
+        rf"^ *'?(?P<ahead>{_CURRENCY}?) *(?P<open>\(?) *(?P<before>[+-]?) *"
+        rf"(?P<front>{_CURRENCY}?) *(?P<inside>[+-]?)"
+        rf"(?P<number>{number})(?:{sign}-{{0,2}})?"  # 12.- is 12 and no cents
         rf" *(?P<percent>%?) *{unit}(?P<back>{_CURRENCY}?) *(?P<after>-?) *(?P<close>\)?) *$"
     )
 
@@ -272,7 +277,7 @@ def matches_numbers(texts: Any, decimal: str, unit: str = "") -> Any:
 def currencies(texts: Any, form: Form) -> list[str]:
     """Return the signs and names of currencies that stand beside numbers."""
     parts = pa.compute.extract_regex(tidy(texts), _pattern_of(form))
-    found = [pa.compute.struct_field(parts, place).unique() for place in ("front", "back")]
+    found = [pa.compute.struct_field(parts, place).unique() for place in ("ahead", "front", "back")]
     return sorted({sign for signs in found for sign in signs.to_pylist() if sign})
 
 

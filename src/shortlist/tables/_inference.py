@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from ._dates import as_days, day_formats
+from ._dates import as_days, day_formats, other_order
 from ._forms import (
     PLAIN,
     TRUTHS,
@@ -35,13 +35,16 @@ from ._inference_notes import (
     about_look,
     about_many_words,
     about_mixed_dates,
+    about_months,
     about_odd_numbers,
     about_order,
+    about_other_order,
     about_percent,
     about_times,
     about_words,
     matches_all,
     matches_any,
+    month_format,
 )
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -58,10 +61,12 @@ _DIGITS = r"^[0-9]+$"
 _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
 _MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8} [0-9]"
-_BEGINS_WITH_A_YEAR = "^(19|20)[0-9]{2}[^0-9]"
+_HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
+_MONTH_AND_YEAR = r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
 _OTHER = {".": ",", ",": "."}
-_READS_LIKE_A_DAY = (19000101.0, 21001231.0)
+#: Whole numbers that can be dates: the lowest, the highest, and how they would be written.
+_LIKE_DATES = ((19000101, 21001231, "YYYYMMDD"), (190001, 210012, "YYYYMM"))
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,8 @@ def _plain_numbers(present: Any, name: str, form: Form) -> Guess | None:
         return Guess("numeric", replace(form, whole=True), _about_days(values, name))
     if form.decimal == ",":
         return None
+    if matches_all(trimmed, _MONTH_AND_YEAR):
+        return Guess("numeric", form, [about_months(name, "MM.YYYY")], (".",))
     if not form.thousands and matches_all(trimmed, _EITHER_WAY):
         return Guess("numeric", form, [], (".", ","), ".")
     return Guess("numeric", form, [], (".",))
@@ -178,16 +185,16 @@ def _are_codes(texts: Any) -> bool:
 
 
 def _about_days(values: Any, name: str) -> list[str]:
+    """Say that whole numbers may be dates: read as numbers, months have gaps between years."""
     days = values[~np.isnan(values)]
-    low, high = _READS_LIKE_A_DAY
-    months, numbers = days // 100 % 100, days % 100
-    is_day = (days >= low) & (days <= high) & (months >= 1) & (months <= 12)
-    if not (days.size and (is_day & (numbers >= 1) & (numbers <= 31)).all()):
-        return []
-    return [
-        f"{name!r} looks like dates written as YYYYMMDD and is read as a number. If it holds "
-        f"dates, use --date-format {name}=YYYYMMDD"
-    ]
+    for low, high, written in _LIKE_DATES:
+        months = days // (100 if written.endswith("DD") else 1) % 100
+        is_date = (days >= low) & (days <= high) & (months >= 1) & (months <= 12)
+        if written.endswith("DD"):
+            is_date &= (days % 100 >= 1) & (days % 100 <= 31)
+        if days.size and is_date.all() and days.min() < days.max():
+            return [about_months(name, written)]
+    return []
 
 
 def _numbers(present: Any, name: str, form: Form, *, forced: bool = False) -> Guess | None:
@@ -284,9 +291,12 @@ def _times(present: Any, name: str, form: Form) -> Guess | None:
 
 
 def _no_category(present: Any, name: str, form: Form) -> Guess:
-    """Return categories, with a note if nearly all texts begin as numbers do."""
+    """Return categories, with a note if the texts look like months, or nearly all like numbers."""
+    months = month_format(present)
+    if months:
+        return Guess("categorical", form, [about_months(name, months, as_text=True)])
     n_numbers = np.array(pa.compute.match_substring_regex(present, _BEGINS_AS_A_NUMBER)).sum()
-    many = len(present.unique()) >= _FEWEST_TEXTS or matches_all(present, _BEGINS_WITH_A_YEAR)
+    many = len(present.unique()) >= _FEWEST_TEXTS or matches_all(present, _HAS_A_YEAR)
     odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(present)
     return Guess("categorical", form, [about_odd_numbers(present, name)] if odd else [])
 
@@ -318,9 +328,20 @@ def _dates(present: Any, name: str, form: Form) -> Guess | None:
     if len(formats) > 1:
         return Guess("categorical", form, [about_either_order(texts, name)])
     found = _dates_as_told(present, name, replace(form, date_format=date_format))
-    if date_format in (None, "%d.%m.%Y"):
-        return found
-    return replace(found, notes=[about_order(texts, date_format, name), *found.notes])
+    notes = _about_other_order(texts, date_format, name)
+    if date_format not in (None, "%d.%m.%Y"):
+        notes = [about_order(texts, date_format, name), *notes]
+    return replace(found, notes=[*notes, *found.notes])
+
+
+def _about_other_order(texts: Any, date_format: str | None, name: str) -> list[str]:
+    """Say that some dates have day and month in the other order, if some must have."""
+    other = other_order(date_format)
+    if other is None:
+        return []
+    left = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))
+    swapped = left.filter(pa.array(~np.isnan(as_days(left, Form(date_format=other)))))
+    return [about_other_order(swapped, date_format, name)] if len(swapped) else []
 
 
 def _no_dates(texts: Any, name: str, form: Form) -> Guess | None:

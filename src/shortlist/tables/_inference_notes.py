@@ -9,7 +9,8 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ._dates import as_days
-from ._forms import Form, as_numbers, currencies
+from ._forms import Form, as_numbers, currencies, tidy
+from ._reading import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
@@ -21,18 +22,35 @@ __all__ = [
     "about_look",
     "about_many_words",
     "about_mixed_dates",
+    "about_months",
     "about_odd_numbers",
     "about_order",
+    "about_other_order",
     "about_percent",
     "about_times",
     "about_words",
     "matches_all",
     "matches_any",
+    "month_format",
 ]
 
 _MOST_SHOWN = 3
 #: A code such as 007, which would lose its zeros as a number.
 CODE = r"^0[0-9]+$"
+#: A negative number in brackets, or with its minus behind.
+_NEGATIVE = r"\)$|[0-9%A-Za-z€£$] *-$"
+
+#: How months are written, and the format that reads them.
+_MONTHS = {
+    "^[0-9]{4}-[0-9]{2}$": "YYYY-MM",
+    "^[0-9]{4}/[0-9]{2}$": "YYYY/MM",
+    "^[0-9]{1,2}/[0-9]{4}$": "MM/YYYY",
+    "^[0-9]{1,2}-[0-9]{4}$": "MM-YYYY",
+    "^[A-Z][a-z]{2}-[0-9]{2}$": "%b-%y",
+    "^[A-Z][a-z]{2}-[0-9]{4}$": "%b-%Y",
+    "^[A-Z][a-z]{2} [0-9]{4}$": "'%b %Y'",
+    "^[A-Z][a-z]{2,8} [0-9]{4}$": "'%B %Y'",
+}
 
 
 def about_codes(present: Any, name: str) -> str:
@@ -51,7 +69,7 @@ def about_look(form: Form, numbers: Any, name: str) -> list[str]:
         seen.append("decimal commas")
     if form.thousands and matches_any(numbers, rf"[0-9][{form.thousands}][0-9]{{3}}"):
         seen.append("a sign between thousands")
-    elif matches_any(numbers, "[0-9][ '’\u00a0\u202f][0-9]{3}"):
+    elif matches_any(tidy(numbers), "[0-9][ '][0-9]{3}"):
         seen.append("gaps between thousands")
     if form.percent:
         seen.append("%")
@@ -60,12 +78,16 @@ def about_look(form: Form, numbers: Any, name: str) -> list[str]:
     found = currencies(numbers, form)
     if found:
         seen.append("currencies")
+    numbers = tidy(numbers)
+    if matches_any(numbers, _NEGATIVE):
+        seen.append("brackets or a minus behind if they are negative")
+        numbers = numbers.filter(pa.compute.match_substring_regex(numbers, _NEGATIVE))
     if not seen:
         return []
     example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
     value = as_numbers(pa.array([example]), form)[0][0]
     return [
-        f"{name!r} is read as numbers with {_listed(seen)}: {example.strip()!r} is "
+        f"{name!r} is read as numbers with {_listed(seen)}: {example!r} is "
         f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}",
         *([_about_currencies(found, name)] if len(found) > 1 else []),
     ]
@@ -129,15 +151,28 @@ def about_times(texts: Any, form: Form, name: str) -> str:
 def about_odd_numbers(texts: Any, name: str) -> str:
     """Say that texts begin with digits, but are no numbers that can be read."""
     first = texts[0].as_py()
-    if matches_all(texts, r"^[0-9]{4}-[0-9]{2}$"):
-        return (
-            f"{name!r} looks like months, such as {first!r}, and is treated as text. To read them "
-            f"as dates, use --date-format {name}=YYYY-MM"
-        )
     return (
         f"{name!r} looks like numbers or dates, such as {first!r}, but cannot be read as such and "
         "is treated as text. Write plain numbers in one unit, or dates such as 2024-05-31; or "
         f"leave it out: --drop {name}"
+    )
+
+
+def month_format(texts: Any) -> str | None:
+    """Return how months are written, for --date-format; None if the texts are no months."""
+    found = (written for pattern, written in _MONTHS.items() if matches_all(texts, pattern))
+    written = next(found, None)
+    form = Form(date_format=None if written is None else as_strptime(written.strip("'")))
+    return None if written is None or np.isnan(as_days(texts, form)).any() else written
+
+
+def about_months(name: str, written: str, *, as_text: bool = False) -> str:
+    """Say that a column may hold dates, and is read as something else."""
+    what = "treated as text" if as_text else "read as a number"
+    kind = "dates" if "D" in written else "months"
+    return (
+        f"{name!r} looks like {kind} written as {written} and is {what}. To read them as dates, "
+        f"use --date-format {name}={written}"
     )
 
 
@@ -160,20 +195,33 @@ def about_either_order(texts: Any, name: str) -> str:
 
 def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
     """Say that dates are written in several ways."""
-    other = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))[0]
+    is_other = np.isnan(as_days(texts, Form(date_format=date_format)))
+    first, other = (texts[int(np.argmax(mask))].as_py() for mask in (~is_other, is_other))
     return (
-        f"{name!r} holds dates in several formats, such as {texts[0].as_py()!r} and "
-        f"{other.as_py()!r}, and is treated as text. Write them all in the same way, or say how "
-        f"most are written: --date-format {name}=DD/MM/YYYY"
+        f"{name!r} holds dates in several formats, such as {first!r} and {other!r}, and is "
+        "treated as text. Write them all in the same way, or say how most are written: "
+        f"--date-format {name}=DD/MM/YYYY"
     )
 
 
 def about_order(texts: Any, date_format: str, name: str) -> str:
     """Say how the first date is read."""
-    day = np.datetime64(int(as_days(texts.slice(0, 1), Form(date_format=date_format))[0]), "D")
+    days = as_days(texts, Form(date_format=date_format))
+    first = int(np.argmax(~np.isnan(days)))
+    day = np.datetime64(int(days[first]), "D")
     return (
-        f"{name!r} is read as dates: {texts[0].as_py()!r} is {day}. If that is wrong, use "
+        f"{name!r} is read as dates: {texts[first].as_py()!r} is {day}. If that is wrong, use "
         f"--date-format {name}=..."
+    )
+
+
+def about_other_order(swapped: Any, date_format: str | None, name: str) -> str:
+    """Say that some dates make sense only with day and month exchanged."""
+    first = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
+    return (
+        f"{name!r} holds {swapped[0].as_py()!r}, although most of its dates have the {first} "
+        "first. Days up to 12 do not tell: more dates may be the wrong way round. Check how the "
+        f"table was made, or leave the column out: --drop {name}"
     )
 
 

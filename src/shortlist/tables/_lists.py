@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._columns import MISSING_CATEGORY, as_ids
@@ -27,6 +28,7 @@ load_extra("pyarrow.compute", needed_for="Reading tables")
 
 __all__ = [
     "CarriedColumns",
+    "Exclusions",
     "ListFile",
     "as_texts",
     "open_list",
@@ -156,7 +158,7 @@ def as_texts(column: Any, name: str) -> NDArray[Any]:
     return texts
 
 
-def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID) -> NDArray[Any]:
+def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID) -> Exclusions:
     """Return the ids in a table of cases that were reviewed before.
 
     The table has a column with the name of the id, or only one column. What was said about the
@@ -177,7 +179,63 @@ def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID)
     every = np.unique(np.concatenate([np.zeros(0, object), *texts]).astype(object))
     # A list of ids without a heading: the first id is where the heading should be.
     heading = [] if name == id else [name]
-    return np.array([*heading, *every[every != MISSING_CATEGORY]], dtype=object)
+    ids = np.array([*heading, *every[every != MISSING_CATEGORY]], dtype=object)
+    return Exclusions(path, ids)
+
+
+class Exclusions:
+    """Finds cases that were reviewed before by their ids, and counts them.
+
+    Attributes
+    ----------
+    n_found : int
+        How many were found.
+    n_alike : int
+        How many others have an id that differs in leading zeros, case or spaces only; `alike` is
+        the first of them.
+    """
+
+    def __init__(self, path: Path, ids: NDArray[Any]) -> None:
+        self._path, self._ids = path, ids.astype(str)
+        self._plain = _plain_ids(self._ids)
+        self.n_found = self.n_alike = 0
+        self.alike = ""
+
+    def found(self, names: NDArray[Any]) -> Mask:
+        """Return which of some ids belong to cases to leave out."""
+        found: Mask = np.isin(names.astype(str), self._ids)
+        others = names[~found].astype(str)
+        is_alike = np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)
+        self.n_found += int(found.sum())
+        self.n_alike += int(is_alike.sum())
+        if is_alike.any():
+            self.alike = self.alike or str(others[is_alike][0])
+        return found
+
+    def in_words(self, path: Path, id: str | None) -> list[str]:
+        """Say how many rows of a table were left out, and which ones perhaps should have been."""
+        if not (self.n_found or self.n_alike):
+            return [
+                f"No id of {self._path} occurs in the column {id!r} of {path}: nothing was left "
+                "out. Check that both files write ids in the same way."
+            ]
+        notes = []
+        if self.n_found:
+            rows = "1 row was" if self.n_found == 1 else f"{self.n_found:,} rows were"
+            notes.append(f"{rows} left out, because {self._path} has their ids.")
+        if self.n_alike:
+            rows = "1 row was" if self.n_alike == 1 else f"{self.n_alike:,} rows were"
+            notes.append(
+                f"{rows} not left out, whose ids in {id!r} of {path}, such as {self.alike!r}, "
+                f"differ from those of {self._path} in leading zeros, case or spaces only. If they "
+                "are the same cases, write the ids in the same way."
+            )
+        return notes
+
+
+def _plain_ids(ids: NDArray[Any]) -> Any:
+    texts = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(pa.array(ids, pa.string())))
+    return pa.compute.replace_substring_regex(texts, "^0+([0-9])", r"\1")
 
 
 # --- spreadsheets ---

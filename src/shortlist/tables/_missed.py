@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Mask
+from .._core.probing import PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
+from ._columns import as_values, guess_column
 from ._formats import open_source
+from ._forms import PLAIN
 from ._labels import MOST_LABELS
 from ._model import TableModel
-from ._reading import Reading
+from ._reading import NOTHING_SAID, Reading
+from ._repeats import IdCounter
 
 __all__ = ["MissedResult", "missed_in_table"]
 
@@ -81,10 +85,12 @@ def missed_in_table(
     MissedResult
     """
     outcome = outcome or model.schema.target
+    reading = NOTHING_SAID if reading is None else reading
     with open_source(path, reading=reading) as source:
         names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
         source.require(names, "which a table of reviews needs (see shortlist missed --help)")
         table = source.read()
+        source.notes.extend(_about_reviews(table, selected_by, model.schema.id, path))
 
     def column(name: str) -> Any:
         return table[name].to_pylist()
@@ -93,7 +99,7 @@ def missed_in_table(
         estimate = estimate_missed(
             _outcomes(column(outcome), outcome, model),
             ["not selected" if _is_empty(word) else str(word) for word in column(selected_by)],
-            np.array([_number(value) for value in column(inclusion)]),
+            _chances(table[inclusion], inclusion, reading),
             ids=None if id is None else [str(value) for value in column(id)],
             periods=None if period is None else [str(value) for value in column(period)],
             n_cases=n_cases,
@@ -142,11 +148,35 @@ def _said(label: Any) -> str:
     return " ".join(str(int(label) if whole else label).split()).casefold()
 
 
-def _number(value: Any) -> float:
-    try:
-        return float("nan") if _is_empty(value) else float(value)
-    except ValueError:
-        return float("nan")
+def _chances(column: Any, name: str, reading: Reading) -> Doubles:
+    """Return probabilities, however they are written; NaN where there is none."""
+    guess = guess_column(column, name, form=PLAIN.adapted(name, reading), numeric=True)
+    if guess.kind != "numeric":
+        raise ValueError(
+            f"The column {name!r} must hold probabilities; it holds "
+            f"{column.drop_null()[0].as_py()!r}, for example."
+        )
+    return np.asarray(as_values(column, "numeric", name, guess.form), dtype=np.float64)
+
+
+def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> list[str]:
+    """Say what makes reviews useless or counts them twice."""
+    words = {str(word).strip().casefold() for word in table[selected_by].unique().to_pylist()}
+    notes = []
+    if not words & {PROBE, PROBE_WITHOUT_SLOT}:
+        notes.append(
+            f"No row of {path} has {PROBE!r} in {selected_by!r}: without probes, what is missed "
+            "cannot be known. Make lists with: shortlist select --probe 0.1"
+        )
+    if id is not None and id in table.column_names:
+        counter = IdCounter()
+        counter.add(np.array([str(value) for value in table[id].to_pylist()], dtype=object))
+        if n_rows := counter.repeated.n_rows:
+            notes.append(
+                f"{n_rows:,} rows of {path} repeat an id ({id!r}) of another row, and count as "
+                "reviews of their own. If they are the same reviews, keep one row of each."
+            )
+    return notes
 
 
 def _expected_detection(model: TableModel) -> float | None:

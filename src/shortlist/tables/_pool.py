@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from .._core.hashing import tie_keys_of
 from .._core.ranking import lift
 from .._core.validation import check_seed
 from ._model import TableModel
+from ._repeats import IdCounter, Repeated
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["Cases", "Pool", "Repeated"]
+__all__ = ["Cases", "Pool"]
 
 _SPARE = 1 << 16
-_MOST_IDS = 1 << 22  # whose repetitions are counted
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,6 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-class Repeated(NamedTuple):
-    """How many ids occur more than once, in how many further rows; or at least so many."""
-
-    n_ids: int
-    n_rows: int
-    is_exact: bool
-
-
 class Pool:
     """Keeps the rows that can be on a list.
 
@@ -99,14 +91,14 @@ class Pool:
         self._most = most
         self._room = sum(most.values()) if isinstance(most, Mapping) else most
         self._parts: list[Cases] = []
-        self._n_kept = self._n_seen = 0
+        self._n_kept = 0
         self._floor = -np.inf
-        self._hashes: list[NDArray[np.uint64]] = []
+        self._ids = IdCounter()
 
     def add(self, cases: Cases) -> None:
         """Look at some rows."""
-        self._count_ids(cases)
-        self._n_seen += len(cases)
+        if cases.names is not None:
+            self._ids.add(cases.names)
         if self._floor > -np.inf:
             cases = cases.take(np.flatnonzero(lift(cases.scores) >= self._floor))
         if len(cases) or not self._parts:
@@ -136,17 +128,7 @@ class Pool:
                 self._floor = float(lift(ranked.scores[-1:])[0]) if room else np.inf
         self._parts, self._n_kept = [ranked], len(ranked)
 
-    def _count_ids(self, cases: Cases) -> None:
-        if cases.names is not None and self._n_seen < _MOST_IDS:
-            names = np.asarray(cases.names, dtype=object)
-            self._hashes.append(pd.util.hash_array(names, categorize=False))
-
     @property
     def repeated(self) -> Repeated:
         """What is known about ids that occur more than once."""
-        if not self._hashes:
-            return Repeated(0, 0, True)
-        _, counts = np.unique(np.concatenate(self._hashes), return_counts=True)
-        further = counts[counts > 1] - 1
-        is_exact = sum(each.size for each in self._hashes) == self._n_seen
-        return Repeated(further.size, int(further.sum()), is_exact)
+        return self._ids.repeated

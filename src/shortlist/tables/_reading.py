@@ -9,7 +9,7 @@ from typing import Any
 
 from ..exceptions import TableError
 
-__all__ = ["NOTHING_SAID", "Reading"]
+__all__ = ["NOTHING_SAID", "Reading", "as_strptime"]
 
 _SIGNS = (".", ",")
 #: Letters of dates as spreadsheets know them, and those of `strptime`.
@@ -135,11 +135,18 @@ def _or_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
+def as_strptime(text: str) -> str:
+    """Return a format of dates such as DD/MM/YYYY as `strptime` writes it."""
+    if "%" in text:
+        return text
+    for letters, code in _LETTERS:
+        text = text.replace(letters, code).replace(letters.lower(), code)
+    return text
+
+
 def _date_format(given: str) -> tuple[str | None, str]:
     column, sign, rest = given.rpartition("=")
-    text = rest
-    for letters, code in _LETTERS:
-        text = text if "%" in rest else text.replace(letters, code).replace(letters.lower(), code)
+    text = as_strptime(rest)
     if not {"d", "Y", "y", "j", "H", "b", "B", "m", "s"} & set(re.findall("%(.)", text)):
         raise TableError(
             f"--date-format {given} is no format of dates. Use for example DD/MM/YYYY, "

@@ -22,6 +22,7 @@ from ._passing import Columns, Passing, RowsRead
 from ._profile import ColumnProfile
 from ._reading import Reading
 from ._schema import TableRows
+from ._watch import Finding, Watch
 
 __all__ = ["Recalibration", "recalibrate_table"]
 
@@ -44,6 +45,8 @@ class Recalibration:
         How many of the rows the old and the new threshold flag.
     notes : list of str
         What to know about the rows.
+    findings : list of Finding
+        Columns of the rows that do not fit the model card, such as one in another unit.
     """
 
     model: TableModel
@@ -52,6 +55,7 @@ class Recalibration:
     flagged_before: int
     flagged_now: int
     notes: list[str]
+    findings: list[Finding]
 
 
 def recalibrate_table(
@@ -114,9 +118,11 @@ def recalibrate_table(
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
+    watch = Watch(model)
     with _Gathered(model, passing) as gathered:
         for rows in passing:
             gathered.add(rows)
+            watch.add(rows)
         notes = _mixture(classifier)
         leaves_known = _leaves_known(model, gathered, path, notes)
         kept = _Kept(gathered, leaves_known)
@@ -129,6 +135,7 @@ def recalibrate_table(
             kept.counts["before"],
             round(found.flagged_fraction * kept.n_rows),
             notes,
+            watch.findings(),
         )
 
 

@@ -11,11 +11,25 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from ..exceptions import TableError
 from ._reading import Reading
-from ._source import MISSING_TEXTS, Source, is_total, listed, not_utf8, translated
+from ._source import (
+    MISSING_TEXTS,
+    Source,
+    about_left_over,
+    about_subtotal,
+    about_totals,
+    is_subtotal,
+    is_total,
+    listed,
+    looks_left_over,
+    not_utf8,
+    translated,
+)
 from ._text_files import open_binary
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -145,9 +159,10 @@ def _heading(
 ) -> tuple[dict[int, str], list[list[Any]]]:
     """Return the place and the name of every column, and the rows below the heading."""
     first = 0
-    n_filled = [sum(map(_is_filled, row)) for row in rows]
-    fewest = 1 if max(n_filled, default=0) > 2 else 0
-    while first < len(rows) and (n_filled[first] <= fewest or first in groups):
+    n_filled = np.array([sum(map(_is_filled, row)) for row in rows], dtype=int)
+    # A title above the heading has few cells.
+    usual = float(np.median(n_filled[n_filled > 0])) if n_filled.any() else 0.0
+    while first < len(rows) and (2 * n_filled[first] <= usual or first in groups):
         first += 1
     if first == len(rows):
         raise TableError(f"{where} is empty. Its first row must hold the column names.")
@@ -170,15 +185,24 @@ def _without_end(
     rows: list[list[Any]], name: str, reading: Reading, notes: list[str]
 ) -> list[list[Any]]:
     rows = _without_empty_rows(rows)
-    cells = ["" if value is None else _as_text(value) for value in rows[-1]] if rows else []
-    if len(cells) > 1 and is_total(cells) and not reading.keep_total:
-        shown = ", ".join(cell for cell in cells if cell)[:80]
-        notes.append(
-            f"The last row of {name} looks like a total ({shown}) and is left out. If it is a "
-            "case, use --keep-total"
-        )
+    if reading.keep_total:
+        return rows
+    totals = []
+    while rows and is_total(_cells(rows[-1])) and len(rows[-1]) > 1:
+        totals.append(_cells(rows[-1]))
         rows = _without_empty_rows(rows[:-1])
+    notes.extend(about_totals(name, totals))
+    if len(rows) > 1 and looks_left_over(_cells(rows[-1]), _cells(rows[-2])):
+        notes.append(about_left_over(name, _cells(rows[-1])))
+    inside = (cells for cells in map(_cells, rows) if is_subtotal(cells))
+    first = next(inside, None)
+    if first is not None:
+        notes.append(about_subtotal(name, first))
     return rows
+
+
+def _cells(row: list[Any]) -> list[str]:
+    return ["" if value is None else _as_text(value) for value in row]
 
 
 def _without_empty_rows(rows: list[list[Any]]) -> list[list[Any]]:

@@ -20,6 +20,7 @@ from ._forms import PLAIN, Form
 from ._inference import Guess, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
 from ._reading import NOTHING_SAID, Reading
+from ._repeats import IdCounter, Repeated
 from ._source import Source
 from ._text_files import is_utf8
 from ._work import WorkColumns
@@ -197,7 +198,7 @@ class TableSchema:
             source.require([self.id], "which is the id that the model was fitted with")
             wanted.append(self.id)
         if target is not None:
-            source.require([target], "which --target names")
+            source.require([target], "the column with the labels (--target)")
             wanted.append(target)
         for option, name in self._work.columns.items():
             source.require([name], f"which {option} names")
@@ -211,10 +212,25 @@ class TableSchema:
     def _converted(
         self, source: Source, wanted: list[str], plain: set[str], target: str | None
     ) -> Iterator[TableRows]:
-        n_before = 0
+        n_before, empty, ids = 0, _EmptyRows(self.features), IdCounter()
         for chunk in source.chunks(wanted, plain):
-            yield self.convert(chunk, target=target, place=Place(source.name, n_before))
+            place = Place(source.name, n_before)
+            rows = self.convert(chunk, target=target, place=place)
+            empty.add(rows.X, place)
+            if target is not None and rows.ids is not None:
+                ids.add(rows.ids)
+            yield rows
             n_before += chunk.num_rows
+        source.notes.extend([*empty.notes(), *self._about_repeats(ids.repeated)])
+
+    def _about_repeats(self, repeated: Repeated) -> list[str]:
+        if not repeated.n_ids:
+            return []
+        return [
+            f"{'' if repeated.is_exact else 'At least '}{repeated.n_rows:,} rows repeat an id "
+            f"({self.id!r}) of another row, and count as cases of their own. If they are the same "
+            "cases, keep one row of each: results look surer than they are."
+        ]
 
     def read(self, source: Source, *, target: str | None = None) -> TableRows:
         """Read all rows of an open table at once; a table without rows raises an error.
@@ -266,6 +282,34 @@ class TableSchema:
             if option in work.columns
             else None
             for option in ("--value", "--effort")
+        ]
+
+
+class _EmptyRows:
+    """Counts rows without any value to learn from; they are seldom cases."""
+
+    def __init__(self, features: tuple[Feature, ...]) -> None:
+        self._features = features
+        self._n, self._first = 0, ""
+
+    def add(self, X: Any, place: Place) -> None:
+        is_empty = np.full(len(X), len(self._features) > 1)
+        for feature in self._features:
+            if not is_empty.any():
+                return
+            values = X[feature.name].to_numpy()
+            categorical = feature.kind == "categorical"
+            is_empty &= values == MISSING_CATEGORY if categorical else np.isnan(values)
+        self._first = self._first or place.row(int(np.argmax(is_empty)))
+        self._n += int(is_empty.sum())
+
+    def notes(self) -> list[str]:
+        if not self._n:
+            return []
+        rows = "1 row holds" if self._n == 1 else f"{self._n:,} rows hold"
+        return [
+            f"{rows} no value of any column that the model learned from, first {self._first}. "
+            "Such rows count as cases. If they are none, remove them."
         ]
 
 
@@ -326,8 +370,13 @@ def _chosen(source: Source, target: str, id: str | None) -> list[str]:
 def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
-    for option in ("categorical", "numeric"):
-        source.reading.names(option, source.columns, source.name)  # raises an error for others
+    told = [
+        source.reading.names(option, source.columns, source.name)
+        for option in ("categorical", "numeric")
+    ]
+    both = [name for name in told[0] if name in told[1]]
+    if both:
+        raise TableError(f"--categorical and --numeric both name {both[0]!r}. Use one of them.")
     for name in names:
         try:
             guess = _guess(source, table[name], name)

@@ -19,11 +19,12 @@ from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_see
 from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
-from ._lists import CarriedColumns, as_texts, read_exclusions
+from ._lists import CarriedColumns, Exclusions, as_texts, read_exclusions
 from ._model import TableModel
-from ._pool import Cases, Pool, Repeated
+from ._pool import Cases, Pool
 from ._reading import Reading
 from ._reasons import reasons_for
+from ._repeats import Repeated
 from ._selection import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from ._source import Source
 from ._watch import Finding, Watch
@@ -31,7 +32,7 @@ from ._work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["excluded_in_words", "select_rows"]
+__all__ = ["select_rows"]
 
 _SHOWN = 8
 
@@ -101,7 +102,7 @@ def select_rows(
     wanted = _Wanted(count, segment, keep, id, exclude, probe > 0, work)
     with model.schema.open(path, reading=reading) as source:
         table = _read(model, source, wanted, on_progress)
-    notes = _notes(table, wanted, path)
+    notes = _notes(table, path)
     if work.is_given:
         _refuse_probes(probe)
         chosen = _most_value(model, table, count, work, notes)
@@ -185,7 +186,7 @@ class _Table:
     kept_types: dict[str, str]
     findings: list[Finding]
     n_items: int
-    n_excluded: int
+    excluded: Exclusions | None
     repeated: Repeated
     segments: Counter[str]
     work: dict[str, Doubles | None] = field(default_factory=dict)
@@ -198,7 +199,7 @@ def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progr
         excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
     watch, pool = Watch(model), Pool(model, wanted.most(carried.id is not None))
     segments: Counter[str] = Counter()
-    n_excluded, weighed = 0, _Weighed(wanted.work)
+    weighed = _Weighed(wanted.work)
     for rows in model.schema.rows(carried.source):
         on_progress(f"{watch.n_items:,} rows scored", 0, 0)
         if not len(rows.X):
@@ -209,12 +210,10 @@ def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progr
         cases = _cases(model, rows, numbers, carried, wanted.segment)
         if cases.segments is not None:
             segments.update(cases.segments.tolist())
-        allowed = _allowed(cases, excluded)
-        n_excluded += len(cases) - allowed.size
-        pool.add(cases.take(allowed))
+        pool.add(cases.take(_allowed(cases, excluded)))
     if not watch.n_items:
         raise TableError(f"{source.name} has a heading, but no rows.")
-    found = (carried.id, carried.types(), watch.findings(), watch.n_items, n_excluded)
+    found = (carried.id, carried.types(), watch.findings(), watch.n_items, excluded)
     return _Table(pool.ranked(), *found, pool.repeated, segments, weighed.numbers())
 
 
@@ -267,27 +266,15 @@ class _Weighed:
 # --- who gets on the list ---
 
 
-def _allowed(cases: Cases, excluded: NDArray[Any] | None) -> Rows:
+def _allowed(cases: Cases, excluded: Exclusions | None) -> Rows:
     if excluded is None:
         return np.arange(len(cases))
     assert cases.names is not None
-    return np.flatnonzero(~np.isin(cases.names.astype(str), excluded.astype(str)))
+    return np.flatnonzero(~excluded.found(cases.names))
 
 
-def excluded_in_words(n_found: int, exclude: Path, path: Path, id: str | None) -> str:
-    """Say how many rows were left out, or that none of them was found."""
-    if n_found:
-        return f"{n_found:,} rows were left out, because {exclude} has their ids."
-    return (
-        f"No id of {exclude} occurs in the column {id!r} of {path}: nothing was left out. Check "
-        "that both files write ids in the same way."
-    )
-
-
-def _notes(table: _Table, wanted: _Wanted, path: Path) -> list[str]:
-    notes = []
-    if wanted.exclude is not None:
-        notes.append(excluded_in_words(table.n_excluded, wanted.exclude, path, table.id))
+def _notes(table: _Table, path: Path) -> list[str]:
+    notes = [] if table.excluded is None else table.excluded.in_words(path, table.id)
     n_ids, n_rows, is_exact = table.repeated
     if n_ids:
         notes.append(

@@ -56,7 +56,7 @@ def set_aside(
     if time is not None and kinds[time] == "categorical":
         raise TableError(
             f"--time names {time!r}, which holds texts. It needs dates or numbers that rise with "
-            "time."
+            f"time. If it holds dates, say how they are written: --date-format {time}=DD/MM/YYYY"
         )
     times = None if time is None else rows.X[time].to_numpy(dtype=np.float64)
     if times is not None and np.isnan(times).any():
@@ -65,6 +65,11 @@ def set_aside(
             "leave these rows out: it is not known whether they belong to the past."
         )
     groups = None if group is None else rows.X[group].to_numpy()
+    if groups is not None and rows.X[group].nunique() == 1:
+        raise TableError(
+            f"--group names {group!r}, which is the same in all rows: a model would have no other "
+            "group to learn from. Name another column."
+        )
     if groups is not None and (n_gaps := int(rows.X[group].isna().sum())):
         raise TableError(
             f"--group names {group!r}, which has {n_gaps} gaps. Fill them, or leave these rows "

@@ -18,7 +18,18 @@ from .._core.arrays import Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._reading import Reading
-from ._source import MISSING_TEXTS, Source, is_total, not_utf8, translated
+from ._source import (
+    MISSING_TEXTS,
+    Source,
+    about_left_over,
+    about_subtotal,
+    about_totals,
+    is_subtotal,
+    is_total,
+    looks_left_over,
+    not_utf8,
+    translated,
+)
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.csv", needed_for="Reading tables")
@@ -31,6 +42,10 @@ _LONGEST_LINE = 1 << 26
 _QUOTE = ord('"')
 #: So many bytes at the end of a file may hold its totals and empty rows.
 _END_BYTES = 1 << 13
+_ZIP = b"PK\x03\x04"
+#: Parts of the words for totals, which are found quickly; so many of them are looked at in a block.
+_IN_TOTALS = (b"otal", b"OTAL", b"umme", b"UMME", b"omme", b"rgebnis", b"oyenne", b"Result")
+_MOST_TRIED = 1_000
 #: The first of them wins if they are equally frequent: names of columns may hold commas.
 _SEPARATORS = "\t|;,"
 
@@ -43,13 +58,18 @@ def open_text(path: Path, name: str, stack: contextlib.ExitStack, reading: Readi
     named = _named(columns, name, notes)
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
-        n_before = 0
+        n_before, has_subtotal = 0, False
         rest = _Rest(file)
         blocks = whole_lines(rest, _CHUNK_BYTES, delimiter=delimiter, name=name)
         with translated(name):
             for block in _without_end(blocks, rest, delimiter, name, reading, notes):
                 if b"\0" in block:
                     raise TableError(_no_text(name))
+                if not (has_subtotal or reading.keep_total) and (
+                    cells := _subtotal(block, delimiter)
+                ):
+                    has_subtotal = True
+                    notes.append(about_subtotal(name, cells))
                 with _rows_counted(n_before):
                     table = _parsed(block, named, delimiter, wanted, numeric, reading)
                 n_before += table.num_rows
@@ -179,7 +199,13 @@ def is_utf8(path: Path) -> bool:
 def _header(file: Any, name: str, reading: Reading) -> tuple[list[str], str]:
     """Read the heading and nothing after it; return the column names and the delimiter."""
     with translated(name):
-        text = _first_line(file, name).decode("utf-8-sig")
+        line = _first_line(file, name)
+        if line.startswith(_ZIP):
+            raise TableError(
+                f"{name} is not a text file, but an Excel workbook or another archive. Give it the "
+                "extension .xlsx, or save it as CSV."
+            )
+        text = line.decode("utf-8-sig")
         told = re.fullmatch(r"sep=(.)", text.strip(" \ufeff"))  # a line that Excel knows
         if told:
             text = _first_line(file, name).decode()
@@ -326,21 +352,39 @@ def _without_end(
             yield block[:place]
         rest = block[place:]
     rest, n_empty = _without_empty_rows(rest, delimiter)
-    last = _last_line(rest, delimiter)
-    cells = _cells(last, delimiter, name)
-    if len(cells) > 1 and is_total(cells) and not reading.keep_total:
-        rest = rest[: len(rest) - len(last)]
-        rest, more = _without_empty_rows(rest, delimiter)
+    totals = []
+    while True:
+        last = _last_line(rest, delimiter)
+        cells = _cells(last, delimiter, name)
+        if reading.keep_total or len(cells) < 2 or not is_total(cells):
+            break
+        totals.append(cells)
+        rest, more = _without_empty_rows(rest[: len(rest) - len(last)], delimiter)
         n_empty += more
-        shown = ", ".join(cell for cell in cells if cell)[:80]
-        notes.append(
-            f"The last row of {name} looks like a total ({shown}) and is left out. If it is a "
-            "case, use --keep-total"
-        )
+    notes.extend(about_totals(name, totals))
+    before = _cells(_last_line(rest[: len(rest) - len(last)], delimiter), delimiter, name)
+    if not reading.keep_total and looks_left_over(cells, before):
+        notes.append(about_left_over(name, cells))
     if n_empty:
         notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
     if rest:
         yield rest
+
+
+def _subtotal(block: bytes, delimiter: str) -> list[str] | None:
+    """Return the cells of the first row that looks like a total; None if there is none."""
+    for word in _IN_TOTALS:
+        place = -1
+        for _ in range(_MOST_TRIED):
+            place = block.find(word, place + 1)
+            if place < 0:
+                break
+            start = max(block.rfind(b"\n", 0, place), block.rfind(b"\r", 0, place)) + 1
+            line = block[start : start + _END_BYTES].splitlines()[0]
+            cells = next(csv.reader([line.decode(errors="replace")], delimiter=delimiter), [])
+            if is_subtotal(cells):
+                return cells
+    return None
 
 
 def _without_empty_rows(rest: bytes, delimiter: str) -> tuple[bytes, int]:

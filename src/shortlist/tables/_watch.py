@@ -280,8 +280,9 @@ class _Column:
             return None
         size = max(factor, 1 / factor)
         ten = 10.0 ** round(np.log10(size))  # a unit is often a power of ten
-        shown = f"{ten if max(size / ten, ten / size) < _NEARLY else size:.3g}"
-        times = f"{shown} times as large" if factor > 1 else f"divided by {shown}"
+        size = ten if max(size / ten, ten / size) < _NEARLY else size
+        shown = f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
+        times = f"{shown} times as {'large' if factor > 1 else 'small'}"
         return self._tells(
             "unit",
             f"is about {times}: its values are like those of the calibration in another unit. "

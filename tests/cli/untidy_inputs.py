@@ -1,0 +1,227 @@
+"""Still more inputs for the catalogue: accounts, months, mixed orders, totals, titles and ends.
+
+They were made up without a look at the others, from exports of offices in several countries.
+"""
+
+from tests.cli.catalogue import changes, column, day, german, like, noted, refused, same, text
+from tests.cli.messy_inputs import amounts, dates, minutes, rows_of, sheet
+
+BEHIND = "'amount' is read as numbers with .*brackets or a minus behind"
+
+
+def signed(form):
+    """Return a change that makes every third amount negative, in some form."""
+
+    def change(frame):
+        number = iter(range(len(frame)))
+        return column("amount", lambda v: form(-v if next(number) % 3 == 0 else v))(frame)
+
+    return change
+
+
+def in_brackets(value):
+    """Write a number as accountants do."""
+    return f"$ ({-value:,.2f})" if value < 0 else f"$ {value:,.2f} "
+
+
+def round_price(sign, none):
+    """Return a form in which whole prices have no digits behind the sign."""
+
+    def form(value):
+        whole = int(value)
+        return f"{whole}{sign}{none}" if whole % 3 else f"{whole}{sign}50"
+
+    return form
+
+
+def as_price(value):
+    """Return the same price as a number."""
+    return int(value) + (0 if int(value) % 3 else 0.5)
+
+
+def mixed_order(frame):
+    """Write months first, and days first in one row of fifty."""
+    forms = [day("%d/%m/%Y" if i % 50 == 0 else "%m/%d/%Y") for i in range(len(frame))]
+    days = ["2024-03-25" if i % 50 == 0 else value for i, value in enumerate(frame["opened"])]
+    return frame.assign(opened=[form(value) for form, value in zip(forms, days, strict=True)])
+
+
+def months(pattern):
+    """Return a writer of dates as months."""
+    return text(dates(day(pattern)))
+
+
+def with_end(*rows, names=None):
+    """Return a writer of a workbook with rows below the table."""
+
+    def fill(page, frame):
+        rows_of(page, frame if names is None else frame[names])
+        for row in rows:
+            page.append(row)
+
+    return sheet(fill)
+
+
+def with_title(*rows):
+    """Return a writer of a workbook with rows above the heading."""
+
+    def fill(page, frame):
+        for row in rows:
+            page.append(row)
+        rows_of(page, frame)
+
+    return sheet(fill)
+
+
+def total(word):
+    """Return a row with the sum of the amounts."""
+    return [word, 999_999.5, None, None, None, None]
+
+
+UNTIDY_FITS = {
+    # accounts
+    "accounts": (text(signed(in_brackets)), (), like(signed(lambda v: round(v, 2)), BEHIND)),
+    "accounts, SAP": (
+        text(signed(lambda v: german(-v) + "-" if v < 0 else german(v)), sep=";"),
+        (),
+        like(signed(lambda v: round(v, 2)), BEHIND),
+    ),
+    "no cents, points": (text(amounts(round_price(".", "-"))), (), like(amounts(as_price))),
+    "no cents, dashes": (text(amounts(round_price(".", "\u2014"))), (), like(amounts(as_price))),
+    "no cents, commas": (
+        text(amounts(round_price(",", "--")), sep=";"),
+        (),
+        like(amounts(as_price), "'amount' .*decimal commas"),
+    ),
+    "long dashes for minus": (
+        text(signed(lambda v: str(v).replace("-", "\u2013"))),
+        (),
+        like(signed(lambda v: v)),
+    ),
+    # dates
+    "both orders, seldom": (
+        text(mixed_order),
+        (),
+        noted("'opened' holds '25/03/2024', although .* month first.*--drop opened"),
+    ),
+    "several formats": (
+        text(
+            lambda f: f.assign(
+                opened=[v if i % 2 else f"{v[8:]}/{v[5:7]}/{v[:4]}" for i, v in enumerate(f.opened)]
+            )
+        ),
+        (),
+        noted("'opened' holds dates in several formats, such as '[^']+' and '[^']+'"),
+    ),
+    "months, slashes": (months("%m/%Y"), (), noted("'opened' .*--date-format opened=MM/YYYY")),
+    "months, points": (months("%m.%Y"), (), noted("'opened' .*--date-format opened=MM.YYYY")),
+    "months, digits": (months("%Y%m"), (), noted("'opened' .*--date-format opened=YYYYMM")),
+    "months, names": (months("%b-%y"), (), noted("'opened' .*--date-format opened=%b-%y")),
+    "months, long names": (months("%B %Y"), (), noted("--date-format opened='%B %Y'")),
+    "months, points, said": (
+        months("%m.%Y"),
+        ("--date-format", "opened=MM.YYYY"),
+        like(dates(day("%Y-%m-01"))),
+    ),
+    # Excel
+    "a title of several cells": (
+        with_title(["Cases", "as of", "2024-05-31"], []),
+        (),
+        same("has a title above its heading"),
+    ),
+    "two lines of title": (
+        with_title(["Cases 2024"], ["as of", "2024-05-31"], []),
+        (),
+        same("has a title above its heading"),
+    ),
+    "two totals": (
+        with_end(total("Summe"), total("Mittelwert")),
+        (),
+        same(r"looks like a total \(Summe", r"looks like a total \(Mittelwert"),
+    ),
+    "a total of a pivot": (
+        with_end(total("Gesamtergebnis")),
+        (),
+        same(r"looks like a total \(Gesamtergebnis"),
+    ),
+    "a French total": (with_end(total("Total général")), (), same("looks like a total")),
+    "a total without a word": (
+        with_end(total(None)),
+        (),
+        refused("'fraud' is empty in 1 of 401 rows, first in row 401"),
+    ),
+    # files
+    "both kinds": (
+        text(),
+        ("--categorical", "amount", "--numeric", "amount"),
+        refused("--categorical and --numeric both name 'amount'"),
+    ),
+    "a workbook as CSV": (
+        text(before="PK\x03\x04"),
+        (),
+        refused("is not a text file, but an Excel workbook.*extension .xlsx"),
+    ),
+    "a word for missing as label": (
+        text(column("fraud", {"yes": "yes", "no": "None"}.get)),
+        (),
+        refused("'fraud' is empty in .*None count as empty"),
+    ),
+}
+
+UNTIDY_LATER = {
+    "two totals": ((), with_end(total("Summe"), total("Ergebnis")), (), same("Summe", "Ergebnis")),
+    "a total in CSV": (
+        (),
+        text(after="Total general,999999,,,,\nAverage,2.5,,,,\n"),
+        (),
+        same("Total general", "Average"),
+    ),
+    "a subtotal in the middle": (
+        (),
+        text(before="case,amount,country,opened,vip,fraud\nNorth Total,999999,,,,\n", header=False),
+        (),
+        noted(r"A row of .* looks like a total \(North Total, 999999\), but counts as a case"),
+    ),
+    "a subtotal in the middle of a sheet": (
+        (),
+        sheet(
+            lambda page, frame: [
+                rows_of(page, frame.head(9)),
+                page.append(total("Zwischensumme")),
+                *(page.append(list(row)) for row in frame.tail(9).itertuples(index=False)),
+            ]
+        ),
+        (),
+        noted(r"A row of .* looks like a total \(Zwischensumme, 999999.5\)"),
+    ),
+    "empty rows in the middle": (
+        (),
+        text(before="case,amount,country,opened,vip,fraud\nx,,,,,\ny,,,,,\n", header=False),
+        (),
+        noted("2 rows hold no value of any column that the model learned from, first row 1 of"),
+    ),
+    "a remark at the end": (
+        (),
+        text(after="as of 2024-05-31,,,,,\n"),
+        (),
+        noted(r"The last row of .* is nearly empty \(as of 2024-05-31\), but counts as a case"),
+    ),
+    "now percent": (
+        (),
+        text(amounts(lambda v: f"{v}%")),
+        (),
+        refused("'amount' was numeric.*Its numbers had no %"),
+    ),
+    "no cents": (
+        (),
+        text(amounts(round_price(".", "-"))),
+        (),
+        like(amounts(as_price)),
+    ),
+    "fitted: no cents, now with": (
+        (text(changes(minutes(), amounts(round_price(".", "-")))), ()),
+        text(changes(minutes(), amounts(as_price))),
+        (),
+        like(changes(minutes(), amounts(as_price))),
+    ),
+}
