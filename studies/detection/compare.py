@@ -30,12 +30,23 @@ from shortlist import Capacity
 from shortlist.metrics import detection_at_capacity
 from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
 from shortlist.tables import fit_table
-from studies.detection.tables import CHOOSING, CONFIRMING, Source, load_table
+from studies.detection.tables import (
+    CHOOSING,
+    CHOOSING_EVERYDAY,
+    CONFIRMING,
+    CONFIRMING_EVERYDAY,
+    Source,
+    load_table,
+)
 from studies.harness import markdown, run_stored, study_parser
 
 HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)
-SIDES = {"choosing": CHOOSING, "confirming": CONFIRMING}
+SIDES = {
+    "choosing": (*CHOOSING, *CHOOSING_EVERYDAY),
+    "confirming": CONFIRMING,
+    "everyday": CONFIRMING_EVERYDAY,
+}
 OURS = "shortlist fit"
 AUTOML_SECONDS = 40.0
 

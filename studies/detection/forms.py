@@ -4,7 +4,8 @@
 
 One half of each table, single fits without folds: the ensemble as it is, with forms, slopes and
 greedy weights for b = 2, and the plain average of the same members in their flexible forms. The
-exact top of the other half is judged. `forms.csv` has one row for each table.
+exact top of the other half is judged. `forms.csv` has one row for each table; "smooth" is the part
+of the weights that smooth forms have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.learners._ensemble_fitting import combined_scores, fit_member
 from shortlist.metrics import detection_at_capacity
 from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
-from studies.detection.tables import CONFIRMING, Source, load_table
+from studies.detection.tables import CONFIRMING, CONFIRMING_EVERYDAY, Source, load_table
 from studies.harness import run_stored, study_parser
 
 HERE = Path(__file__).parent
@@ -44,28 +45,21 @@ def run_half(config: Half) -> Table:
     )
     model = CapacityEnsembleClassifier(Capacity.multiple(2), rare_label=True, random_state=0)
     model.fit(X.iloc[learn], is_rare[learn])
-    views = {
-        name: [columns.transform(X.iloc[rows]) for rows in (learn, test)]
-        for name, columns in model.columns_.items()
-    }
-    flexible = []
+    codes, flexible = is_rare[learn].astype(np.intp), []
     for seed, (name, view) in enumerate(model.views_.items()):
-        fitted = model.members_[name][0]
-        if model.forms_[name] == "smooth":
-            codes = is_rare[learn].astype(np.intp)
-            fitted = fit_member(
-                name, seed, ("flexible",), "default", views[view][0], codes, None, 1
-            ).model
-        flexible.append(combined_scores([fitted], views[view][1], 1))
+        known, unknown = (model.columns_[view].transform(X.iloc[rows]) for rows in (learn, test))
+        fitted = fit_member(name, seed, ("flexible",), "default", known, codes, None, 1)
+        flexible.append(combined_scores([fitted.models["flexible"]], unknown, 1))
     rankings = {
         "chosen": model.decision_function(X.iloc[test]),
         "plain": np.mean(flexible, axis=0),
     }
     row = {
+        "list": "everyday" if config.table in CONFIRMING_EVERYDAY else "KEEL",
         "table": config.table.name,
         "rows": learn.size,
         "rare": int(is_rare[learn].sum()),
-        "smooth": sum(form == "smooth" for form in model.forms_.values()),
+        "smooth": round(sum(of.get("smooth", 0.0) for of in model.weights_.values()), 2),
     }
     for name, scores in rankings.items():
         for b in MULTIPLES:
@@ -79,18 +73,21 @@ def main() -> None:
     options = study_parser(__doc__, HERE, reps=1).parse_args()
     file = options.out / "forms.csv"
     if not options.table:
-        halves = [Half(table) for table in CONFIRMING]
+        halves = [Half(table) for table in (*CONFIRMING, *CONFIRMING_EVERYDAY)]
         write_table(run_stored("detection_forms", run_half, halves, n_jobs=options.jobs), file)
     rows = read_table(file)
-    for b in MULTIPLES:
-        chosen, plain = (
-            np.array([row[f"{name}, b = {b}"] for row in rows]) for name in ("chosen", "plain")
-        )
-        gain = mean_and_error((chosen - plain).tolist())
-        print(
-            f"b = {b}: {chosen.mean():.3f} beside {plain.mean():.3f}, "
-            f"{gain['mean']:+.4f} ± {gain['error']:.4f}"
-        )
+    for name in dict.fromkeys(row["list"] for row in rows):
+        for b in MULTIPLES:
+            print(f"{name}, b = {b}: {_compared([r for r in rows if r['list'] == name], b)}")
+
+
+def _compared(rows: Table, b: int) -> str:
+    chosen, plain = (
+        np.array([row[f"{name}, b = {b}"] for row in rows]) for name in ("chosen", "plain")
+    )
+    gain = mean_and_error((chosen - plain).tolist())
+    means = f"{chosen.mean():.3f} beside {plain.mean():.3f}"
+    return f"{means}, {gain['mean']:+.4f} ± {gain['error']:.4f}"
 
 
 if __name__ == "__main__":

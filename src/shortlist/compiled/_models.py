@@ -119,16 +119,17 @@ def _aware_linear(model: Any, prepared: Prepared, ask: Ask) -> Scored:
 
 def _ensemble(model: Any, prepared: Prepared, ask: Ask) -> Combined:
     """Return the mean log-odds of the members, or the probability made of it, from below."""
-    if len(model.classes_) != 2 or min(model.weights_.values()) < 0:
+    if len(model.classes_) != 2 or any(min(of.values()) < 0 for of in model.weights_.values()):
         raise Unsupported("an ensemble with more than two classes, or with negative weights")
     views = {name: transformed(view, prepared) for name, view in model.columns_.items()}
     inner, weights = Ask("predict_proba", ask.place(model)), []
     parts: list[Scoring] = []
-    for name, models in model.members_.items():
+    for name, by_form in model.members_.items():
         view = views[model.views_[name]]
-        chances = _mean_of([scoring_of(each, view, inner) for each in models])
-        parts.append(Combined([chances], _log_odds(models), is_exact=False))
-        weights.append(model.weights_[name])
+        for form, models in by_form.items():
+            chances = _mean_of([scoring_of(each, view, inner) for each in models])
+            parts.append(Combined([chances], _log_odds(models), is_exact=False))
+            weights.append(model.weights_[name][form])
 
     shares = np.array(weights, dtype=np.float64)
 

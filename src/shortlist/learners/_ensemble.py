@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,14 @@ from .._core.validation import check_option, check_positive, check_sample_weight
 from .._wrapping.fitting import check_labels
 from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
-from ._ensemble_fitting import combined_scores, fit_member, preferred_form, some_rows
+from ._ensemble_fitting import (
+    Fitted,
+    combined_scores,
+    fit_member,
+    preferred_form,
+    some_rows,
+    weighted_sum,
+)
 from ._ensemble_members import FORMS, MEMBERS, SIZES, Size
 from ._ensemble_weights import (
     FEWEST_JUDGED,
@@ -38,6 +45,10 @@ from ._ensemble_weights import (
 )
 
 __all__ = ["CapacityEnsembleClassifier", "watching_members"]
+
+#: Something for each form of each kind of member.
+T = TypeVar("T")
+ByForm = dict[str, dict[str, T]]
 
 _LEAST_SLOPE = 1e-3
 
@@ -96,15 +107,14 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    members_ : dict from str to list of classifiers
-        The fitted models of each kind, one for each round; scikit-learn's
+    members_ : dict from str to dict from str to list of classifiers
+        The fitted models of each kind and form, one for each round: scikit-learn's
         `RandomForestClassifier`, `ExtraTreesClassifier`, `LogisticRegression`, `MLPClassifier`,
-        `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`.
-    weights_ : dict from str to float
-        Weight of each kind of member; they add up to 1.
-    forms_ : dict from str to str
-        The form of each kind: "flexible", or "smooth" (large leaves, few splits, strong
-        penalties), which noisy tables need.
+        `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`. The forms are "flexible"
+        and "smooth" (large leaves, few splits, strong penalties), which noisy tables need. A kind
+        has one of them, or both in doubt.
+    weights_ : dict from str to dict from str to float
+        Weight of each kind and form; they add up to 1.
     columns_ : dict from str to transformer
         The fitted forms of the columns. "codes", for trees: numbers with gaps filled by the median
         and marked (`SimpleImputer`), categories as numbers (`OrdinalEncoder`). "scaled", for
@@ -126,15 +136,16 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     With two classes, the score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
-    :math:`p_m` is the mean probability of the models of kind m, pulled away from 0 and 1 by half a
-    tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other models.
+    :math:`p_m` is the mean probability of the models of kind and form m, pulled away from 0 and 1
+    by half a tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other
+    models.
 
     Forms and weights come from scores of the rows by models that have not seen them: out of bag,
-    or from three folds within the rows given. A kind is smooth if that form has a log-loss
-    lower by more than a standard error. The weight of a kind rises with the slope of the line from
-    its log-odds to those of the labels (Platt, 1999): an overconfident model would outshout the
-    others. Then greedy selection
-    after Caruana and others (2004), shrunk to equal weights, prefers what detects more at the
+    or from three folds within the rows given. The two forms of a kind take part by their log-loss:
+    if the smooth one is lower by z standard errors, its odds are :math:`e^{z - 1/2}`, and a share
+    below 0.1 is left out. Weights rise with the slope of the line from log-odds to those of the
+    labels (Platt, 1999): an overconfident model would outshout the others. Then greedy selection
+    after Caruana and others (2004), shrunk to equal weights, prefers kinds that detect more at the
     capacity. ``size="quick"`` scores a logistic model out of sample only: its better form is taken
     for all kinds, and all weigh the same. With fewer than 10 rare rows, and above 50,000 rows, all
     kinds are flexible.
@@ -249,8 +260,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_members(
         self, X: Any, codes: Rows, weights: Doubles | None, size: Size
-    ) -> dict[str, float]:
-        """Fit the models round by round while time lasts, and return the weight of each kind."""
+    ) -> ByForm[float]:
+        """Fit the models round by round while time lasts, and return the weight of each of them."""
         ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
         rng = np.random.default_rng(self._entropy(codes))
         rare = self._rare_code(codes)
@@ -259,30 +270,35 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         views = self._views_of(X)
         fit = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
         seeds = self._seeds(size, rng)
-        forms = self._forms(views, codes, rare, seeds[0][1], in_sample=judges and held_out is None)
-        self.members_: dict[str, list[Any]] = {}
-        self.forms_: dict[str, str] = {}
-        unseen: dict[str, Doubles] = {}
+        in_sample = judges and held_out is None
+        forms = self._forms(views, codes, rare, seeds[0][1], in_sample=in_sample)
+        self.members_: ByForm[list[Any]] = {}
+        judged: dict[str, Fitted] = {}
         for done, (name, seed) in enumerate(seeds):
             if done and time.monotonic() >= ends:
                 break
             if (watcher := _watcher.get()) is not None:
                 watcher(name, done, len(seeds))
             rows = some_rows(learn, views[self.views_[name]], codes, weights)
-            tried = (self.forms_[name],) if name in self.forms_ else forms
-            fitted = fit(name, seed, tried, self.size, *rows, rare, n_jobs=self.n_jobs)
-            self.members_.setdefault(name, []).append(fitted.model)
-            self.forms_[name] = fitted.form
-            if fitted.unseen is not None:
-                unseen[name] = fitted.unseen
+            known = tuple(self.members_.get(name, ()))
+            options = {"judges": in_sample and not known, "n_jobs": self.n_jobs}
+            fitted = fit(name, seed, known or forms, self.size, *rows, rare, **options)
+            for form, model in fitted.models.items():
+                self.members_.setdefault(name, {}).setdefault(form, []).append(model)
+            judged.setdefault(name, fitted)
         if not judges:
-            return {name: 1 / len(self.members_) for name in self.members_}
-        if held_out is not None:
-            codes = codes[held_out]
-            unseen = self._scores_of(
-                {view: take_rows(columns, held_out) for view, columns in views.items()}, rare
-            )
-        return self._weigh(unseen, codes == rare)
+            return {
+                name: dict.fromkeys(of, 1 / len(self.members_))
+                for name, of in self.members_.items()
+            }
+        if held_out is None:
+            return self._weigh(judged, codes == rare)
+        held = {view: take_rows(columns, held_out) for view, columns in views.items()}
+        judged = {
+            name: Fitted(of, dict.fromkeys(of, 1.0), self._scores_of(name, held, rare))
+            for name, of in self.members_.items()
+        }
+        return self._weigh(judged, codes[held_out] == rare)
 
     def _judges(self, codes: Rows, size: Size) -> bool:
         """Return whether members are judged by rows that they have not seen."""
@@ -305,17 +321,26 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             return FORMS[:1]
         return (preferred_form("logistic", seed, self.size, views["scaled"], codes, rare),)
 
-    def _weigh(self, unseen: dict[str, Doubles], is_rare: Mask) -> dict[str, float]:
+    def _weigh(self, judged: dict[str, Fitted], is_rare: Mask) -> ByForm[float]:
         """Return weights by how far members can be trusted, and by what they detect."""
-        slopes = {name: fit_line(scores, is_rare).slope for name, scores in unseen.items()}
-        weights = dict.fromkeys(unseen, 1.0)
+        # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
+        trust = {
+            name: {
+                form: share * max(fit_line(fitted.unseen[form], is_rare).slope, _LEAST_SLOPE)
+                for form, share in fitted.shares.items()
+            }
+            for name, fitted in judged.items()
+        }
+        weights = dict.fromkeys(judged, 1.0)
         if self.capacity is not None and np.count_nonzero(is_rare) >= FEWEST_RARE:
             max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
-            trusted = {name: slopes[name] * scores for name, scores in unseen.items()}
+            trusted = {name: weighted_sum(judged[name].unseen, trust[name]) for name in judged}
             weights = greedy_weights(trusted, is_rare, max_flags)
-        # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
-        scaled = {name: weights[name] * max(slopes[name], _LEAST_SLOPE) for name in unseen}
-        return {name: weight / sum(scaled.values()) for name, weight in scaled.items()}
+        total = sum(weights[name] * part for name in trust for part in trust[name].values())
+        return {
+            name: {form: weights[name] * part / total for form, part in trust[name].items()}
+            for name in trust
+        }
 
     def _rare_code(self, codes: Rows) -> int:
         label = self.rare_label
@@ -355,15 +380,22 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             Of shape (n_items,) for two classes, rising with the second of `classes_`; otherwise
             (n_items, n_classes).
         """
+        return {
+            name: weighted_sum(scores, self.weights_[name]) / sum(self.weights_[name].values())
+            for name, scores in self._all_scores(X).items()
+        }
+
+    def _all_scores(self, X: Any) -> ByForm[Doubles]:
         check_is_fitted(self)
         views = self._views_of(check_items(self, X, reset=False))
-        return self._scores_of(views, None if self.classes_.size > 2 else 1)
+        code = None if self.classes_.size > 2 else 1
+        return {name: self._scores_of(name, views, code) for name in self.members_}
 
-    def _scores_of(self, views: dict[str, Any], code: int | None) -> dict[str, Doubles]:
-        """Return the log-odds of one class by each kind of member, or log-probabilities of all."""
+    def _scores_of(self, name: str, views: dict[str, Any], code: int | None) -> dict[str, Doubles]:
+        """Return the log-odds of one class by each form of a kind, or log-probabilities of all."""
         return {
-            name: combined_scores(models, views[self.views_[name]], code)
-            for name, models in self.members_.items()
+            form: combined_scores(models, views[self.views_[name]], code)
+            for form, models in self.members_[name].items()
         }
 
     def decision_function(self, X: Any) -> Doubles:
@@ -380,8 +412,11 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             Log-odds of the second class, of shape (n_items,), or the mean log-probability of each
             class, of shape (n_items, n_classes), for more than two.
         """
-        by_member = self.member_scores(X)
-        return np.sum([self.weights_[name] * by_member[name] for name in by_member], axis=0)
+        by_member = self._all_scores(X)
+        return np.sum(
+            [weighted_sum(scores, self.weights_[name]) for name, scores in by_member.items()],
+            axis=0,
+        )
 
     def predict_proba(self, X: Any) -> Doubles:
         """Return probabilities: the scores, scaled to add up to 1.

@@ -1,4 +1,4 @@
-"""Fitting one member of an ensemble: in the form that unseen rows prefer."""
+"""Fitting one member of an ensemble: in the forms that unseen rows prefer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.arrays import Doubles, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import take_rows
 from ._ensemble_members import FORMS, MEMBERS, SIZES, rows_for, weights_for
-from ._ensemble_weights import fit_line, out_of_sample
+from ._ensemble_weights import fit_line, form_shares, out_of_sample
 
-__all__ = ["Fitted", "combined_scores", "fit_member", "preferred_form", "some_rows"]
+__all__ = [
+    "Fitted",
+    "combined_scores",
+    "fit_member",
+    "preferred_form",
+    "some_rows",
+    "weighted_sum",
+]
 
 # Stands for the number of trees of a model whose probabilities have no steps.
 _SMOOTH = 10_000
@@ -22,11 +29,15 @@ _OUT_OF_BAG = 0.37
 
 
 class Fitted(NamedTuple):
-    """A fitted model, its form, and log-odds of its rows by models that have not seen them."""
+    """The fitted models of a member by their form, and what unseen rows say about the forms.
 
-    model: Any
-    form: str
-    unseen: Doubles | None
+    `shares` are the parts that the forms take, and `unseen` log-odds of the rows by models that
+    have not seen them; both are empty if a form was given.
+    """
+
+    models: dict[str, Any]
+    shares: dict[str, float]
+    unseen: dict[str, Doubles]
 
 
 def fit_member(
@@ -38,31 +49,35 @@ def fit_member(
     codes: Rows,
     weights: Doubles | None,
     rare: int,
+    judges: bool = False,
     n_jobs: int | None = None,
 ) -> Fitted:
-    """Fit one model, whose classes are the positions of the labels; the best of several forms."""
+    """Fit a member in some forms; if it `judges`, in those that take part.
+
+    The classes of the models are the positions of the labels.
+    """
     learner = _Learner(name, seed, size, X, codes, weights, n_jobs)
-    if len(forms) == 1:
-        return Fitted(learner.fit(forms[0]), forms[0], None)
+    if not judges:
+        return Fitted({form: learner.fit(form) for form in forms}, {}, {})
     tried = {form: learner.unseen(form, rare) for form in forms}
-    form = _best_form({form: scores for form, (_, scores) in tried.items()}, codes == rare)
-    model, scores = tried[form]
-    return Fitted(learner.fit(form) if model is None else model, form, scores)
+    shares = _shares({form: scores for form, (_, scores) in tried.items()}, codes == rare)
+    kept = {form: tried[form] for form in shares}
+    models = {
+        form: learner.fit(form) if model is None else model for form, (model, _) in kept.items()
+    }
+    return Fitted(models, shares, {form: scores for form, (_, scores) in kept.items()})
 
 
 def preferred_form(name: str, seed: int, size: str, X: Any, codes: Rows, rare: int) -> str:
     """Return the form of a member that explains unseen rows better."""
     learner = _Learner(name, seed, size, X, codes, None, None)
-    return _best_form({form: learner.unseen(form, rare)[1] for form in FORMS}, codes == rare)
+    unseen = {form: learner.unseen(form, rare)[1] for form in FORMS}
+    shares = _shares(unseen, codes == rare)
+    return max(shares, key=shares.__getitem__)
 
 
-def _best_form(unseen: dict[str, Doubles], is_rare: Any) -> str:
-    """Return the first form, unless another one is clearly better."""
-    best, *others = unseen
-    for form in others:
-        if fit_line(unseen[form], is_rare).clearly_beats(fit_line(unseen[best], is_rare)):
-            best = form
-    return best
+def _shares(unseen: dict[str, Doubles], is_rare: Mask) -> dict[str, float]:
+    return form_shares({form: fit_line(scores, is_rare) for form, scores in unseen.items()})
 
 
 class _Learner(NamedTuple):
@@ -127,6 +142,11 @@ def combined_scores(models: list[Any], X: Any, code: int | None) -> Doubles:
     if code is None:
         return log_probabilities(shares, n_trees)
     return log_odds(shares, n_trees)[:, code]
+
+
+def weighted_sum(scores: dict[str, Doubles], weights: dict[str, float]) -> Doubles:
+    """Return the sum of the scores of all forms, each with its weight."""
+    return np.sum([weights[form] * scores[form] for form in scores], axis=0)
 
 
 def n_trees_of(models: list[Any]) -> int:

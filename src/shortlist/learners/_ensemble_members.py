@@ -148,8 +148,10 @@ def has_lightgbm() -> bool:
 
 
 def _network(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
-    alpha = 30.0 if smooth else 3.0
-    return MLPClassifier((10,), solver="lbfgs", alpha=alpha, max_iter=100, random_state=seed)
+    units, alpha = ("tanh", 10.0) if smooth else ("relu", 3.0)
+    return MLPClassifier(
+        (10,), activation=units, solver="lbfgs", alpha=alpha, max_iter=100, random_state=seed
+    )
 
 
 def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:

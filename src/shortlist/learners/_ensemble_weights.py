@@ -2,7 +2,8 @@
 
 A line through the log-odds of unseen rows (Platt, 1999) says how far a member can be trusted: an
 overconfident one has a slope far below 1. Its log-loss compares two forms of a member; it hears
-every row, and so it tells them apart where few rare rows decide a detection.
+every row, and so it tells them apart where few rare rows decide a detection. Where it hardly does,
+both forms take part.
 
 Weights: greedy selection with replacement, after Caruana, Niculescu-Mizil, Crew and Ksikes (2004),
 from a start that has every member several times: few rare rows hardly move them.
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
@@ -31,6 +32,7 @@ __all__ = [
     "LONG",
     "Line",
     "fit_line",
+    "form_shares",
     "greedy_weights",
     "held_out_rows",
     "out_of_sample",
@@ -45,7 +47,8 @@ FEWEST_RARE = 30
 LONG = 50_000
 _HELD_OUT = 20_000
 _INNER_FOLDS = 3
-_CLEARLY = 1.0  # so many standard errors
+_DOUBT = 0.5  # a second form must be better by so many standard errors to take an equal part
+_LEAST_SHARE = 0.1  # a form with less is left out
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
 #: How often each member is there at the start: so many times, and more where rare rows are few.
@@ -60,10 +63,11 @@ class Line(NamedTuple):
     slope: float
     losses: Doubles
 
-    def clearly_beats(self, other: Line) -> bool:
-        """Return whether the log-loss is lower by more than a standard error of the difference."""
+    def gain_over(self, other: Line) -> float:
+        """Return by how many standard errors of the difference the log-loss is lower."""
         gains = other.losses - self.losses
-        return bool(gains.sum() > _CLEARLY * gains.std() * np.sqrt(gains.size))
+        error = gains.std() * np.sqrt(gains.size)
+        return float(gains.sum() / error) if error > 0 else 0.0
 
 
 def fit_line(scores: Doubles, is_rare: Mask) -> Line:
@@ -91,6 +95,27 @@ def fit_line(scores: Doubles, is_rare: Mask) -> Line:
     found = minimize(penalised, [0.0, 1.0], jac=True, method="L-BFGS-B", bounds=bounds)
     fitted = found.x[0] + found.x[1] * scores
     return Line(float(found.x[1]), np.logaddexp(0, fitted) - fitted * labels)
+
+
+def form_shares(lines: dict[str, Line]) -> dict[str, float]:
+    """Return the parts that forms take in a member, by their log-loss on unseen rows.
+
+    The first form is the one to prefer in doubt. Its odds against another one fall by a factor of
+    e with each standard error by which that one is better.
+
+    Examples
+    --------
+    >>> blurred, sharp = Line(1.0, np.array([0.7, 0.6, 0.8])), Line(1.0, np.array([0.3, 0.1, 0.2]))
+    >>> form_shares({"flexible": blurred, "smooth": sharp})
+    {'smooth': 1.0}
+    >>> form_shares({"flexible": sharp, "smooth": sharp})
+    {'flexible': 0.62, 'smooth': 0.38}
+    """
+    first, *others = lines
+    gains = [0.0, *(lines[form].gain_over(lines[first]) - _DOUBT for form in others)]
+    shares = dict(zip(lines, softmax(gains).tolist(), strict=True))
+    kept = {form: share for form, share in shares.items() if share >= _LEAST_SHARE}
+    return {form: round(share / sum(kept.values()), 2) for form, share in kept.items()}
 
 
 def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:

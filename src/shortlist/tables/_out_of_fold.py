@@ -169,7 +169,8 @@ def _weights(models: list[Any]) -> dict[str, float]:
         return {}
     names = {name for model in models for name in model.weights_}
     return {
-        name: float(np.mean([model.weights_.get(name, 0.0) for model in models])) for name in names
+        name: float(np.mean([sum(model.weights_.get(name, {}).values()) for model in models]))
+        for name in names
     }
 
 
