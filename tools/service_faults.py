@@ -243,8 +243,8 @@ class Bench:
                 command, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
             )  # fmt: skip
-        deadline = time.time() + 60
-        while time.time() < deadline:
+        deadline = time.monotonic() + 180
+        while time.monotonic() < deadline and self.parents[port].poll() is None:
             link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
             with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(link):
                 link.request("GET", "/v2/health/ready")
@@ -253,7 +253,10 @@ class Bench:
                 if response.status == 200:
                     return
             time.sleep(0.1)
-        raise RuntimeError(f"the service on port {port} does not start")
+        self.parents[port].kill()
+        self.parents[port].wait()
+        log = (self.folder / f"service-{port}.log").read_text()
+        raise RuntimeError(f"the service on port {port} does not start: {log[-500:]}")
 
     def workers(self):
         """Return the process ids of all workers."""
