@@ -53,6 +53,10 @@ _CHECKS: dict[str, tuple[Callable[[dict[str, Window]], float], str]] = {
         lambda r: r["sqlite lists"]["rate"] / r["sqlite inserts"]["rate"],
         ">= 8",
     ),
+    "SQLite decisions in lists / echo": (
+        lambda r: r["sqlite lists"]["rate"] / r["echo"]["rate"],
+        "",
+    ),
     "SQLite decisions / single inserts of a service": (
         lambda r: r["sqlite"]["rate"] / r["sqlite service inserts"]["rate"],
         "",
@@ -75,7 +79,8 @@ _NAMES = {
     "echo": "Starlette echo",
     "sqlite inserts": "single inserts into SQLite, each with its sync",
     "sqlite service inserts": (
-        "the same from 2 processes with 4 connections each, with SQLite's default journal"
+        "single inserts into SQLite by 2 processes with 4 connections each, in its default journal "
+        "mode, each with its own commit"
     ),
     "sqlite": "decisions on SQLite",
     "sqlite lists": f"decisions on SQLite, in lists of {IN_A_LIST}",
@@ -121,9 +126,9 @@ def _windows(
     found: dict[str, Callable[[str], Window]] = {
         "echo": loaded(started(_echo)),
         "sqlite inserts": floor(lambda time: _sqlite_inserts(folder / "floor.db", time)),
+        "sqlite service inserts": floor(lambda time: _service_inserts(folder / "by-hand.db", time)),
         "sqlite": loaded(embedded),
         "sqlite lists": loaded(embedded, IN_A_LIST),
-        "sqlite service inserts": floor(lambda time: _service_inserts(folder / "by-hand.db", time)),
     }
     if find_postgres() is None:
         return found
