@@ -208,6 +208,9 @@ class Bench:
         kernels = [None, "another version"] if two_versions and not mutant else [None]
         self.services = {free_port(): kernel for kernel in kernels}
         self.parents = {}
+
+    def start_all(self):
+        """Start every service."""
         for port in self.services:
             self.start(port)
 
@@ -465,6 +468,7 @@ def torment(kind, n_faults, *, pause, calm=3.0, mutant=None, seed=0, two_version
     with tempfile.TemporaryDirectory(prefix="shortlist-faults-") as name:
         bench = Bench(Path(name), kind, mutant=mutant, seed=seed, two_versions=two_versions)
         try:
+            bench.start_all()
             paths = bench.run(n_faults, pause=pause, calm=calm)
             bench.stop()
             numbers, problems = check(bench, paths)
