@@ -34,7 +34,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-CONNECTIONS, WORKERS = 64, 2
+CONNECTIONS, WORKERS, IN_A_LIST = 64, 2, 64
 _REQUEST = (
     b"POST /v1/queues/default/decisions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
     b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
@@ -49,6 +49,18 @@ _CHECKS: dict[str, tuple[Callable[[dict[str, Window]], float], str]] = {
         lambda r: r["sqlite"]["rate"] / r["sqlite inserts"]["rate"],
         ">= 8",
     ),
+    "SQLite decisions in lists / single inserts": (
+        lambda r: r["sqlite lists"]["rate"] / r["sqlite inserts"]["rate"],
+        ">= 8",
+    ),
+    "SQLite decisions in lists / echo": (
+        lambda r: r["sqlite lists"]["rate"] / r["echo"]["rate"],
+        "",
+    ),
+    "SQLite decisions / single inserts of a service": (
+        lambda r: r["sqlite"]["rate"] / r["sqlite service inserts"]["rate"],
+        "",
+    ),
     "echo / single inserts": (lambda r: r["echo"]["rate"] / r["sqlite inserts"]["rate"], ""),
     "SQLite processor time / echo": (lambda r: r["sqlite"]["cpu"] / r["echo"]["cpu"], "<= 3"),
     "SQLite p99 / p50": (lambda r: r["sqlite"]["p99"] / r["sqlite"]["p50"], "<= 6"),
@@ -56,15 +68,25 @@ _CHECKS: dict[str, tuple[Callable[[dict[str, Window]], float], str]] = {
         lambda r: r["postgres"]["rate"] / r["postgres inserts"]["rate"],
         ">= 0.6",
     ),
+    "PostgreSQL decisions in lists / inserts": (
+        lambda r: r["postgres lists"]["rate"] / r["postgres inserts"]["rate"],
+        "",
+    ),
     "PostgreSQL processor time / echo": (lambda r: r["postgres"]["cpu"] / r["echo"]["cpu"], "<= 3"),
     "PostgreSQL p99 / p50": (lambda r: r["postgres"]["p99"] / r["postgres"]["p50"], "<= 6"),
 }
 _NAMES = {
     "echo": "Starlette echo",
     "sqlite inserts": "single inserts into SQLite, each with its sync",
+    "sqlite service inserts": (
+        "single inserts into SQLite by 2 processes with 4 connections each, in its default journal "
+        "mode, each with its own commit"
+    ),
     "sqlite": "decisions on SQLite",
+    "sqlite lists": f"decisions on SQLite, in lists of {IN_A_LIST}",
     "postgres inserts": "single inserts into PostgreSQL over 32 connections",
     "postgres": "decisions on PostgreSQL",
+    "postgres lists": f"decisions on PostgreSQL, in lists of {IN_A_LIST}",
 }
 
 
@@ -91,17 +113,22 @@ def _windows(
     """Start all servers, and return what measures each of them, and each floor, for a while."""
     from tests.service.helpers import PostgresServer, find_postgres
 
-    def loaded(serve: Any, *args: Any) -> Callable[[str], Window]:
-        server = stack.enter_context(_serving(serve, *args))
-        return lambda name: _loaded(*server, seconds, name)
+    def started(serve: Any, *args: Any) -> tuple[int, int]:
+        return stack.enter_context(_serving(serve, *args))
+
+    def loaded(server: tuple[int, int], size: int = 1) -> Callable[[str], Window]:
+        return lambda name: _loaded(*server, seconds, f"{name}-{size}", size)
 
     def floor(rate: Callable[[float], float]) -> Callable[[str], Window]:
         return lambda name: {"rate": rate(seconds / 2)}
 
+    embedded = started(_service, str(folder / "shortlist.db"), model)
     found: dict[str, Callable[[str], Window]] = {
-        "echo": loaded(_echo),
+        "echo": loaded(started(_echo)),
         "sqlite inserts": floor(lambda time: _sqlite_inserts(folder / "floor.db", time)),
-        "sqlite": loaded(_service, str(folder / "shortlist.db"), model),
+        "sqlite service inserts": floor(lambda time: _service_inserts(folder / "by-hand.db", time)),
+        "sqlite": loaded(embedded),
+        "sqlite lists": loaded(embedded, IN_A_LIST),
     }
     if find_postgres() is None:
         return found
@@ -110,7 +137,8 @@ def _windows(
     stack.callback(server.stop, "immediate")
     address = server.new_database("floor")
     found["postgres inserts"] = floor(lambda time: _postgres_inserts(address, time))
-    found["postgres"] = loaded(_service, server.new_database("shortlist"), model)
+    remote = started(_service, server.new_database("shortlist"), model)
+    found["postgres"], found["postgres lists"] = loaded(remote), loaded(remote, IN_A_LIST)
     return found
 
 
@@ -190,12 +218,12 @@ def _serving(serve: Any, *args: Any) -> Iterator[tuple[int, int]]:
         server.join()
 
 
-def _loaded(port: int, pid: int, seconds: float, name: str) -> Window:
+def _loaded(port: int, pid: int, seconds: float, name: str, size: int) -> Window:
     """Return the rate of a server under load, its latencies and its processor time."""
     before = _processor_time(pid)
-    times = sorted(asyncio.run(_load(port, seconds, name)))
+    times = sorted(asyncio.run(_load(port, seconds, name, size=size)))
     return {
-        "rate": len(times) / seconds,
+        "rate": size * len(times) / seconds,
         "p50": 1e3 * times[len(times) // 2],
         "p99": 1e3 * times[int(0.99 * len(times))],
         "cpu": 1e6 * (_processor_time(pid) - before) / len(times),
@@ -234,10 +262,10 @@ async def _wait_until_ready(port: int) -> None:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends one case after the other; a protocol costs much less than streams."""
+    """Sends one request after the other; a protocol costs much less than streams."""
 
-    def __init__(self, number: int, name: str, end: float, times: list[float], done: Any) -> None:
-        self._number, self._name, self._end = number, name, end
+    def __init__(self, prefix: str, size: int, end: float, times: list[float], done: Any) -> None:
+        self._prefix, self._size, self._end = prefix, size, end
         self._times, self._done, self._count, self._buffer = times, done, 0, b""
 
     def connection_made(self, transport: Any) -> None:
@@ -246,9 +274,13 @@ class _Connection(asyncio.Protocol):
 
     def _send(self) -> None:
         self._count += 1
-        case = _CASE % (f"{self._name}-{self._number}-{self._count}".encode(), self._count % 97)
+        cases = [
+            _CASE % (f"{self._prefix}-{self._count}-{place}".encode(), (self._count + place) % 97)
+            for place in range(self._size)
+        ]
+        body = cases[0] if self._size == 1 else b"[%s]" % b",".join(cases)
         self._start = time.perf_counter()
-        self._transport.write(_REQUEST % (len(case), case))
+        self._transport.write(_REQUEST % (len(body), body))
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -274,14 +306,14 @@ class _Connection(asyncio.Protocol):
 
 
 async def _load(
-    port: int, seconds: float, name: str, *, connections: int = CONNECTIONS
+    port: int, seconds: float, name: str, *, connections: int = CONNECTIONS, size: int = 1
 ) -> list[float]:
-    """Send single cases over many connections, one after the other on each; return the times."""
+    """Send cases, or lists of them, over many connections, one after the other on each."""
     loop, times = asyncio.get_running_loop(), []
     end, waiting = time.perf_counter() + seconds, []
     for number in range(connections):
         done = loop.create_future()
-        made = _Connection(number, name, end, times, done)
+        made = _Connection(f"{name}-{number}", size, end, times, done)
         await loop.create_connection(lambda made=made: made, "127.0.0.1", port)
         waiting.append(done)
     await asyncio.gather(*waiting)
@@ -306,6 +338,38 @@ def _sqlite_inserts(path: Path, seconds: float) -> float:
             count += 1
             link.execute("INSERT INTO log VALUES (?,?,?,?,?,?,?,?,?)", (1, None, *_ROW[2:]))
         return count / seconds
+
+
+def _service_inserts(path: Path, seconds: float) -> float:
+    """Return the inserts per second of a service by hand: processes, threads, no journal mode."""
+    with contextlib.closing(sqlite3.connect(path)) as link:
+        link.execute("CREATE TABLE IF NOT EXISTS log (a, b, c, d, e, f, g, h, i)")
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2) as pool:
+        counts = pool.starmap(_insert_like_a_service, [(path, seconds)] * 2)
+    return sum(counts) / seconds
+
+
+def _insert_like_a_service(path: Path, seconds: float, connections: int = 4) -> int:
+    counts, end = [0] * connections, time.perf_counter() + seconds
+
+    def insert(place: int) -> None:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+            while time.perf_counter() < end:
+                with contextlib.suppress(sqlite3.OperationalError):  # locked for too long
+                    link.execute("INSERT INTO log VALUES (?,?,?,?,?,?,?,?,?)", _ROW)
+                    counts[place] += 1
+
+    _in_threads(insert, connections)
+    return sum(counts)
+
+
+def _in_threads(work: Callable[[int], None], n: int) -> None:
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _sync_time(folder: Path, n: int = 50) -> float:
@@ -349,11 +413,7 @@ def _insert_in_threads(address: str, seconds: float) -> int:
             links[place].execute(statement, _ROW)
             counts[place] += 1
 
-    threads = [threading.Thread(target=insert, args=(place,)) for place in range(len(counts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _in_threads(insert, len(counts))
     return sum(counts)
 
 

@@ -208,6 +208,9 @@ class Bench:
         kernels = [None, "another version"] if two_versions and not mutant else [None]
         self.services = {free_port(): kernel for kernel in kernels}
         self.parents = {}
+
+    def start_all(self):
+        """Start every service."""
         for port in self.services:
             self.start(port)
 
@@ -243,8 +246,8 @@ class Bench:
                 command, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
             )  # fmt: skip
-        deadline = time.time() + 60
-        while time.time() < deadline:
+        deadline = time.monotonic() + 180
+        while time.monotonic() < deadline and self.parents[port].poll() is None:
             link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
             with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(link):
                 link.request("GET", "/v2/health/ready")
@@ -253,7 +256,10 @@ class Bench:
                 if response.status == 200:
                     return
             time.sleep(0.1)
-        raise RuntimeError(f"the service on port {port} does not start")
+        self.parents[port].kill()
+        self.parents[port].wait()
+        log = (self.folder / f"service-{port}.log").read_text()
+        raise RuntimeError(f"the service on port {port} does not start: {log[-500:]}")
 
     def workers(self):
         """Return the process ids of all workers."""
@@ -462,6 +468,7 @@ def torment(kind, n_faults, *, pause, calm=3.0, mutant=None, seed=0, two_version
     with tempfile.TemporaryDirectory(prefix="shortlist-faults-") as name:
         bench = Bench(Path(name), kind, mutant=mutant, seed=seed, two_versions=two_versions)
         try:
+            bench.start_all()
             paths = bench.run(n_faults, pause=pause, calm=calm)
             bench.stop()
             numbers, problems = check(bench, paths)

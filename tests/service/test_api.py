@@ -5,6 +5,7 @@ import time
 import pytest
 
 from shortlist.service import ROLES, describe_api, make_key, opened, revoke_key
+from shortlist.service._store import PromiseError
 from tests.service.helpers import case, serving
 
 BASE = "/v1/queues/default"
@@ -74,6 +75,41 @@ def test_an_idempotency_key_must_be_the_id(service):
     assert send("b").status_code == 422
 
 
+@pytest.mark.parametrize("key", ["Zoë".encode(), "Zoë".encode("latin-1"), b"Zo?"])
+def test_an_idempotency_key_may_have_any_letters(service, key):
+    """Programs send them in one of two encodings; a letter that cannot be sent is no key."""
+    headers = {"idempotency-key": key}
+    sent = service.post(f"{BASE}/decisions", json=case("Zoë"), headers=headers)
+    assert sent.status_code == (422 if b"?" in key else 200)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("Application/JSON; charset=utf-8", 200),
+        ("application/jsonp", 415),
+        ("text/xml", 415),
+    ],
+)
+def test_only_json_is_read(service, kind, status):
+    """The type is looked at before the body is, on every path."""
+    body = b"<case/>" if "xml" in kind else b'{"id": "a", "amount": 1, "country": "DE"}'
+    headers = {"content-type": kind}
+    assert service.post(f"{BASE}/decisions", content=body, headers=headers).status_code == status
+    body = body if "xml" in kind else b'{"count": 7}'
+    assert service.put(f"{BASE}/capacity", content=body, headers=headers).status_code == status
+
+
+def test_the_longest_list_is_one_group(service):
+    """All 1,024 cases count at one moment, and each has its answer in its place."""
+    cases = [case(f"a{k}", float(k)) for k in range(1_024)]
+    answers = service.post(f"{BASE}/decisions", json=cases).json()
+    assert [answer["id"] for answer in answers] == [each["id"] for each in cases]
+    assert len({answer["at"] for answer in answers}) == 1
+    assert sum(answer["flag"] for answer in answers) <= 5
+
+
 def test_no_more_flags_than_the_capacity(service):
     """Of a hundred cases that deserve it, at most five are flagged, and the status counts them."""
     cases = [case(f"top {n}", 900.0, "US") for n in range(100)]
@@ -103,6 +139,26 @@ def test_reviewers_claim_and_tell_outcomes(service):
     assert service.get(f"{BASE}/status").json()["precision"]["reviewed"] == 1
     outcomes = service.get(f"{BASE}/decisions/top").json()["outcomes"]
     assert [each["rare"] for each in outcomes] == [True, False]
+
+
+def test_what_reviewers_did_is_noted_and_kept(service, tmp_path, monkeypatch):
+    """Claims and outcomes come with their note or not at all, and cannot be changed later."""
+    flagged_case(service)
+    body = {"id": "top", "reviewer": "kim"}
+    outcome = {**body, "rare": True}
+    for path, sent in (("claims", body), ("outcomes", outcome)):
+        with monkeypatch.context() as patch:
+            patch.setattr(service.service.store, "note", lambda *args: 1 / 0)
+            assert service.post(f"{BASE}/{path}", json=sent).status_code == 500
+    with opened(str(tmp_path / "shortlist.db")) as store:
+        for table in ("claim", "outcome", "audit"):
+            assert store.query(f"SELECT * FROM {table}") == []
+        assert service.post(f"{BASE}/claims", json=body).status_code == 201
+        assert service.post(f"{BASE}/outcomes", json=outcome).status_code == 201
+        assert store.query("SELECT action FROM audit") == [("claim",), ("outcome",)]
+        for statement in ("UPDATE outcome SET rare = 0", "DELETE FROM audit"):
+            with pytest.raises(PromiseError, match="append-only"):
+                store.query(statement)
 
 
 def test_an_idempotency_key_is_good_for_one_outcome(service):
@@ -135,6 +191,8 @@ def test_capacities_change_now_or_later(service):
     status = service.get(f"{BASE}/status").json()
     assert (status["capacity"], status["scheduled"][0]["count"]) == (0, 9)
     assert later.json()["seq"] == now["seq"] + 1
+    past = service.put(f"{BASE}/capacity", json={"count": 3, "from": 1.0}).json()
+    assert past["from"] == past["at"] > later.json()["at"]
     for wrong in ({"count": -1}, {"count": 1.5}, {"count": 1, "from": "soon"}, {}, {"n": 1}):
         assert service.put(f"{BASE}/capacity", json=wrong).status_code == 422
 
@@ -143,7 +201,9 @@ def test_another_model_takes_over(service, model_file, tmp_path):
     """Its file is sent, and every later answer names the new version."""
     headers = {"content-type": "application/octet-stream"}
     send = lambda content: service.post(f"{BASE}/model", content=content, headers=headers)  # noqa: E731
-    assert send(b"no model").status_code == 422
+    refused = send(b"no model")
+    assert refused.status_code == 422
+    assert "The file is not a model" in refused.json()["detail"]
     other = tmp_path / "other"
     content = model_file.read_bytes()
     other.write_bytes(content)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -140,7 +141,7 @@ def serve(folder, model_file, *options):
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     with Client(f"http://127.0.0.1:{port}", retries=0) as client:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while time.monotonic() < deadline and process.poll() is None:
             try:
                 if client.status()["ready"]:
@@ -151,7 +152,10 @@ def serve(folder, model_file, *options):
 
 
 def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
-    """It forks workers, refills them, drains at SIGTERM, and goes on where it was."""
+    """It forks workers, refills them, drains at SIGTERM, and goes on where it was.
+
+    A page that waits for news is answered as well, at once.
+    """
     process, port = serve(tmp_path, model_file, "--count", "5", "--period", "day")
     try:
         with Client(f"http://127.0.0.1:{port}") as client:
@@ -160,10 +164,17 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
             for pid in Path(children).read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
             assert client.decide(case("a", 900.0, "US")) == first._replace(repeated=True)
+            page = socket.create_connection(("127.0.0.1", port))
+            path = f"/v1/queues/default/status?after={client.status()['seq']}"
+            page.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            time.sleep(1.0)
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+        assert "ERROR" not in process.stderr.read()
         process.stderr.close()
+    with page:
+        assert page.recv(1_000).startswith(b"HTTP/1.1 200")
     process, port = serve(tmp_path, None)
     try:
         with Client(f"http://127.0.0.1:{port}") as client:
@@ -202,6 +213,40 @@ def test_another_capacity_must_be_adopted(tmp_path, model_file):
     with serving(database, model_file, count=6, adopt=True) as service:
         status = service.get("/v1/queues/default/status").json()
         assert status["capacity"] == 6
+    with opened(str(database)) as store:
+        notes = store.query("SELECT key_id, action, queue, detail FROM audit")
+    assert notes == [("command", "capacity", "default", '{"count": 6}')]
+
+
+def test_a_shared_total_is_for_good(tmp_path, model_file):
+    """It can be changed where it is meant, but a queue cannot get one or lose it unnoticed."""
+    plain, shared = tmp_path / "plain.db", tmp_path / "shared.db"
+    queues = {"north": 5}
+
+    def start(database, total, *, adopt=False):
+        with serving(
+            database, model_file, queues=queues, made={"total": total}, adopt=adopt
+        ) as service:
+            cases = [case(n, 10.0 * n) for n in range(100)]
+            for name in ("default", "north"):
+                service.post(f"/v1/queues/{name}/decisions", json=cases)
+
+    start(plain, None)
+    with pytest.raises(ValueError, match="made with no total"):
+        start(plain, 6)
+    start(shared, 6)
+    with pytest.raises(ValueError, match="made with --total 6"):
+        start(shared, None)
+    with pytest.raises(ValueError, match=r"a total of 6, and not 2.*--adopt"):
+        start(shared, 2)
+    start(shared, 2, adopt=True)
+    with opened(str(shared)) as store:
+        details = store.query("SELECT detail FROM audit WHERE action = 'total' ORDER BY number")
+        assert details == [('{"total": 6}',), ('{"total": 2}',)]
+        assert [found.problems for found in audit_store(store)] == [[], []]
+        store.query("DROP TRIGGER audit_kept")
+        store.query("DELETE FROM audit")
+        assert all("of 2 in period" in found.problems[0] for found in audit_store(store))
 
 
 def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):

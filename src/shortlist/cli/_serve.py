@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ._compiling import announce_compiling
 from ._shared import ZONE_HELP, Probe, ProbeKey, answering, period_from
 from ._worth_options import WorthOption, check_budget
 
@@ -110,6 +111,7 @@ def serve(
     queues = _queues(model, count, budget, queue)
     from ..service import prepare, run_service
 
+    announce_compiling()
     where = database_in(database, data)
     if database is None:
         data.mkdir(parents=True, exist_ok=True)

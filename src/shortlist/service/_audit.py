@@ -26,7 +26,17 @@ from ._models import (
     read_model,
 )
 from ._settings import WORK_UNITS, QueueSettings
-from ._store import CAPACITY, DECISION, KERNEL, MODEL, OBSERVATION, Entry, QueueRow, Store
+from ._store import (
+    CAPACITY,
+    DECISION,
+    KERNEL,
+    MODEL,
+    OBSERVATION,
+    TOTAL_SET,
+    Entry,
+    QueueRow,
+    Store,
+)
 
 __all__ = ["QueueAudit", "audit_queue", "audit_store", "export_log"]
 
@@ -270,7 +280,7 @@ class _Rescoring:
 
 
 def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
-    """Check that every flag of a queue with a shared total has a slot in it, without gaps."""
+    """Check that every flag of a queue has a slot in its shared total, without gaps or too many."""
     if row.total is None:
         return
     [(flags,)] = store.query(
@@ -279,12 +289,17 @@ def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
     [(slots,)] = store.query("SELECT count(*) FROM total_slot WHERE queue = ?", row.id)
     if flags != slots:
         found.tell(f"{flags} flags have {slots} slots of the total {row.total!r}")
+    [(capacity,)] = store.query("SELECT capacity FROM total WHERE name = ?", row.total)
+    notes = store.query("SELECT detail FROM audit WHERE action = ?", TOTAL_SET)
+    largest = max([capacity, *(json.loads(detail)["total"] for (detail,) in notes)])
     for period, n, last in store.query(
         "SELECT period, count(*), max(slot) FROM total_slot WHERE total = ? GROUP BY period",
         row.total,
     ):
         if n != last:
             found.tell(f"the total {row.total!r} has gaps in period {period}")
+        if last > largest:
+            found.tell(f"the total {row.total!r} has {last} flags of {largest} in period {period}")
 
 
 def export_log(store: Store, path: Path) -> int:

@@ -25,7 +25,8 @@ from ._waiting import Change, Failure, Ticket, Waiting
 
 __all__ = ["Decider"]
 
-MOST_IN_A_GROUP = 512
+MOST_IN_A_GROUP = 1_024  # the longest list is one group, if nothing else waits
+_MANY = 64  # cases
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
 _GATHERING = 0.002  # seconds
@@ -154,7 +155,8 @@ class Decider:
             follower = self._join()
             if not (self._cases or self._changes):
                 return
-            if not self._scorer.is_quick:
+            # Others may have the lock while many cases are scored, or one case slowly.
+            if not self._scorer.is_quick or len(self._cases) >= _MANY:
                 batch = self._scored(follower.model, finished)
             row, entries, total = self._store.begin(self.queue, follower.seq)
             if row.last_seq < follower.seq:
@@ -162,7 +164,7 @@ class Decider:
             follower.follow(entries)
             changes = _take(self._changes, MOST_IN_A_GROUP)
             if self._scorer.is_quick:
-                batch += self._scored(follower.model, finished)
+                batch += self._scored(follower.model, finished, beside=len(batch))
             batch = self._still_scored(batch, follower.model)
             self._decide(follower, row, total, batch, changes, finished)
         except StoreError as error:
@@ -212,9 +214,9 @@ class Decider:
             self.ready = True
         return self._follower
 
-    def _scored(self, model: int, finished: list[Ticket]) -> list[Waiting]:
-        """Take what waits, and score it."""
-        return self._scorer.score(_take(self._cases, MOST_IN_A_GROUP), model, finished)
+    def _scored(self, model: int, finished: list[Ticket], *, beside: int = 0) -> list[Waiting]:
+        """Take what waits, as far as it fits into a group beside others, and score it."""
+        return self._scorer.score(_take(self._cases, MOST_IN_A_GROUP - beside), model, finished)
 
     def _still_scored(self, batch: list[Waiting], model: int) -> list[Waiting]:
         """Put cases back whose scores are of a model that is no longer in force."""

@@ -16,7 +16,7 @@ from ._problems import Problem, body_of
 from ._service import Service, setter
 from ._waiting import Failure, Ticket, Waiting
 
-__all__ = ["decide", "read_body"]
+__all__ = ["check_json", "decide", "read_body"]
 
 _ENCODER = msgspec.json.Encoder()
 _SORTED = msgspec.json.Encoder(order="deterministic")
@@ -30,10 +30,12 @@ async def decide(service: Service, queue: str, scope: Any, receive: Any, send: A
     """Answer one case, or a list of cases; return the status."""
     key = service.admit(scope, "decide", queue)
     decider = service.decider(queue)
+    idempotency = _check_headers(scope)
     body = await read_body(scope, receive, service.config.most_bytes)
     content = _decoded(body)
-    cases = content if isinstance(content, list) else [content]
-    _check(cases, scope, service.config.most_cases, alone=not isinstance(content, list))
+    alone = not isinstance(content, list)
+    cases = [content] if alone else content
+    _check(cases, service.config.most_cases, alone=alone)
     future = service.new_future()
     ticket = Ticket(len(cases), setter(future))
     key_id = None if key is None else key.id
@@ -42,14 +44,15 @@ async def decide(service: Service, queue: str, scope: Any, receive: Any, send: A
         _waiting(fields, decider.id_fields, key_id, ticket, place, deadline)
         for place, fields in enumerate(cases)
     ]
-    _check_idempotency(scope, waiting, alone=not isinstance(content, list))
+    if idempotency is not None:
+        _check_idempotency(idempotency, waiting, alone=alone)
     if waiting:
         if not decider.submit(waiting):
             raise Problem(503, "unavailable", "Too many cases are waiting.")
         answers = await future
     else:
         answers = []
-    return await _send(send, answers, alone=not isinstance(content, list))
+    return await _send(send, answers, alone=alone)
 
 
 async def read_body(scope: Any, receive: Any, most: int) -> bytes:
@@ -85,10 +88,27 @@ def _decoded(body: bytes) -> Any:
         raise Problem(400, "invalid-json", f"The body is not JSON: {error}") from None
 
 
-def _check(cases: list[Any], scope: Any, most: int, *, alone: bool) -> None:
-    kind = dict(scope["headers"]).get(b"content-type", b"application/json")
-    if not kind.startswith(b"application/json"):
+def _check_headers(scope: Any) -> bytes | None:
+    """Check that JSON is sent; return the Idempotency-Key, if there is one."""
+    key = None
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            check_json(value)
+        elif name == b"idempotency-key":
+            key = value
+    return key
+
+
+def check_json(kind: bytes) -> None:
+    """Raise a problem unless a Content-Type is that of JSON."""
+    if (
+        kind != b"application/json"
+        and kind.partition(b";")[0].strip().lower() != b"application/json"
+    ):
         raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
+
+
+def _check(cases: list[Any], most: int, *, alone: bool) -> None:
     if len(cases) > most:
         raise Problem(413, "too-large", f"A request may have {most:,} cases; got {len(cases):,}.")
     for place, fields in enumerate(cases):
@@ -107,8 +127,12 @@ def _waiting(
     place: int,
     deadline: float,
 ) -> Waiting:
-    id = next((fields[name] for name in names if name in fields), None)
-    case = str(id) if isinstance(id, int) and not isinstance(id, bool) else id
+    id = None
+    for name in names:
+        if name in fields:
+            id = fields[name]
+            break
+    case = str(id) if type(id) is int else id
     if not isinstance(case, str) or not 0 < len(case) <= _LONGEST_ID or not case.isprintable():
         raise Problem(
             422,
@@ -120,16 +144,16 @@ def _waiting(
     return Waiting(case, digest, fields, key, ticket, place, deadline)
 
 
-def _check_idempotency(scope: Any, waiting: list[Waiting], *, alone: bool) -> None:
-    for name, value in scope["headers"]:
-        if name == b"idempotency-key":
-            given = value.decode("latin-1").strip().strip('"')
-            if not alone or given != waiting[0].case_id:
-                raise Problem(
-                    422,
-                    "idempotency-key",
-                    "The id of a case is its key. Leave the Idempotency-Key out, or send the id.",
-                )
+def _check_idempotency(key: bytes, waiting: list[Waiting], *, alone: bool) -> None:
+    """Compare with the id of the case, in either of the encodings that programs use."""
+    given = key.strip().strip(b'"')
+    id = waiting[0].case_id if alone else None
+    if id is None or (given.decode("latin-1") != id and given != id.encode()):
+        raise Problem(
+            422,
+            "idempotency-key",
+            "The id of a case is its key. Leave the Idempotency-Key out, or send the id.",
+        )
 
 
 async def _send(send: Any, answers: list[Any], *, alone: bool) -> int:

@@ -150,14 +150,12 @@ def answer_of(entry: Entry, *, repeated: bool) -> Answer:
     return Answer(
         str(entry.case_id), entry.slot is not None, entry.score,
         entry.threshold if finite else None, reason_of(entry.code), repeated, entry.at,
-        entry.model or 0, entry.effort, *_drawn(entry),
+        entry.model or 0, entry.effort, *(() if entry.inclusion is None else _drawn(entry)),
     )  # fmt: skip
 
 
-def _drawn(entry: Entry) -> tuple[str | None, float | None]:
-    """Return how a case was selected, and with which probability, if there are probes."""
-    if entry.inclusion is None:
-        return None, None
+def _drawn(entry: Entry) -> tuple[str, float | None]:
+    """Return how a case was selected, and with which probability; only with probes."""
     if entry.slot is not None:
         return (probing.PROBE if entry.code == PROBE else probing.BY_SCORE), entry.inclusion
     is_left_out = entry.code == PROBE_WITHOUT_SLOT

@@ -64,7 +64,8 @@ class LoadedModel:
     def read(self, fields: dict[str, Any]) -> Item:
         """Return the columns of a case, or what is wrong with it."""
         try:
-            return Item(0, values=self._reader.values(fields), **self._reader.weights(fields))
+            values = self._reader.values(fields)
+            return Item(0, None, None, None, values, None, **self._reader.weights(fields))
         except (TypeError, ValueError) as error:
             return Item(0, error=" ".join(str(error).split()))
 
@@ -185,7 +186,10 @@ def read_model(content: bytes) -> TableModel:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         path.write_bytes(content)
-        return load_model(path)
+        try:
+            return load_model(path)
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "The file")) from None
 
 
 def add_model(store: Store, content: bytes) -> int:

@@ -21,6 +21,7 @@ import msgspec
 from .._core.extras import load_extra
 from ._store import (
     ENTRY_COLUMNS,
+    FOLLOWED_COLUMNS,
     ROW_COLUMNS,
     Entry,
     Group,
@@ -63,7 +64,7 @@ _LOCK = (
     f"SELECT {ROW_COLUMNS}, extract(epoch FROM clock_timestamp())::float8, "
     "set_config('synchronous_commit', 'off', true) FROM queue WHERE id = %s FOR UPDATE"
 )
-_FOLLOW = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
+_FOLLOW = f"SELECT {FOLLOWED_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
 _TOTAL = "SELECT capacity, period, used FROM total WHERE name = %s FOR UPDATE"
 _KNOWN = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
 _OTHER_WRITERS = 0x53686F72  # the number of an advisory lock

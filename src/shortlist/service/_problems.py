@@ -15,7 +15,7 @@ TITLES = {
     "invalid-case": "The case does not fit the model",
     "invalid-value": "A value is not allowed",
     "conflict": "The case was decided with other columns",
-    "idempotency-key": "The Idempotency-Key is not the id of the case",
+    "idempotency-key": "The Idempotency-Key does not fit the request",
     "no-key": "A key is needed",
     "forbidden": "This key may not do that",
     "foreign-site": "Requests from other sites are refused",

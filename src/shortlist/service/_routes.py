@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..online import DriftAlarm
-from ._deciding import read_body
+from ._deciding import check_json, read_body
 from ._desk import add_outcome, claim_case, find_case, list_cases
 from ._models import add_model
 from ._problems import Problem
@@ -93,8 +93,7 @@ def _rows(inputs: list[InferInput], most: int) -> list[dict[str, Any]]:
 
 
 async def _parsed(request: Request, kind: Any, *, most: int = _SMALL) -> Any:
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
+    check_json(request.headers.get("content-type", "").encode())
     body = await read_body(request.scope, request.receive, most)
     try:
         return msgspec.json.decode(body, type=kind)
@@ -198,7 +197,7 @@ class _Routes:
         until = time.monotonic() + _LONGEST_WAIT
         while True:
             found = await self.service.desk(self._status, queue)
-            if found["seq"] > after or time.monotonic() > until:
+            if found["seq"] > after or time.monotonic() > until or self.service.leaving:
                 return _answer(found)
             await asyncio.sleep(0.5)
 
@@ -229,37 +228,45 @@ class _Routes:
     async def claim(self, request: Request) -> Response:
         """Claim a case."""
         key, body, row = await self._told(request, "claim", ClaimBody)
-        found = await self.service.desk(
-            lambda: claim_case(
-                self._store,
-                row,
-                body.id,
-                reviewer=body.reviewer,
-                seconds=body.seconds,
-                now=time.time(),
-            )
-        )
-        await self._note(key, "claim", row.name, {"id": body.id, "expires": found["expires"]})
-        return _answer(found, 201)
+
+        def claim() -> dict[str, Any]:
+            with self._store.write():
+                found = claim_case(
+                    self._store,
+                    row,
+                    body.id,
+                    reviewer=body.reviewer,
+                    seconds=body.seconds,
+                    now=time.time(),
+                )
+                detail = {"id": body.id, "expires": found["expires"]}
+                self._note(key, "claim", row.name, detail)
+            return found
+
+        return _answer(await self.service.desk(claim), 201)
 
     async def outcome(self, request: Request) -> Response:
         """Append an outcome."""
         key, body, row = await self._told(request, "outcome", OutcomeBody)
         given = request.headers.get("idempotency-key")
-        found = await self.service.desk(
-            lambda: add_outcome(
-                self._store,
-                row,
-                body.id,
-                rare=body.rare,
-                reviewer=body.reviewer,
-                note=body.note,
-                now=time.time(),
-                key=given,
-            )
-        )
-        if not found["repeated"]:
-            await self._note(key, "outcome", row.name, {"number": found["number"]})
+
+        def append() -> dict[str, Any]:
+            with self._store.write():
+                found = add_outcome(
+                    self._store,
+                    row,
+                    body.id,
+                    rare=body.rare,
+                    reviewer=body.reviewer,
+                    note=body.note,
+                    now=time.time(),
+                    key=given,
+                )
+                if not found["repeated"]:
+                    self._note(key, "outcome", row.name, {"number": found["number"]})
+            return found
+
+        found = await self.service.desk(append)
         return _answer(found, 200 if found["repeated"] else 201)
 
     async def capacity(self, request: Request) -> Response:
@@ -271,7 +278,8 @@ class _Routes:
             raise Problem(422, "invalid-value", f"The capacity of this queue needs {unit!r} alone.")
         change = {unit: given[unit], "from": _moment(body.begins)}
         found = await self.service.change(row.name, CAPACITY, change, key)
-        await self._note(key, "capacity", row.name, {**change, **found})
+        change["from"] = max(found["at"], change["from"] or 0.0)  # never in the past
+        await self.service.desk(self._note, key, "capacity", row.name, {**change, **found})
         return _answer({**change, **found})
 
     async def observe(self, request: Request) -> Response:
@@ -323,7 +331,7 @@ class _Routes:
         )
         id = await self.service.desk(self._add_model, content)
         found = await self.service.change(queue, MODEL, {"model": id}, key)
-        await self._note(key, "model", queue, {"model": id, **found})
+        await self.service.desk(self._note, key, "model", queue, {"model": id, **found})
         return _answer({"model": id, **found})
 
     def _add_model(self, content: bytes) -> int:
@@ -396,9 +404,9 @@ class _Routes:
         body = await _parsed(request, kind)
         return None if key is None else key.id, body, row
 
-    async def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
-        text = json.dumps(detail)
-        await self.service.desk(self._store.note, time.time(), key or "", action, queue, text)
+    def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
+        """Write to the audit table; at the desk only."""
+        self._store.note(time.time(), key or "", action, queue, json.dumps(detail))
 
 
 def _plain(entry: Any) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class Service:
         self.shelf.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
+        self.leaving = False  # requests that wait for news are answered, and the worker ends
         self.metrics = metrics or Metrics()
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="desk")
         self._buckets: dict[str, tuple[float, float]] = {}

@@ -25,7 +25,7 @@ from ._models import (
 from ._open import open_store
 from ._settings import QueueSettings, first_controller
 from ._status import capacities_of, capacity_at
-from ._store import CAPACITY, MODEL, Store, StoreError
+from ._store import CAPACITY, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 from ._waiting import Change, Ticket
 
 __all__ = ["expected_arrivals", "prepare", "warm_up"]
@@ -80,12 +80,12 @@ def prepare(
         )  # fmt: skip
         arrivals = expect or expected_arrivals(model, settings, max([*queues.values(), 1]))
         settings = settings._replace(expected_arrivals=arrivals)
+        for name in filter(there.__contains__, queues):
+            _compare(store, name, settings, queues[name], id, total, adopt=adopt)
         if total is not None:
             _set_total(store, total)
         for name, count in queues.items():
-            if name in there:
-                _compare(store, name, settings, count, id, adopt=adopt)
-            else:
+            if name not in there:
                 make_queue(
                     store, name, settings, capacity=count, model=id, at=time.time(),
                     total=None if total is None else "all",
@@ -100,11 +100,19 @@ def prepare(
 
 def _set_total(store: Store, total: int) -> None:
     with store.write():
+        if _total_of(store, "all") == total:
+            return
         store.query(
             "INSERT INTO total (name, capacity) VALUES ('all', ?) "
             "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
             total,
         )
+        store.note(time.time(), "command", TOTAL_SET, None, json.dumps({"total": total}))
+
+
+def _total_of(store: Store, name: str | None) -> int | None:
+    rows = store.query("SELECT capacity FROM total WHERE name = ?", name)
+    return int(rows[0][0]) if rows else None
 
 
 def _model_of(store: Store, queue: int) -> int:
@@ -115,7 +123,14 @@ def _model_of(store: Store, queue: int) -> int:
 
 
 def _compare(
-    store: Store, name: str, settings: QueueSettings, count: float, model: int, *, adopt: bool
+    store: Store,
+    name: str,
+    settings: QueueSettings,
+    count: float,
+    model: int,
+    total: int | None,
+    *,
+    adopt: bool,
 ) -> None:
     row = next(row for row in store.queues() if row.name == name)
     kept = QueueSettings.from_json(row.settings)
@@ -131,7 +146,16 @@ def _compare(
                 f"The queue {name!r} was made with {what}={had!r}, and not {given!r}. This cannot "
                 "change. Use the old one, or another database."
             )
+    had_total = _total_of(store, row.total)
+    if (had_total is None) != (total is None):
+        had, now = ("no total", "one") if had_total is None else (f"--total {had_total}", "none")
+        raise ValueError(
+            f"The queue {name!r} was made with {had}, and not with {now}. This cannot change. Use "
+            "another database, or start without a model file to leave all queues as they are."
+        )
     differing = []
+    if had_total != total:
+        differing.append(f"a total of {had_total}, and not {total}")
     in_force = capacity_at(capacities_of(store, row.id), time.time())
     if in_force != count:
         differing.append(f"a capacity of {in_force}, and not {count}")
@@ -143,23 +167,28 @@ def _compare(
             "or change it while the service runs (PUT .../capacity, POST .../model)."
         )
     if differing:
-        _adopt(store, row.id, in_force, count, model)
+        _adopt(store, row, in_force, count, model)
 
 
-def _adopt(store: Store, queue: int, in_force: float, count: float, model: int) -> None:
-    """Append the changes to the log, as a worker would."""
+def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: int) -> None:
+    """Append the changes to the log, as a worker would, and note them."""
     clock = SteadyClock()
-    follower = join_queue(store, queue, kernel_name(), clock)
-    row, entries, total = store.begin(queue, follower.seq)
+    follower = join_queue(store, queue.id, kernel_name(), clock)
+    row, entries, total = store.begin(queue.id, follower.seq)
     follower.follow(entries)
     at = max(clock.read(), row.high_water)
     maker = GroupMaker(follower, row, total, at)
     done = Ticket(1, lambda answers: None)
+    changes = []
     if count != in_force:
-        maker.add_change(Change(CAPACITY, {follower.settings.unit: count}, None, done, 0.0))
+        changes.append(("capacity", CAPACITY, {follower.settings.unit: count}))
     if model != follower.model:
-        maker.add_change(Change(MODEL, {"model": model}, None, done, 0.0))
+        changes.append(("model", MODEL, {"model": model}))
+    for _, kind, body in changes:
+        maker.add_change(Change(kind, body, None, done, 0.0))
     store.commit(maker.group())
+    for action, _, body in changes:
+        store.note(at, "command", action, queue.name, json.dumps(body))
 
 
 def warm_up(settings: QueueSettings, store: Store, model: int) -> None:

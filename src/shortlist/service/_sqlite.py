@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from ._store import (
     ENTRY_COLUMNS,
+    FOLLOWED_COLUMNS,
     ROW_COLUMNS,
     Entry,
     Group,
@@ -152,7 +153,7 @@ class SQLiteStore(Store):
         self._begin()
         row = self.query(f"SELECT {ROW_COLUMNS} FROM queue WHERE id = ?", queue)
         entries = self.query(
-            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq",
+            f"SELECT {FOLLOWED_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq",
             queue,
             after,
         )

@@ -15,10 +15,12 @@ __all__ = [
     "CAPACITY",
     "DECISION",
     "ENTRY_COLUMNS",
+    "FOLLOWED_COLUMNS",
     "KERNEL",
     "MODEL",
     "OBSERVATION",
     "ROW_COLUMNS",
+    "TOTAL_SET",
     "Entry",
     "Group",
     "PromiseError",
@@ -30,6 +32,8 @@ __all__ = [
 
 #: The kinds of entries in the log.
 DECISION, CAPACITY, MODEL, KERNEL, OBSERVATION = range(5)
+#: What the audit table says when a shared total was set.
+TOTAL_SET = "total"
 _LATEST = 1
 
 
@@ -94,6 +98,10 @@ class Group(NamedTuple):
 #: The columns of the log and of a queue's row, for statements.
 ENTRY_COLUMNS = ", ".join(Entry._fields)
 ROW_COLUMNS = ", ".join(QueueRow._fields)
+#: The columns of the log for those who follow it: they need no digests and no columns of cases.
+FOLLOWED_COLUMNS = ENTRY_COLUMNS.replace("digest", "NULL").replace(
+    "body", "CASE kind WHEN 0 THEN NULL ELSE body END"
+)
 
 
 class Store:

@@ -185,7 +185,7 @@ class _Family:
             backlog=2_048,
         )
         with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
-            runner.run(uvicorn.Server(settings).serve(sockets=[self._listeners[place]]))
+            runner.run(_Server(settings, service).serve(sockets=[self._listeners[place]]))
 
     def _mark(self, place: int, held: bool) -> None:
         """Note since when a worker has held the lock, or that it does not."""
@@ -208,6 +208,19 @@ class _Family:
                 self._free.append(self._places.pop(pid))
                 if not self._stopping:
                     _log.warning("Worker %d ended (status %d); starting another.", pid, status)
+
+
+class _Server(uvicorn.Server):
+    """Tells the service when it is to end, before it waits for the last answers."""
+
+    def __init__(self, settings: uvicorn.Config, service: Service) -> None:
+        super().__init__(settings)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begin to end."""
+        self._service.leaving = True
+        super().handle_exit(sig, frame)
 
 
 def _end_with_parent() -> None:

@@ -82,6 +82,7 @@ class LineReader:
         self._schema = replace(schema.adapted(reading or Reading()), id=None, work=None)
         self._weights = {} if schema.work is None else schema.work.columns
         self._features = self._schema.features
+        self._columns = [(each.name, _READERS[each.kind], each.form) for each in self._features]
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
         self._id_field = own if id_field is None else id_field
@@ -104,7 +105,15 @@ class LineReader:
 
     def values(self, fields: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of the model's columns, or raise an error that names the column."""
-        return tuple([_value(fields, feature) for feature in self._features])
+        try:
+            return tuple(
+                [
+                    None if (value := fields[name]) is None else read(value, form)
+                    for name, read, form in self._columns
+                ]
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):  # which of them?
+            return tuple([_value(fields, feature) for feature in self._features])
 
     def weights(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the value and the effort of a case, as far as the model weighs them."""
@@ -203,9 +212,11 @@ def _number(value: Any, form: Form) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError
     number = float(value)
+    if math.isfinite(number):
+        return number
     if math.isinf(number):
         raise ValueError
-    return None if math.isnan(number) else number
+    return None
 
 
 def _truth(value: Any, form: Form) -> bool:

@@ -82,13 +82,13 @@ CREATE TABLE total_slot (
 -- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
 -- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
 -- sqlite: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot WHEN NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
--- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
--- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
+-- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END
+-- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END
 -- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
 -- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot()
 -- postgresql: CREATE FUNCTION check_total_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
 -- postgresql: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot FOR EACH ROW EXECUTE FUNCTION check_total_slot()
--- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the log is append-only''; END'
+-- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the table % is append-only'', TG_TABLE_NAME; END'
 -- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
 -- What can be computed from the log, kept for speed.
@@ -133,6 +133,9 @@ CREATE TABLE outcome (
     UNIQUE (queue, idempotency)
 );
 CREATE INDEX outcome_case ON outcome (queue, case_id);
+-- sqlite: CREATE TRIGGER outcome_unchanged BEFORE UPDATE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END
+-- sqlite: CREATE TRIGGER outcome_kept BEFORE DELETE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END
+-- postgresql: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OR DELETE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
 -- Who may, and who did.
 CREATE TABLE api_key (
@@ -153,6 +156,9 @@ CREATE TABLE audit (
     queue TEXT,
     detail TEXT NOT NULL
 );
+-- sqlite: CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END
+-- sqlite: CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END
+-- postgresql: CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
 CREATE TABLE alarm (
     queue TEXT NOT NULL,

@@ -1,0 +1,1 @@
+"""A package, so that a folder of the same name among installed packages is not taken for it."""
