@@ -2,7 +2,8 @@
 
 from ._capacity_knn import CapacityKNeighborsClassifier
 from ._choice import VoteSurface
-from ._ensemble import CapacityEnsembleClassifier, watching_members
+from ._ensemble import CapacityEnsembleClassifier
+from ._ensemble_fitting import watching_members
 from ._ensemble_members import MEMBERS, SIZES
 from ._kde import DENSITY_KERNELS, KernelDensityClassifier
 from ._kernel_knn import KERNELS, KernelKNeighborsClassifier

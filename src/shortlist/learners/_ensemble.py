@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -28,6 +26,7 @@ from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
 from ._ensemble_fitting import (
     Fitted,
+    announce_member,
     combined_scores,
     fit_member,
     preferred_form,
@@ -44,31 +43,13 @@ from ._ensemble_weights import (
     held_out_rows,
 )
 
-__all__ = ["CapacityEnsembleClassifier", "watching_members"]
+__all__ = ["CapacityEnsembleClassifier"]
 
 #: Something for each form of each kind of member.
 T = TypeVar("T")
 ByForm = dict[str, dict[str, T]]
 
 _LEAST_SLOPE = 1e-3
-
-_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
-
-
-@contextmanager
-def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call a function before each member of an ensemble is fitted, in this thread.
-
-    Parameters
-    ----------
-    on_member : callable
-        Called with the name of the member, the number of fitted members and their total number.
-    """
-    token = _watcher.set(on_member)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
 
 
 class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -261,44 +242,57 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     def _fit_members(
         self, X: Any, codes: Rows, weights: Doubles | None, size: Size
     ) -> ByForm[float]:
-        """Fit the models round by round while time lasts, and return the weight of each of them."""
-        ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
+        """Fit all models, and return the weight of each kind and form."""
         rng = np.random.default_rng(self._entropy(codes))
         rare = self._rare_code(codes)
         judges = self._judges(codes, size)
         learn, held_out = held_out_rows(codes, rng) if judges else (None, None)
         views = self._views_of(X)
-        fit = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
         seeds = self._seeds(size, rng)
         in_sample = judges and held_out is None
         forms = self._forms(views, codes, rare, seeds[0][1], in_sample=in_sample)
+        finished = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
+
+        def fit(name: str, seed: int, known: tuple[str, ...]) -> Fitted:
+            rows = some_rows(learn, views[self.views_[name]], codes, weights)
+            options = {"judges": in_sample and not known, "n_jobs": self.n_jobs}
+            return finished(name, seed, known or forms, self.size, *rows, rare, **options)
+
+        judged = self._fit_rounds(seeds, fit)
+        if not judges:
+            share = 1 / len(self.members_)
+            return {name: dict.fromkeys(of, share) for name, of in self.members_.items()}
+        if held_out is not None:
+            codes = codes[held_out]
+            judged = self._judge(_some_of(views, held_out), rare)
+        return self._weigh(judged, codes == rare)
+
+    def _fit_rounds(
+        self, seeds: list[tuple[str, int]], fit: Callable[[str, int, tuple[str, ...]], Fitted]
+    ) -> dict[str, Fitted]:
+        """Fit the models round by round while time lasts; return what the first round says.
+
+        Later rounds fit the forms that the first one kept.
+        """
+        ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
         self.members_: ByForm[list[Any]] = {}
-        judged: dict[str, Fitted] = {}
+        first: dict[str, Fitted] = {}
         for done, (name, seed) in enumerate(seeds):
             if done and time.monotonic() >= ends:
                 break
-            if (watcher := _watcher.get()) is not None:
-                watcher(name, done, len(seeds))
-            rows = some_rows(learn, views[self.views_[name]], codes, weights)
-            known = tuple(self.members_.get(name, ()))
-            options = {"judges": in_sample and not known, "n_jobs": self.n_jobs}
-            fitted = fit(name, seed, known or forms, self.size, *rows, rare, **options)
+            announce_member(name, done, len(seeds))
+            fitted = fit(name, seed, tuple(self.members_.get(name, ())))
             for form, model in fitted.models.items():
                 self.members_.setdefault(name, {}).setdefault(form, []).append(model)
-            judged.setdefault(name, fitted)
-        if not judges:
-            return {
-                name: dict.fromkeys(of, 1 / len(self.members_))
-                for name, of in self.members_.items()
-            }
-        if held_out is None:
-            return self._weigh(judged, codes == rare)
-        held = {view: take_rows(columns, held_out) for view, columns in views.items()}
-        judged = {
-            name: Fitted(of, dict.fromkeys(of, 1.0), self._scores_of(name, held, rare))
-            for name, of in self.members_.items()
+            first.setdefault(name, fitted)
+        return first
+
+    def _judge(self, views: dict[str, Any], rare: int) -> dict[str, Fitted]:
+        """Return what the fitted models say about rows that were held out."""
+        return {
+            name: Fitted(models, dict.fromkeys(models, 1.0), self._scores_of(name, views, rare))
+            for name, models in self.members_.items()
         }
-        return self._weigh(judged, codes[held_out] == rare)
 
     def _judges(self, codes: Rows, size: Size) -> bool:
         """Return whether members are judged by rows that they have not seen."""
@@ -458,3 +452,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _some_of(views: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    return {view: take_rows(columns, rows) for view, columns in views.items()}

@@ -1,8 +1,11 @@
-"""Fitting one member of an ensemble: in the forms that unseen rows prefer."""
+"""Fitting one member of an ensemble, in the forms that unseen rows prefer, and its scores."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +18,12 @@ from ._ensemble_weights import fit_line, form_shares, out_of_sample
 
 __all__ = [
     "Fitted",
+    "announce_member",
     "combined_scores",
     "fit_member",
     "preferred_form",
     "some_rows",
+    "watching_members",
     "weighted_sum",
 ]
 
@@ -26,6 +31,31 @@ __all__ = [
 _SMOOTH = 10_000
 # The share of the trees of a forest that have not seen a row.
 _OUT_OF_BAG = 0.37
+
+
+_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call a function before each member of an ensemble is fitted, in this thread.
+
+    Parameters
+    ----------
+    on_member : callable
+        Called with the name of the member, the number of fitted members and their total number.
+    """
+    token = _watcher.set(on_member)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def announce_member(name: str, done: int, total: int) -> None:
+    """Tell whoever watches that a member is fitted next."""
+    if (watcher := _watcher.get()) is not None:
+        watcher(name, done, total)
 
 
 class Fitted(NamedTuple):
