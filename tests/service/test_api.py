@@ -141,6 +141,21 @@ def test_reviewers_claim_and_tell_outcomes(service):
     assert [each["rare"] for each in outcomes] == [True, False]
 
 
+def test_a_late_repetition_of_an_outcome_changes_nothing(service):
+    """Its key says that it is the same one, although another reviewer spoke in between."""
+    flagged_case(service)
+    first = {"id": "top", "rare": True, "reviewer": "kim"}
+    key = {"Idempotency-Key": "once"}
+    numbers = [
+        service.post(f"{BASE}/outcomes", json=body, headers=headers).json()["number"]
+        for body, headers in [(first, key), ({**first, "reviewer": "lee"}, {}), (first, key)]
+    ]
+    assert numbers == [1, 2, 1]
+    assert len(service.get(f"{BASE}/decisions/top").json()["outcomes"]) == 2
+    other = service.post(f"{BASE}/outcomes", json={**first, "rare": False}, headers=key)
+    assert other.status_code == 422
+
+
 def test_what_reviewers_did_is_noted_and_kept(service, tmp_path, monkeypatch):
     """Claims and outcomes come with their note or not at all, and cannot be changed later."""
     flagged_case(service)

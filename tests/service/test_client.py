@@ -50,6 +50,25 @@ def test_a_client_decides_and_reviews(client):
     assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
 
 
+def test_an_outcome_that_is_told_again_after_a_lost_answer_counts_once(client, monkeypatch):
+    """The repetition comes after another reviewer's outcome, and has the key of the first."""
+    client.decide(case("top", 900.0, "US"))
+    send, lost = client._send, []
+
+    def lose_the_first(*request):
+        answer = send(*request)
+        if not lost:
+            lost.append(answer)
+            monkeypatch.setattr(client, "_send", send)
+            assert client.tell("top", rare=False, reviewer="lee") == 2
+            raise OSError("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(client, "_send", lose_the_first)
+    assert client.tell("top", rare=True, reviewer="kim") == 1
+    assert len(client.find("top")["outcomes"]) == 2
+
+
 def test_problems_are_errors(client):
     """They have a status and a kind; hopeless requests are not repeated."""
     client.decide(case("a"))

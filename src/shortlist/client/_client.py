@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import time
+import uuid
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -181,7 +182,9 @@ class Client:
     def tell(self, case: str, *, rare: bool, reviewer: str, note: str | None = None) -> int:
         """Tell the outcome of a case; return its number."""
         body = {"id": case, "rare": rare, "reviewer": reviewer, "note": note}
-        return int(self._ask("POST", "/outcomes", body)["number"])
+        # Asked again after another reviewer's outcome, it must not count as a second one.
+        key = {"Idempotency-Key": uuid.uuid4().hex}
+        return int(self._ask("POST", "/outcomes", body, key)["number"])
 
     def set_capacity(
         self,
@@ -209,11 +212,13 @@ class Client:
         ]
         return entries
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Any:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
         for attempt in range(self._retries + 1):
             try:
-                status, after, answer = self._send(method, path, content)
+                status, after, answer = self._send(method, path, content, headers or {})
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 problem, after = ServiceError(0, "no-answer", f"No answer: {error}"), None
@@ -228,13 +233,15 @@ class Client:
                 time.sleep(max(pause, min(float(after or 0), 5.0)))
         raise problem
 
-    def _send(self, method: str, path: str, content: bytes | None) -> tuple[int, Any, Any]:
+    def _send(
+        self, method: str, path: str, content: bytes | None, extra: dict[str, str]
+    ) -> tuple[int, Any, Any]:
         if self._link is None:
             secure = self._parts.scheme == "https"
             kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
             assert self._parts.hostname is not None
             self._link = kind(self._parts.hostname, self._parts.port, timeout=self._timeout)
-        headers = {} if content is None else {"Content-Type": "application/json"}
+        headers = {**extra, **({} if content is None else {"Content-Type": "application/json"})}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         self._link.request(method, self._base + path, content, headers)

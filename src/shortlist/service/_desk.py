@@ -140,7 +140,7 @@ def add_outcome(
     """Append what a reviewer found; the same words again change nothing.
 
     A reviewer who has changed their mind appends another outcome, and the latest counts. `key` is
-    an Idempotency-Key; without one, the words themselves are the key.
+    an Idempotency-Key: with it, a late repetition changes nothing even if others came in between.
     """
     if _entry(store, queue, case).slot is None:
         raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
@@ -152,24 +152,13 @@ def add_outcome(
             queue.id,
             case,
         )
-        if key is None:
-            if last and (bool(last[0][1]), *last[0][2:]) == (rare, reviewer, note):
-                return {"id": case, "number": last[0][0], "repeated": True}
-            key = hashlib.sha256(f"{words}{last[0][0] if last else 0}".encode()).hexdigest()
-        else:
-            digest = hashlib.sha256(words.encode()).hexdigest()
-            there = store.query(
-                "SELECT number, idempotency FROM outcome WHERE queue = ? AND idempotency LIKE ?",
-                queue.id,
-                f"{_key(key)}:%",
-            )
-            if there and there[0][1] != f"{_key(key)}:{digest}":
-                raise Problem(
-                    422, "idempotency-key", "The Idempotency-Key was used for another outcome."
-                )
-            if there:
-                return {"id": case, "number": there[0][0], "repeated": True}
-            key = f"{_key(key)}:{digest}"
+        known = None if key is None else _told_with(store, queue, key, words)
+        if known is None and last and (bool(last[0][1]), *last[0][2:]) == (rare, reviewer, note):
+            known = last[0][0]
+        if known is not None:
+            return {"id": case, "number": known, "repeated": True}
+        digest = _digest(words if key is not None else f"{words}{last[0][0] if last else 0}")
+        key = digest if key is None else f"{_key(key)}:{digest}"
         row = {
             "queue": queue.id,
             "case_id": case,
@@ -184,5 +173,23 @@ def add_outcome(
     return {"id": case, "number": number, "repeated": False}
 
 
+def _told_with(store: Store, queue: QueueRow, key: str, words: str) -> int | None:
+    """Return the number of the outcome that came with an Idempotency-Key, if there is one."""
+    there = store.query(
+        "SELECT number, idempotency FROM outcome WHERE queue = ? AND idempotency LIKE ?",
+        queue.id,
+        f"{_key(key)}:%",
+    )
+    if not there:
+        return None
+    if there[0][1] != f"{_key(key)}:{_digest(words)}":
+        raise Problem(422, "idempotency-key", "The Idempotency-Key was used for another outcome.")
+    return int(there[0][0])
+
+
 def _key(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+    return _digest(key)[:32]
+
+
+def _digest(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()
