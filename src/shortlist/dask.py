@@ -72,7 +72,8 @@ class DaskEngine:
     def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""
         dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
-        listed = self.map_rows(table, kernel, schema).compute()
+        highest = table[table[score].astype("float64") >= kernel.least]
+        listed = self.map_rows(highest, kernel, schema).compute()
         return dd.from_pandas(ranked(_arrow(listed), score).to_pandas(), npartitions=1)
 
     def search(self, table: Any, columns: SearchColumns) -> CutSearch:

@@ -190,10 +190,9 @@ class CutSearch:
     @classmethod
     def through(cls, engine: Engine, table: Any, columns: SearchColumns) -> CutSearch:
         """Search in a table of an engine."""
-        names = columns.names
 
         def summaries(kernel: Any) -> Iterable[Any]:
-            return engine.summaries(table, names, OnArrays(kernel, names))
+            return engine.summaries(table, kernel.columns, OnArrays(kernel, kernel.columns))
 
         score, id, segment, seed, _ = columns
         return cls(summaries, score, id or score, segment, seed)
