@@ -64,6 +64,9 @@ class SparkEngine:
     draws random numbers is refused: write it to a table first.
     """
 
+    def __init__(self) -> None:
+        self._checked: set[str] = set()  # applications whose executors have our versions
+
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
         _check_frame(table)
@@ -128,11 +131,17 @@ class SparkEngine:
             rows.unpersist()
 
     def check_versions(self, table: Any) -> None:
-        """Raise an error if an executor has other versions of the packages that models need."""
+        """Raise an error if an executor has other versions of the packages that models need.
+
+        An application is asked once.
+        """
         spark = table.sparkSession
+        if spark.sparkContext.applicationId in self._checked:
+            return
         n_tasks = 2 * spark.sparkContext.defaultParallelism
         found = spark.range(0, n_tasks, 1, n_tasks).mapInArrow(_finding(versions_here()), _ANSWER)
-        check_same(pickle.loads(row["answer"]) for row in found.distinct().collect())
+        check_same(pickle.loads(row["answer"]) for row in found.collect())
+        self._checked.add(spark.sparkContext.applicationId)
 
 
 def _check_frame(table: Any) -> None:

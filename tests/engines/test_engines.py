@@ -277,6 +277,19 @@ def test_other_versions_on_a_worker_are_refused():
         check_same([here, {**here, "sklearn": "0.1"}])
 
 
+def test_executors_are_asked_for_their_versions_once(spark, monkeypatch):
+    """Until they have answered well; the question takes as long as a small job."""
+    import shortlist.spark as functions
+
+    answers = []
+    monkeypatch.setattr(functions, "check_same", lambda found: answers.append(list(found)))
+    engine, df = functions.SparkEngine(), spark.range(3)
+    for _ in range(2):
+        engine.check_versions(df)
+    assert len(answers) == 1
+    assert set(answers[0][0]) == {"shortlist", "numpy", "sklearn"}
+
+
 def test_other_frames_are_refused(engine):
     """A data frame of another kind is named in the error."""
     with pytest.raises(TableError, match="got DataFrame"):
