@@ -2,23 +2,24 @@
 
     python benchmarks/bench_distributed.py                    # 10**6 and 10**7 rows
     python benchmarks/bench_distributed.py --rows 1000000 10000000 100000000
+    python benchmarks/bench_distributed.py --only numpy stream spark --limit 60
 
 Scores lie in a Parquet file, continuous and tied (rounded to 1/500). Each way lists 100,000 rows.
 "off" is the number of flags beyond or below 100,000, "others" the number of listed rows that the
 exact list does not have: which rows a sort and a limit take from a tied block is chance. Every way
-runs in a process of its own, first on a small table, then three times (Spark once); the shortest
-counts. Times are of the work alone, memory is the peak of the process. "cpu" is processor time of
-that process with its threads, which a busy machine disturbs less; Spark works in another process.
+runs in a process of its own, except that those of Spark share a session. It runs on a small table
+first, and then up to three times within thirty seconds; the shortest counts. "cpu" is processor
+time, which a busy machine disturbs less, "peak" is memory; both include other processes that a way
+starts, such as Spark's. A way that takes too long or too much memory is ended, and says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
-import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -30,9 +31,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from _apart import Apart, Cost, Failed
+
 K = 100_000
 _PART = 1_000_000
-_TURNS = 3
+_TURNS, _TURNING = 3, 30.0
 
 
 def write_table(path: Path, n_rows: int) -> None:
@@ -56,24 +59,24 @@ def write_table(path: Path, n_rows: int) -> None:
 # --- ways to list K rows: each returns the ids ---
 
 
-def numpy_after_reading(path: Path, score: str) -> tuple[Any, float, float]:
-    """Return the exact list from arrays in memory; only the selection is timed."""
+def numpy_after_reading(path: Path, score: str) -> Any:
+    """Return the exact list from arrays in memory."""
     from shortlist import Capacity, select
 
-    table = pq.read_table(path, columns=["id", score])
-    ids, scores = table["id"].to_numpy(), table[score].to_numpy()
-    start, cpu = time.perf_counter(), time.process_time()
-    listed = ids[select(scores, Capacity.count(K), ids=ids)]
-    return listed, time.perf_counter() - start, time.process_time() - cpu
+    ids, scores = _arrays(path, score)
+    return ids[select(scores, Capacity.count(K), ids=ids)]
 
 
-def argpartition_after_reading(path: Path, score: str) -> tuple[Any, float, float]:
+def argpartition_after_reading(path: Path, score: str) -> Any:
     """Return the list that plain NumPy gives: K rows, any of the tied ones."""
+    ids, scores = _arrays(path, score)
+    return ids[np.argpartition(scores, scores.size - K)[-K:]]
+
+
+@functools.lru_cache(maxsize=1)
+def _arrays(path: Path, score: str) -> tuple[Any, Any]:
     table = pq.read_table(path, columns=["id", score])
-    ids, scores = table["id"].to_numpy(), table[score].to_numpy()
-    start, cpu = time.perf_counter(), time.process_time()
-    listed = ids[np.argpartition(scores, scores.size - K)[-K:]]
-    return listed, time.perf_counter() - start, time.process_time() - cpu
+    return table["id"].to_numpy(), table[score].to_numpy()
 
 
 def streamed(path: Path, score: str) -> Any:
@@ -125,64 +128,59 @@ def polars_top(path: Path, score: str) -> Any:
     return pl.scan_parquet(path).top_k(K, by=score).select("id").collect()["id"].to_numpy()
 
 
+@functools.cache
 def _session() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the executors have the same packages
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.driver.memory", "2g").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "2g")
+    for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(name, "false")
+    for name in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(name, "127.0.0.1")
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
-def spark_ours(path: Path, score: str) -> tuple[Any, float]:
-    """Return the exact list by mapInArrow."""
+def spark_ours(path: Path, score: str) -> Any:
+    """Return the exact list."""
     import shortlist.spark
     from shortlist import Capacity
 
     df = _session().read.parquet(str(path))
-    start = time.perf_counter()
     listed = shortlist.spark.select(df, Capacity.count(K), score=score, id="id")
-    ids = listed.select("id").toPandas()["id"].to_numpy()
-    return ids, time.perf_counter() - start
+    return listed.select("id").toPandas()["id"].to_numpy()
 
 
-def spark_cut(path: Path, score: str) -> tuple[Any, float]:
+def spark_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
     import shortlist.spark
     from shortlist import Capacity
     from shortlist.distributed import find_list
 
     df = _session().read.parquet(str(path))
-    start = time.perf_counter()
     find_list(shortlist.spark.SparkEngine(), df, Capacity.count(K), score=score, id="id")
-    return np.empty(0), time.perf_counter() - start
+    return np.empty(0)
 
 
-def spark_scan(path: Path, score: str) -> tuple[Any, float]:
+def spark_scan(path: Path, score: str) -> Any:
     """Read one column, and list nothing."""
-    df = _session().read.parquet(str(path))
-    start = time.perf_counter()
-    df.selectExpr(f"max({score})").first()
-    return np.empty(0), time.perf_counter() - start
+    _session().read.parquet(str(path)).selectExpr(f"max({score})").first()
+    return np.empty(0)
 
 
-def spark_limit(path: Path, score: str) -> tuple[Any, float]:
+def spark_limit(path: Path, score: str) -> Any:
     """Sort and limit."""
     df = _session().read.parquet(str(path))
-    start = time.perf_counter()
-    ids = df.orderBy(df[score].desc()).limit(K).select("id").toPandas()["id"].to_numpy()
-    return ids, time.perf_counter() - start
+    return df.orderBy(df[score].desc()).limit(K).select("id").toPandas()["id"].to_numpy()
 
 
-def spark_quantile(path: Path, score: str) -> tuple[Any, float]:
+def spark_quantile(path: Path, score: str) -> Any:
     """Cut at an approximate quantile, with Spark's default accuracy."""
-    session = _session()
-    df, n_rows = session.read.parquet(str(path)), pq.ParquetFile(path).metadata.num_rows
-    start = time.perf_counter()
+    df, n_rows = _session().read.parquet(str(path)), pq.ParquetFile(path).metadata.num_rows
     (value,) = df.selectExpr(f"percentile_approx({score}, {1 - K / n_rows})").first()
-    ids = df.where(df[score] > value).select("id").toPandas()["id"].to_numpy()
-    return ids, time.perf_counter() - start
+    return df.where(df[score] > value).select("id").toPandas()["id"].to_numpy()
 
 
 def dask_ours(path: Path, score: str) -> Any:
@@ -197,6 +195,27 @@ def dask_ours(path: Path, score: str) -> Any:
     return listed["id"].compute().to_numpy()
 
 
+def dask_cut(path: Path, score: str) -> Any:
+    """Find the exact cut alone, value and tie key, and list nothing."""
+    import dask.dataframe as dd
+
+    import shortlist.dask
+    from shortlist import Capacity
+    from shortlist.distributed import find_list
+
+    df = dd.read_parquet(path)
+    find_list(shortlist.dask.DaskEngine(), df, Capacity.count(K), score=score, id="id")
+    return np.empty(0)
+
+
+def dask_scan(path: Path, score: str) -> Any:
+    """Read one column, and list nothing."""
+    import dask.dataframe as dd
+
+    dd.read_parquet(path, columns=[score])[score].max().compute()
+    return np.empty(0)
+
+
 def dask_largest(path: Path, score: str) -> Any:
     """Take the largest of each partition, and of these."""
     import dask.dataframe as dd
@@ -209,8 +228,8 @@ def dask_quantile(path: Path, score: str) -> Any:
     """Cut at an approximate quantile."""
     import dask.dataframe as dd
 
-    df, n_rows = dd.read_parquet(path), pq.ParquetFile(path).metadata.num_rows
-    value = df[score].quantile(1 - K / n_rows).compute()
+    df = dd.read_parquet(path, columns=["id", score])
+    value = df[score].quantile(1 - K / pq.ParquetFile(path).metadata.num_rows).compute()
     return df[df[score] > value]["id"].compute().to_numpy()
 
 
@@ -219,7 +238,7 @@ WAYS: dict[str, Callable[[Path, str], Any]] = {
     "numpy partition": argpartition_after_reading,
     "stream": streamed,
     "stream cut": streamed_cut,
-    "scan": scan,
+    "stream scan": scan,
     "duckdb limit": duckdb_limit,
     "duckdb quantile": duckdb_quantile,
     "polars top_k": polars_top,
@@ -228,6 +247,8 @@ WAYS: dict[str, Callable[[Path, str], Any]] = {
     "spark": spark_ours,
     "spark limit": spark_limit,
     "spark quantile": spark_quantile,
+    "dask scan": dask_scan,
+    "dask cut": dask_cut,
     "dask": dask_ours,
     "dask nlargest": dask_largest,
     "dask quantile": dask_quantile,
@@ -244,63 +265,60 @@ _IMPORTED = {
 }
 
 
-def _measure(way: str, path: Path, score: str, out: Any) -> None:
+def _start(way: str, path: Path, score: str) -> None:
+    """Import what a way needs, and run it on a small table: compilers and workers start here."""
     for module in _IMPORTED.get(way.split()[0], ()):
         importlib.import_module(module)
-    WAYS[way](path.with_name("small.parquet"), score)  # imports, compilers and workers have started
-    answers = [_timed(way, path, score) for _ in range(1 if "spark" in way else _TURNS)]
-    seconds, cpu = np.min([times for _, *times in answers], axis=0).tolist()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    out.send((np.asarray(answers[0][0]), seconds, cpu, peak))
+    WAYS[way](path.with_name("small.parquet"), score)
+    if way.startswith("numpy"):
+        _arrays(path, score)
 
 
-def _timed(way: str, path: Path, score: str) -> tuple[Any, float, float]:
-    start, cpu = time.perf_counter(), time.process_time()
-    answer = WAYS[way](path, score)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    if not isinstance(answer, tuple):
-        return answer, seconds, cpu
-    answer, seconds, *own = answer
-    return answer, seconds, own[0] if own else float("nan")
+def _run(way: str, path: Path, score: str) -> Any:
+    return np.asarray(WAYS[way](path, score))
 
 
-def measured(way: str, path: Path, score: str) -> tuple[Any, float, float, float]:
-    """Run one way in a process of its own; return ids, seconds, processor time and megabytes."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(way, path, score, there))
-    process.start()
-    there.close()
-    try:
-        return here.recv()
-    except EOFError:  # the process failed, and has said why
-        return np.empty(0), float("nan"), float("nan"), float("nan")
-    finally:
-        process.join()
+def measured(apart: Apart, way: str, path: Path, score: str) -> tuple[Any, Cost]:
+    """Return the listed ids, and the least cost of some turns."""
+    apart.call(_start, way, path, score)
+    costs, end = [], time.perf_counter() + _TURNING
+    while len(costs) < _TURNS and (not costs or time.perf_counter() < end):
+        ids, cost = apart.call(_run, way, path, score)
+        costs.append(cost)
+    return ids, Cost(*map(min, zip(*costs, strict=True)))
 
 
-def compare(path: Path, n_rows: int, score: str, ways: list[str]) -> list[dict[str, Any]]:
+def compare(
+    path: Path, n_rows: int, score: str, ways: list[str], limits: dict[str, float]
+) -> list[dict[str, Any]]:
     """Measure all ways on one column, and compare their lists with the exact one."""
-    reference = measured("numpy", path, score)
-    exact, rows = reference[0], []
-    for way in ways:
-        ids, seconds, cpu, peak = reference if way == "numpy" else measured(way, path, score)
-        row = {"rows": n_rows, "scores": score, "way": way, "seconds": seconds, "cpu": cpu}
-        row["MB"] = peak
-        if ids.size:
-            row |= {"off": ids.size - K, "others": int((~np.isin(ids, exact)).sum())}
-        print(
-            f"{n_rows:>11,} {score:>7} {way:>16} {seconds:8.2f} s {cpu:7.2f} s "
-            f"{row['MB']:6,.0f} MB {row.get('off', ''):>8} {row.get('others', ''):>8}",
-            flush=True,
-        )
-        rows.append(row)
-    print_ratios({row["way"]: row for row in rows})
-    return rows
+    exact, rows, apart = None, {}, Apart(**limits)
+    for way, following in zip(ways, [*ways[1:], ""], strict=True):
+        row = {"rows": n_rows, "scores": score, "way": way}
+        try:
+            ids, cost = measured(apart, way, path, score)
+        except Failed as failed:
+            row["failed"] = str(failed)
+            print(f"{n_rows:>11,} {score:>7} {way:>16} {failed}", flush=True)
+        else:
+            exact = ids if exact is None else exact
+            row |= {"seconds": cost.seconds, "cpu": cost.cpu, "MB": cost.peak}
+            if ids.size:
+                row |= {"off": ids.size - K, "others": int((~np.isin(ids, exact)).sum())}
+            print(
+                f"{n_rows:>11,} {score:>7} {way:>16} {cost.seconds:8.2f} s {cost.cpu:7.2f} s "
+                f"{cost.peak:6,.0f} MB {row.get('off', ''):>8} {row.get('others', ''):>8}",
+                flush=True,
+            )
+        if not (way.startswith("spark") and following.startswith("spark")):
+            apart.stop()
+        rows[way] = row
+    print_ratios(rows)
+    return list(rows.values())
 
 
 RATIOS = [
-    ("stream cut", "scan"),
+    ("stream cut", "stream scan"),
     ("stream cut", "numpy"),
     ("stream cut", "numpy partition"),
     ("stream", "duckdb limit"),
@@ -308,6 +326,8 @@ RATIOS = [
     ("spark cut", "spark scan"),
     ("spark cut", "spark limit"),
     ("spark", "spark limit"),
+    ("dask cut", "dask scan"),
+    ("dask cut", "dask nlargest"),
     ("dask", "dask nlargest"),
 ]
 
@@ -315,19 +335,30 @@ RATIOS = [
 def print_ratios(rows: dict[str, dict[str, Any]]) -> None:
     """Print how much longer our ways take than others, on the wall and in processor time."""
     for ours, theirs in RATIOS:
-        if ours in rows and theirs in rows:
+        if all("cpu" in rows.get(way, {}) for way in (ours, theirs)):
             wall, cpu = (rows[ours][each] / rows[theirs][each] for each in ("seconds", "cpu"))
             print(f"{ours:>30} / {theirs:<16} {wall:6.2f} wall {cpu:6.2f} cpu", flush=True)
 
 
+def chosen_ways(only: list[str], skip: list[str]) -> list[str]:
+    """Return the ways of some engines; the exact list in memory comes first, to compare with."""
+    engines = [way.split()[0] for way in WAYS]
+    wanted = (set(only) if only else set(engines)) - set(skip) | {"numpy"}
+    return [way for way, engine in zip(WAYS, engines, strict=True) if engine in wanted]
+
+
 def main() -> None:
     """Measure every size, and save the figures if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
-    parser.add_argument("--skip", nargs="*", default=[], help="engines to leave out: spark, duckdb")
+    parser.add_argument("--only", nargs="*", default=[], help="engines: stream, spark, dask ...")
+    parser.add_argument("--skip", nargs="*", default=[], help="engines to leave out")
+    parser.add_argument("--limit", type=float, default=180, help="seconds for each turn of a way")
+    parser.add_argument("--memory", type=float, default=12_000, help="megabytes for each way")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     given = parser.parse_args()
-    ways = [way for way in WAYS if way.split()[0] not in given.skip]
+    ways = chosen_ways(given.only, given.skip)
+    limits = {"seconds": given.limit, "megabytes": given.memory}
     results = []
     print(
         f"{'rows':>11} {'scores':>7} {'way':>16} {'time':>10} {'cpu':>9} {'peak':>9}"
@@ -339,9 +370,9 @@ def main() -> None:
             write_table(path, n_rows)
             write_table(path.with_name("small.parquet"), 2 * K)
             for score in ("smooth", "tied"):
-                results += compare(path, n_rows, score, ways)
-    if given.out is not None:
-        given.out.write_text(json.dumps(results, indent=1))
+                results += compare(path, n_rows, score, ways, limits)
+                if given.out is not None:
+                    given.out.write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class DaskEngine:
             raise TableError(
                 f"shortlist.dask takes a data frame of Dask; got {type(table).__name__}."
             )
+        _check_types(table.dtypes)
         schema = _arrow(table._meta_nonempty).schema
         return dict(zip(schema.names, schema.types, strict=True))
 
@@ -71,7 +72,8 @@ class DaskEngine:
     def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""
         dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
-        listed = self.map_rows(table, kernel, schema).compute()
+        highest = table[table[score].astype("float64") >= kernel.least]
+        listed = self.map_rows(highest, kernel, schema).compute()
         return dd.from_pandas(ranked(_arrow(listed), score).to_pandas(), npartitions=1)
 
     def search(self, table: Any, columns: SearchColumns) -> CutSearch:
@@ -90,6 +92,16 @@ class DaskEngine:
         except (ImportError, ValueError):
             return
         check_same(client.run(versions_here()).values())
+
+
+def _check_types(types: Any) -> None:
+    """Raise an error if a column may hold anything: ids of different types are different ids."""
+    vague = [name for name, kind in types.items() if str(kind) == "object"]
+    if vague:
+        raise TableError(
+            f"The column {vague[0]!r} has the type object, which says nothing about its values. "
+            f"Convert it: df.astype({{{vague[0]!r}: 'string'}}), or leave it out."
+        )
 
 
 def _arrow(frame: Any) -> Any:

@@ -64,6 +64,9 @@ class SparkEngine:
     draws random numbers is refused: write it to a table first.
     """
 
+    def __init__(self) -> None:
+        self._checked: set[str] = set()  # applications whose executors have our versions
+
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
         _check_frame(table)
@@ -74,7 +77,7 @@ class SparkEngine:
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterator[Any]:
         """Call a kernel on the columns of every batch, and collect its answers."""
         shipped = table.sparkSession.sparkContext.broadcast(kernel)
-        answers = table.select(*map(_quoted, columns)).mapInArrow(_answering(shipped), _ANSWER)
+        answers = _numbered(table, columns).mapInArrow(_answering(shipped, columns), _ANSWER)
         with _own_errors():
             rows = answers.collect()
         shipped.unpersist()
@@ -83,11 +86,10 @@ class SparkEngine:
 
     def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
         """Return a data frame with the rows that a kernel returns."""
-        source = table
-        if kernel.columns is not None:
-            source = table.select(*map(_quoted, kernel.columns))
+        columns = table.columns if kernel.columns is None else kernel.columns
         shipped = table.sparkSession.sparkContext.broadcast(kernel)
-        return source.mapInArrow(_mapping(shipped), _spark_schema(table, schema))
+        mapped = _mapping(shipped, columns)
+        return _numbered(table, columns).mapInArrow(mapped, _spark_schema(table, schema))
 
     def computed_once(self, table: Any) -> Any:
         """Return a data frame that several passes see alike: itself, or cached."""
@@ -116,7 +118,7 @@ class SparkEngine:
         functions, window = _functions_of("functions"), _functions_of("window")
         highest = table.where(_number(score) >= functions.lit(kernel.least))
         listed = self.map_rows(highest, kernel, schema)
-        order = window.Window.orderBy(functions.desc(_quoted(score)), functions.asc(TIE_KEY))
+        order = window.Window.orderBy(_number(score).desc(), functions.asc(TIE_KEY))
         return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
 
     @contextmanager
@@ -129,11 +131,17 @@ class SparkEngine:
             rows.unpersist()
 
     def check_versions(self, table: Any) -> None:
-        """Raise an error if an executor has other versions of the packages that models need."""
+        """Raise an error if an executor has other versions of the packages that models need.
+
+        An application is asked once.
+        """
         spark = table.sparkSession
+        if spark.sparkContext.applicationId in self._checked:
+            return
         n_tasks = 2 * spark.sparkContext.defaultParallelism
         found = spark.range(0, n_tasks, 1, n_tasks).mapInArrow(_finding(versions_here()), _ANSWER)
-        check_same(pickle.loads(row["answer"]) for row in found.distinct().collect())
+        check_same(pickle.loads(row["answer"]) for row in found.collect())
+        self._checked.add(spark.sparkContext.applicationId)
 
 
 def _check_frame(table: Any) -> None:
@@ -202,11 +210,11 @@ class _SqlSearch(CutSearch):
         above = int(counts[is_above].sum())
         return Inside(above, values[~is_above][order], counts[~is_above][order])
 
-    def keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Any]:
-        """Hash the ids of the rows at a score, as far as they lie below a limit."""
-        (value,) = values.values()
-        tied = self.table.where(_number(self.score) == _functions_of("functions").lit(value))
-        return self._in_kernels(tied).keys(values, limits)
+    def keys(self, located: dict[Any, Located], limits: dict[Any, float]) -> dict[Any, Any]:
+        """Hash the ids of the tied rows, as far as they lie below a limit."""
+        (found,) = located.values()
+        tied = self.table.where(_number(self.score) == _functions_of("functions").lit(found.value))
+        return self._in_kernels(tied).keys(located, limits)
 
     def _in_kernels(self, table: Any) -> CutSearch:
         columns = SearchColumns(self.score, self.id, None, self.seed)
@@ -236,6 +244,12 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def _numbered(table: Any, columns: list[str]) -> Any:
+    """Return columns under other names: mapInArrow fails with names that have a dot."""
+    column = _functions_of("functions").col
+    return table.select(*(column(_quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)))
+
+
 def _spark_schema(table: Any, schema: Any) -> Any:
     """Return a schema of Spark: the table's own fields, and others by their Arrow types."""
     types = load_extra("pyspark.sql.types", needed_for="shortlist.spark")
@@ -263,12 +277,12 @@ def _own_errors() -> Iterator[None]:
         raise TableError(said[1]) from error
 
 
-def _answering(shipped: Any) -> Callable[[Any], Iterator[Any]]:
+def _answering(shipped: Any, columns: list[str]) -> Callable[[Any], Iterator[Any]]:
     def answer(batches: Any) -> Iterator[Any]:
         import pyarrow as pa
 
         for block in blocks_of(batches):
-            answer = pickle.dumps(shipped.value(block))
+            answer = pickle.dumps(shipped.value(block.rename_columns(columns)))
             yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
 
     return answer
@@ -288,10 +302,10 @@ def _finding(find: Callable[[], Any]) -> Callable[[Any], Iterator[Any]]:
     return answer
 
 
-def _mapping(shipped: Any) -> Callable[[Any], Iterator[Any]]:
+def _mapping(shipped: Any, columns: list[str]) -> Callable[[Any], Iterator[Any]]:
     def mapped(batches: Any) -> Iterator[Any]:
         for block in blocks_of(batches, FEW):
-            yield from shipped.value(block).to_batches()
+            yield from shipped.value(block.rename_columns(columns)).to_batches()
 
     return mapped
 

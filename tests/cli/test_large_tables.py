@@ -1,6 +1,11 @@
 """Tables of any size from the command line: scored tables and folders, block by block."""
 
+import importlib.util
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -98,3 +103,21 @@ def test_a_folder_is_evaluated(model_file, new_cases, tmp_path, kind):
     by_engine = json.loads(run("evaluate", model_file, folder, "--engine", "local", "--json")[1])
     assert by_engine.pop("drift")["verdict"]
     assert by_engine == want
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
+    reason="Spark needs pyspark and Java: pip install 'shortlist[spark]'",
+)
+def test_spark_lists_the_same_rows_in_a_new_process(folder, tmp_path):
+    """Workers of a local master are started with the Python of the command."""
+    command = [sys.executable, "-W", "ignore", "-m", "shortlist", "select", str(folder[0])]
+    command += ["--score", "risk", "--id", "case", "--count", "30"]
+    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
+    engines = {"here": (), "there": ("--engine", "spark", "--master", "local[2]")}
+    for name, engine in engines.items():
+        out = ("-o", str(tmp_path / f"{name}.csv"))
+        subprocess.run([*command, *out, *engine], env=environment, check=True, capture_output=True)
+    here, there = ((tmp_path / f"{name}.csv").read_text() for name in engines)
+    assert here == there
+    assert here.count("\n") == 31

@@ -146,6 +146,21 @@ def test_assignments_without_limits_are_refused(engine):
         engine.functions.assign(engine.table(frame, 2), {"risk": None}, id="case")
 
 
+def test_names_with_dots_and_whole_scores(engine):
+    """Any column name, and ranks by scores that are rounded to 64-bit floats."""
+    rng, n = np.random.default_rng(2), 300
+    scores = rng.integers(2**53 - 2, 2**53 + 9, n)
+    frame = pd.DataFrame({"case.id": np.arange(n), "a.risk": scores, "x y": "note", "case": "c"})
+    answer = engine.functions.select(
+        engine.table(frame, 3), Capacity.count(50), score="a.risk", id="case.id"
+    )
+    rows = engine.rows(answer).sort_values("rank")
+    chosen = np.flatnonzero(select(scores, Capacity.count(50), ids=frame["case.id"].to_numpy()))
+    keys = hash_ids(chosen)
+    order = np.lexsort((keys, -scores[chosen].astype(float)))
+    assert rows["case.id"].tolist() == chosen[order].tolist()
+
+
 # --- models ---
 
 
@@ -211,6 +226,20 @@ def test_missing_columns_are_named(engine, cases, model):
 # --- plans and workers ---
 
 
+def test_columns_of_dask_that_may_hold_anything_are_refused():
+    """The type object says neither whether ids are numbers nor whether they are texts."""
+    dask = pytest.importorskip("dask", reason="pip install 'shortlist[dask]'")
+    import dask.dataframe as dd
+
+    import shortlist.dask as functions
+
+    frame = make_frame("tied")[:50].astype({"case": object})
+    with dask.config.set({"dataframe.convert-string": False}):
+        df = dd.from_pandas(frame, npartitions=2)
+        with pytest.raises(TableError, match="'case' has the type object"):
+            functions.select(df, Capacity.count(5), score="risk", id="case")
+
+
 def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     """Random numbers are refused, files are read again, and anything else is cached."""
     import shortlist.spark as functions
@@ -246,6 +275,19 @@ def test_other_versions_on_a_worker_are_refused():
     check_same([here, here])
     with pytest.raises(TableError, match=r"sklearn 0\.1 instead of"):
         check_same([here, {**here, "sklearn": "0.1"}])
+
+
+def test_executors_are_asked_for_their_versions_once(spark, monkeypatch):
+    """Until they have answered well; the question takes as long as a small job."""
+    import shortlist.spark as functions
+
+    answers = []
+    monkeypatch.setattr(functions, "check_same", lambda found: answers.append(list(found)))
+    engine, df = functions.SparkEngine(), spark.range(3)
+    for _ in range(2):
+        engine.check_versions(df)
+    assert len(answers) == 1
+    assert set(answers[0][0]) == {"shortlist", "numpy", "sklearn"}
 
 
 def test_other_frames_are_refused(engine):

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -133,3 +135,73 @@ def test_ids_in_text_files_are_texts(tmp_path):
     options = {"score": "risk", "id": "case", "segment": "team"}
     listed = select(tmp_path / "t.csv", {"01": Capacity.count(2)}, **options)
     assert listed["case"].to_pylist() == ["008", "007"]
+
+
+def listed_by_position(table):
+    """Return the positions of the rows that `select` on arrays lists."""
+    ids, scores = table["case"].to_numpy(), table["risk"].to_numpy()
+    return set(np.flatnonzero(select_array(scores, Capacity.count(40), ids=ids)).tolist())
+
+
+NUMBERS = {
+    "halves": (RNG.integers(-4, 4, N) / 8).astype(np.float16),
+    "singles": (RNG.integers(-4, 4, N) / 10).astype(np.float32),
+    "small": RNG.integers(-3, 4, N).astype(np.int8),
+    "whole": RNG.integers(2**24 - 3, 2**24 + 4, N),
+    "rounded": RNG.integers(2**53 - 3, 2**53 + 9, N),
+    "unsigned": RNG.integers(2**64 - 5_000, 2**64 - 1, N, dtype=np.uint64),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("in_file", [True, False])
+def test_scores_of_every_type(tmp_path, kind, in_file):
+    """Scores are compared as 64-bit floats, also where these round whole numbers."""
+    table = pa.table({"case": np.arange(N), "risk": NUMBERS[kind], "at": np.arange(N)})
+    if in_file:
+        pa.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=900)
+    source = tmp_path / "t.parquet" if in_file else table
+    listed = select(source, Capacity.count(40), score="risk", id="case")
+    assert set(listed["at"].to_pylist()) == listed_by_position(table)
+
+
+@pytest.mark.parametrize("order", ["random", "rising", "falling"])
+@pytest.mark.parametrize("most_held", [1 << 22, 60])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_ids_are_read_where_rows_are_tied(tmp_path, monkeypatch, order, most_held, filtered):
+    """Row groups without tied rows are skipped; too many tied rows are found by their score."""
+    monkeypatch.setattr("shortlist.distributed._floor.MOST_HELD", most_held)
+    risks = np.round(RNG.random(N) * 50) / 50
+    risks = {"random": risks, "rising": np.sort(risks), "falling": -np.sort(-risks)}[order]
+    at = np.arange(N)
+    table = pa.table({"case": at, "risk": risks, "at": at, "rest": at % 7})
+    for part in range(3):
+        piece = table.slice(part * 1_700, 1_700)
+        pa.parquet.write_table(piece, tmp_path / f"{part}.parquet", row_group_size=100)
+    dataset, seen = pa.dataset.dataset(tmp_path), []
+    if filtered:
+        dataset = dataset.filter(pa.dataset.field("rest") != 3)
+        table = table.filter(pa.compute.field("rest") != 3)
+    options = {"score": "risk", "id": "case", "on_progress": lambda *told: seen.append(told)}
+    listed = select(dataset, Capacity.count(40), **options)
+    places = table["at"].to_numpy()
+    want = {int(places[at]) for at in listed_by_position(table)}
+    assert set(listed["at"].to_pylist()) == want
+    read = max(n for number, n in seen if number == 2)
+    if order != "random" and not filtered:
+        assert read <= 300
+
+
+def test_two_columns_of_one_name_are_refused():
+    """Which one is meant cannot be known."""
+    table = pa.table([np.arange(3), np.arange(3), np.ones(3)], names=["case", "case", "risk"])
+    with pytest.raises(TableError, match="Two columns are called 'case'"):
+        select(table, Capacity.count(1), score="risk", id="case")
+
+
+def test_a_table_without_rows_has_an_empty_list():
+    """Of all rows, in each segment, and in total."""
+    table = TABLE.slice(0, 0)
+    for options in ({}, {"segment": "team"}, {"segment": "team", "total": Capacity.count(5)}):
+        listed = select(table, Capacity.count(5), score="risk", id="case", **options)
+        assert (listed.num_rows, "rank" in listed.column_names) == (0, True)

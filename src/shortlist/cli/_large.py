@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,6 +168,8 @@ def _session(master: str | None) -> Iterator[Any]:
     from .._core.extras import load_extra
 
     sql = load_extra("pyspark.sql", needed_for="--engine spark")
+    if master is None or master.startswith("local"):  # workers need the packages of this process
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = sql.SparkSession.builder.master(master or "local[*]").appName("shortlist")
     session = session.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     try:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.arrays import Doubles
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
@@ -47,12 +48,16 @@ _SPARE = 10.0  # standard deviations of room above the expected number of keys b
 
 
 class Located(NamedTuple):
-    """The score in a place, how many lie above it, how many are tied, and how many of these fit."""
+    """The score in a place, how many lie above it, how many are tied, and how many of these fit.
+
+    `rows` has the places of the tied rows in the table, if they are known.
+    """
 
     value: float
     above: int
     tied: int
     left: int
+    rows: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -185,10 +190,9 @@ class CutSearch:
     @classmethod
     def through(cls, engine: Engine, table: Any, columns: SearchColumns) -> CutSearch:
         """Search in a table of an engine."""
-        names = columns.names
 
         def summaries(kernel: Any) -> Iterable[Any]:
-            return engine.summaries(table, names, OnArrays(kernel, names))
+            return engine.summaries(table, kernel.columns, OnArrays(kernel, kernel.columns))
 
         score, id, segment, seed, _ = columns
         return cls(summaries, score, id or score, segment, seed)
@@ -222,7 +226,7 @@ class CutSearch:
         if not hashed:
             return Cut(located[ALL].value), located[ALL].above
         cut = self._divide(located, strict=False)[ALL]
-        keys = self.keys({ALL: cut.value}, {ALL: cut.key})[ALL]
+        keys = self.keys(located, {ALL: cut.key})[ALL]
         return cut, located[ALL].above + keys.size
 
     def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
@@ -246,11 +250,10 @@ class CutSearch:
         """
         if not divided:
             return {}
-        values = {name: each.value for name, each in divided.items()}
         limits = {name: _key_limit(each.left, each.tied) for name, each in divided.items()}
-        keys = self.keys(values, limits)
+        keys = self.keys(divided, limits)
         short = [name for name, each in divided.items() if keys[name].size <= each.left]
-        again = {name: values[name] for name in short if limits[name] < 1}
+        again = {name: divided[name] for name in short if limits[name] < 1}
         if again:
             keys.update(self.keys(again, dict.fromkeys(again, 1.0)))
         return {
@@ -258,8 +261,9 @@ class CutSearch:
             for name, each in divided.items()
         }
 
-    def keys(self, values: dict[Any, float], limits: dict[Any, float]) -> dict[Any, Doubles]:
-        """Return the tie keys of the rows at a score of each segment, as far as below a limit."""
+    def keys(self, located: dict[Any, Located], limits: dict[Any, float]) -> dict[Any, Doubles]:
+        """Return the tie keys of the tied rows of each segment, as far as below a limit."""
+        values = {name: each.value for name, each in located.items()}
         kernel = KeysOfTied(self.score, self.id, values, limits, self.seed, self.segment)
         parts: dict[Any, list[Doubles]] = {name: [np.empty(0)] for name in values}
         for answer in self.summaries(kernel):

@@ -102,7 +102,8 @@ class FrameFunctions:
     def score(self, model: Any, df: Any, *, id: str, keep: Collection[str] = ()) -> Any:
         """Score a data frame where its rows are.
 
-        The model is sent to each worker once. Versions of the packages are compared first.
+        The model is sent to each worker once. Versions of the packages are compared first; Spark
+        asks the executors of an application once.
 
         Parameters
         ----------

@@ -74,6 +74,11 @@ class Summarise:
     score: str
     segment: str | None = None
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        return [name for name in (self.score, self.segment) if name is not None]
+
     def __call__(self, columns: Columns) -> dict[Any, Summary]:
         """Return the summary of each segment in the block."""
         return {
@@ -101,6 +106,11 @@ class CountInside:
     brackets: dict[Any, tuple[float, float | None]]  # without an upper end, nothing lies above
     segment: str | None = None
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        return [name for name in (self.score, self.segment) if name is not None]
+
     def __call__(self, columns: Columns) -> dict[Any, Inside]:
         """Return what each segment of the block has above its bracket and in it."""
         found = {}
@@ -126,6 +136,11 @@ class KeysOfTied:
     limits: dict[Any, float]
     seed: int = 0
     segment: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        return [name for name in (self.score, self.id, self.segment) if name is not None]
 
     def __call__(self, columns: Columns) -> dict[Any, Doubles]:
         """Return the keys below the limit of each segment in the block."""

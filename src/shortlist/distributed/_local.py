@@ -9,8 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.extras import load_extra
+from ..exceptions import TableError
 from ._cut import CutSearch, SearchColumns
 from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of
 from ._files import TextTable, open_table
@@ -50,6 +52,9 @@ class LocalEngine:
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
         schema = self.open(table).schema
+        twice = {name for name in schema.names if schema.names.count(name) > 1}
+        if twice:
+            raise TableError(f"Two columns are called {min(twice)!r}. Rename one of them.")
         return dict(zip(schema.names, schema.types, strict=True))
 
     def batches(self, table: Any, columns: list[str] | None, size: int = BLOCK) -> Iterator[Any]:
@@ -104,12 +109,28 @@ class LocalEngine:
         return FloorSearch.of(self, dataset, columns, place)
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
-        """Return the rows with a score from one number to another, both included."""
+        """Return the rows with a score from one number to another, both included, or more rows."""
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
         dataset = self.open(table)
-        if isinstance(dataset, TextTable):
+        # Arrow refuses to compare large whole numbers with floats, even where it was told to round.
+        if isinstance(dataset, TextTable) or not pa.types.is_floating(
+            dataset.schema.field(score).type
+        ):
             return dataset
         field = load_extra("pyarrow.dataset", needed_for="Reading large tables").field(score)
-        return dataset.filter((field >= low) & (field <= high))
+        number = field.cast(pa.float64())
+        return dataset.filter((number >= low) & (number <= high))
+
+    def rows_at(self, dataset: Any, columns: list[str], rows: NDArray[np.int64]) -> Iterator[Any]:
+        """Read the rows in some places of a dataset, in rising order."""
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
+        dataset, rows = _groups_with(dataset, rows)
+        start = 0
+        for batch in self.batches(dataset, columns):
+            end = start + batch.num_rows
+            own = rows[slice(*np.searchsorted(rows, [start, end]))]
+            yield batch.take(pa.array(own - start))
+            start = end
 
     def computed_once(self, table: Any) -> Any:
         """Return the table: files are not computed."""
@@ -132,6 +153,28 @@ def _knows_length(dataset: Any) -> bool:
     """Return whether the number of rows is known without reading them."""
     in_memory = type(dataset).__name__ == "InMemoryDataset"
     return in_memory or _format(dataset) in ("parquet", "feather", "ipc")
+
+
+def _groups_with(dataset: Any, rows: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
+    """Return the row groups of Parquet files that hold some rows, and their places in these."""
+    if _format(dataset) != "parquet":
+        return dataset, rows
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # of a filtered dataset: places count the rows that are left
+        return dataset, rows
+    groups = [each.row_groups for each in fragments]
+    sizes = np.array([group.num_rows for own in groups for group in own])
+    group_of = np.searchsorted(np.cumsum(sizes), rows, side="right")
+    is_held = np.bincount(group_of, minlength=sizes.size) > 0
+    skipped = np.cumsum(np.where(is_held, 0, sizes))
+    held, flags = [], iter(is_held)
+    for fragment, own in zip(fragments, groups, strict=True):
+        ids = [group.id for group in own if next(flags)]
+        held += [fragment.subset(row_group_ids=ids)] if ids else []
+    arrow = load_extra("pyarrow.dataset", needed_for="Reading large tables")
+    smaller = arrow.FileSystemDataset(held, dataset.schema, dataset.format, dataset.filesystem)
+    return smaller, rows - skipped[group_of]
 
 
 def _scanning(dataset: Any) -> dict[str, Any]:

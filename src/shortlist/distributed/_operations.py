@@ -142,7 +142,7 @@ def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Summaries:
 
 
 def _total_cut(search: CutSearch, k: int) -> dict[Any, Cut]:
-    return search.cuts(search.totals(), {ALL: k})
+    return search.cuts({ALL: Totals.empty(), **search.totals()}, {ALL: k})
 
 
 def _wanted(
