@@ -167,6 +167,18 @@ def test_warnings_are_shown_once(stream, lines):
     assert sum(line.startswith("Warning: ") for line in result.stderr.splitlines()) <= 1
 
 
+def test_lines_in_another_unit_are_noticed(stream, lines):
+    """The first lines are compared with the model card; the decisions stay those of the model."""
+    cents = [json.loads(line) for line in lines[:250]]
+    cents = [json.dumps(each | {"amount": 100 * (each["amount"] or 0)}) for each in cents]
+    result = stream(cents, *DAY)
+    assert len(answers(result)) == 250
+    assert "'amount'" in next(
+        line for line in result.stderr.splitlines() if line.startswith("Warning: ")
+    )
+    assert "Warning: " not in stream(lines[:250], *DAY, state="euros").stderr
+
+
 def test_completion_knows_the_commands():
     """The tab key in a shell completes the names of commands."""
     asked = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": "shortlist ", "COMP_CWORD": "1"}

@@ -85,6 +85,7 @@ def stream(model, lines, state, *, batch, scorer="auto"):
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.TableNote")
 def test_batches_and_scorers_decide_alike(forest, lines, tmp_path):
     """With the bits of the model, a state can be resumed with either scorer."""
     whole = stream(forest, lines, tmp_path / "a", batch=1_024)
@@ -93,6 +94,7 @@ def test_batches_and_scorers_decide_alike(forest, lines, tmp_path):
     assert [a["flag"] for a in whole] == [a["flag"] for a in first + rest]
 
 
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.TableNote")
 def test_a_stream_keeps_its_scorer(table_fit, lines, tmp_path):
     """Scores that may differ in the last digit are not mixed."""
     stream(table_fit.model, lines[:10], tmp_path / "a", batch=1)

@@ -114,6 +114,7 @@ def test_a_true_pause_of_months_costs_four_lines(stream, rows):
     assert sum(each.n_errors for each in more) == counts[0].n_errors == 4
 
 
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.TableNote")
 def test_a_refused_line_may_be_sent_again(stream, rows):
     """Its id has no answer yet, and its right moment is accepted."""
     times = EPOCH + np.arange(100) * DAY / 200

@@ -26,6 +26,7 @@ from ._shared import (
     as_json_text,
     capacity_from,
     period_from,
+    tell,
 )
 from ._worth_options import (
     Budget,
@@ -39,7 +40,7 @@ from ._worth_options import (
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
-    from ..tables import Reading, TableModel
+    from ..tables import Finding, Reading, TableModel
 
 
 @answering
@@ -241,11 +242,15 @@ def _run(model: TableModel, durable: DurableController, **fields: Any) -> Stream
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once")  # a long stream would repeat them
-            return run_stream(model, durable, _source(), out, **fields)
+            return run_stream(model, durable, _source(), out, on_finding=_tell_one, **fields)
     except KeyboardInterrupt:
         durable.save()
         typer.echo("Error: Interrupted. All decisions are saved.", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _tell_one(finding: Finding) -> None:
+    tell([], [finding])
 
 
 def _source() -> int:

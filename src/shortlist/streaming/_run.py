@@ -7,6 +7,7 @@ import json
 import math
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -15,6 +16,7 @@ import numpy as np
 
 from .._core.arrays import Floats
 from .._core.work import reaches
+from ..exceptions import TableNote
 from ..online import (
     MOMENT_REFUSED,
     REASONS,
@@ -23,8 +25,9 @@ from ..online import (
     DecisionBatch,
     ProbedBatch,
 )
-from ..tables import Reading, TableModel
+from ..tables import Finding, Reading, TableModel
 from ._durable import DurableController
+from ._first_lines import FirstLines
 from ._lines import Item, LineReader, read_batches
 from ._scores import ItemScorer
 
@@ -58,8 +61,12 @@ def run_stream(
     scorer: str = "auto",
     worth: float | None = None,
     clock: Callable[[], float] = time.time,
+    on_finding: Callable[[Finding], None] | None = None,
 ) -> StreamSummary:
     """Answer JSON lines until the input ends. Invalid lines are reported, counted and skipped.
+
+    The first 200 lines, or all of fewer, are compared with the model card, as `flag` compares a
+    table: amounts may come in another unit, or a column may be empty.
 
     With a period, a line is also invalid if its moment lies far ahead (``farthest_jump`` of the
     controller): of both the clock and the lines before, or of the lines before only, until five
@@ -91,6 +98,8 @@ def run_stream(
         uses no slot, and the controller does not see it.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
+    on_finding : callable, default=None
+        Called with what does not fit the model card in the first 200 lines; `None` warns.
 
     Returns
     -------
@@ -98,6 +107,7 @@ def run_stream(
     """
     reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
     scores = ItemScorer(model, reader, scorer=scorer).scores
+    first = FirstLines(model, reader, on_finding or _warn)
     summary, n_read = StreamSummary(), 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():
@@ -107,11 +117,17 @@ def run_stream(
                 if line.strip()
             ]
             n_read += len(lines)
-            answers, counts = _answer(scores, durable, items, clock, worth)
+            items, answers, counts = _answer(scores, durable, items, clock, worth)
             out.write(b"".join(answers))
             out.flush()
             summary = _sum(summary, counts)
+        first.add(items)
+    first.compare()
     return summary
+
+
+def _warn(finding: Finding) -> None:
+    warnings.warn(finding.message, TableNote, stacklevel=5)
 
 
 @contextlib.contextmanager
@@ -131,7 +147,8 @@ def _answer(
     items: list[Item],
     clock: Callable[[], float],
     worth: float | None,
-) -> tuple[list[bytes], StreamSummary]:
+) -> tuple[list[Item], list[bytes], StreamSummary]:
+    """Decide about parsed lines; return them with their errors, the answers and their numbers."""
     now = clock()
     items = _without_future(items, durable.controller, now)
     items = _without_too_large(items, durable.controller)
@@ -156,7 +173,7 @@ def _answer(
         sum("error" in answer for answer in answers),
         int(np.count_nonzero(~enough)),
     )
-    return [json.dumps(answer).encode() + b"\n" for answer in answers], counts
+    return items, [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
 def _invalid(item: Item, error: str) -> dict[str, Any]:

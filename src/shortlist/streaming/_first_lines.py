@@ -1,0 +1,52 @@
+"""The first lines of a stream beside the model card: another unit, unknown categories, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..tables import Finding, TableModel, TableRows, Watch
+from ._lines import Item, LineReader
+
+__all__ = ["FirstLines"]
+
+_ENOUGH = 200
+
+
+class FirstLines:
+    """Compares the first 200 valid lines with the model card, once.
+
+    A stream of fewer lines is compared when it ends.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    reader : LineReader
+        Has parsed the lines.
+    on_finding : callable
+        Called with each :class:`~shortlist.tables.Finding` that does not fit.
+    """
+
+    def __init__(
+        self, model: TableModel, reader: LineReader, on_finding: Callable[[Finding], None]
+    ) -> None:
+        self._model, self._reader, self._on_finding = model, reader, on_finding
+        self._items: list[Item] | None = []
+
+    def add(self, items: list[Item]) -> None:
+        """Look at parsed lines, with or without errors."""
+        if self._items is None:
+            return
+        self._items += [item for item in items if item.error is None]
+        if len(self._items) >= _ENOUGH:
+            self.compare()
+
+    def compare(self) -> None:
+        """Compare what has come so far, unless that has been done."""
+        items, self._items = self._items, None
+        if not items:
+            return
+        watch = Watch(self._model)
+        watch.add(TableRows(self._reader.frame(items)))
+        for finding in watch.findings():
+            self._on_finding(finding)
