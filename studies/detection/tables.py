@@ -206,7 +206,7 @@ def _as_mixed_frame(X: Any) -> Any:
         {
             str(name): X[name].astype(float)
             if pd.api.types.is_numeric_dtype(X[name])
-            else X[name].astype(str).str.strip().astype(object)
+            else X[name].astype(object).fillna("").astype(str).str.strip().astype(object)
             for name in X.columns
         }
     )
