@@ -42,6 +42,7 @@ from studies.harness import markdown, run_stored, study_parser
 
 HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)
+CAPACITY = Capacity.multiple(2)  # what `fit` is asked for
 SIDES = {
     "choosing": (*CHOOSING, *CHOOSING_EVERYDAY),
     "confirming": CONFIRMING,
@@ -105,7 +106,9 @@ def _scores(config: Split, learn: Any, X_test: Any) -> Any:
     yield name, scores_as_command(fitted.model, X_test), seconds
 
 
-def fit_as_command(X: Any, is_rare: Any, *, seed: int = 0, b: float = 2, **options: Any) -> Any:
+def fit_as_command(
+    X: Any, is_rare: Any, *, seed: int = 0, capacity: Capacity = CAPACITY, **options: Any
+) -> Any:
     """Fit as the command does: from a file, with its defaults."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
@@ -114,7 +117,7 @@ def fit_as_command(X: Any, is_rare: Any, *, seed: int = 0, b: float = 2, **optio
             path,
             target="is_rare",
             rare="yes",
-            capacity=Capacity.multiple(b),
+            capacity=capacity,
             smote=False,
             random_state=seed,
             **options,
