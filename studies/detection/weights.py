@@ -24,7 +24,6 @@ from shortlist.learners._ensemble_members import FORMS
 from shortlist.learners._ensemble_weights import (
     FEWEST_JUDGED,
     FEWEST_RARE,
-    evidence_for,
     fit_line,
     form_shares,
     greedy_weights,
@@ -143,6 +142,12 @@ def _weights(unseen: dict[str, Any], is_rare: Any, *, evidence: bool) -> dict[st
         return weights
     chosen = greedy_weights(unseen, is_rare, 2 * int(is_rare.sum()))
     return {name: weights[name] * chosen[name] for name in weights}
+
+
+def evidence_for(lines: dict[str, Any]) -> dict[str, float]:
+    """Return a factor for each member, e^(-z / 2) if its log-loss is z errors above the lowest."""
+    best = min(lines.values(), key=lambda line: line.losses.sum())
+    return {name: float(np.exp(-min(best.gain_over(of), 4) / 2)) for name, of in lines.items()}
 
 
 def summarise(rows: Table) -> Table:

@@ -17,7 +17,6 @@ from shortlist.learners import (
 )
 from shortlist.learners._ensemble_members import FORMS
 from shortlist.learners._ensemble_weights import (
-    evidence_for,
     fit_line,
     form_shares,
     greedy_weights,
@@ -186,18 +185,6 @@ def test_both_forms_take_part_in_doubt():
     noise = fit_line(rng.normal(size=2_000), is_rare)
     assert form_shares({"flexible": noise, "smooth": lines["smooth"]}) == {"smooth": 1.0}
     assert form_shares({"flexible": lines["flexible"], "smooth": noise}) == {"flexible": 1.0}
-
-
-def test_members_that_explain_unseen_rows_worse_count_less():
-    """By evidence: a little behind costs little, and nobody is silenced."""
-    rng = np.random.default_rng(0)
-    log_odds = rng.normal(size=2_000) - 2
-    is_rare = rng.random(2_000) < 1 / (1 + np.exp(-log_odds))
-    blurred = {blur: log_odds + blur * rng.normal(size=2_000) for blur in (0.0, 0.2, 20.0)}
-    factors = evidence_for({blur: fit_line(each, is_rare) for blur, each in blurred.items()})
-    assert factors[0.0] == 1
-    assert_allclose(factors[20.0], np.exp(-2))
-    assert factors[20.0] < factors[0.2] < 1
 
 
 def test_a_member_with_two_forms_has_one_score():

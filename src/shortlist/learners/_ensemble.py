@@ -38,7 +38,6 @@ from ._ensemble_weights import (
     FEWEST_JUDGED,
     FEWEST_RARE,
     LONG,
-    evidence_for,
     fit_line,
     greedy_weights,
     held_out_rows,
@@ -126,8 +125,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     or from three folds within the rows given. The two forms of a kind take part by their log-loss:
     if the smooth one is lower by z standard errors, its odds are :math:`e^{z - 1/2}`, and a share
     below 0.1 is left out. Weights rise with the slope of the line from log-odds to those of the
-    labels (Platt, 1999): an overconfident model would outshout the others. They fall by
-    :math:`e^{-z/2}` if the log-loss of a kind is z standard errors above the lowest, up to z = 4.
+    labels (Platt, 1999): an overconfident model would outshout the others.
     Then greedy selection after Caruana and others (2004), shrunk to equal weights, prefers kinds
     that detect more at the capacity. ``size="quick"`` scores a logistic model out of sample only:
     its better form is taken for all kinds, and all weigh the same. With fewer than 10 rare rows,
@@ -327,12 +325,11 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             }
             for name, fitted in judged.items()
         }
-        trusted = {name: weighted_sum(judged[name].unseen, trust[name]) for name in judged}
-        weights = evidence_for({name: fit_line(trusted[name], is_rare) for name in trusted})
+        weights = dict.fromkeys(judged, 1.0)
         if self.capacity is not None and np.count_nonzero(is_rare) >= FEWEST_RARE:
             max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
-            chosen = greedy_weights(trusted, is_rare, max_flags)
-            weights = {name: weights[name] * chosen[name] for name in weights}
+            trusted = {name: weighted_sum(judged[name].unseen, trust[name]) for name in judged}
+            weights = greedy_weights(trusted, is_rare, max_flags)
         total = sum(weights[name] * part for name in trust for part in trust[name].values())
         return {
             name: {form: weights[name] * part / total for form, part in trust[name].items()}

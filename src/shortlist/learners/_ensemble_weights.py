@@ -1,9 +1,9 @@
 """What unseen rows say about the members of an ensemble: their form, their scale, their weight.
 
 A line through the log-odds of unseen rows (Platt, 1999) says how far a member can be trusted: an
-overconfident one has a slope far below 1. Its log-loss compares two forms of a member, and members
-of different kinds. It hears every row, and so it tells them apart where few rare rows decide a
-detection. Where it hardly does, both forms take part, and all kinds.
+overconfident one has a slope far below 1. Its log-loss compares two forms of a member; it hears
+every row, and so it tells them apart where few rare rows decide a detection. Where it hardly does,
+both forms take part.
 
 Weights: greedy selection with replacement, after Caruana, Niculescu-Mizil, Crew and Ksikes (2004),
 from a start that has every member several times: few rare rows hardly move them.
@@ -31,7 +31,6 @@ __all__ = [
     "FEWEST_RARE",
     "LONG",
     "Line",
-    "evidence_for",
     "fit_line",
     "form_shares",
     "greedy_weights",
@@ -50,7 +49,6 @@ _HELD_OUT = 20_000
 _INNER_FOLDS = 3
 _DOUBT = 0.5  # a second form must be better by so many standard errors to take an equal part
 _LEAST_SHARE = 0.1  # a form with less is left out
-_FARTHEST = 4.0  # standard errors behind the best member; more do not count
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
 #: How often each member is there at the start: so many times, and more where rare rows are few.
@@ -118,25 +116,6 @@ def form_shares(lines: dict[str, Line]) -> dict[str, float]:
     shares = dict(zip(lines, softmax(gains).tolist(), strict=True))
     kept = {form: share for form, share in shares.items() if share >= _LEAST_SHARE}
     return {form: round(share / sum(kept.values()), 2) for form, share in kept.items()}
-
-
-def evidence_for(lines: dict[str, Line]) -> dict[str, float]:
-    """Return a factor for the weight of each member: 1 for the lowest log-loss, less for others.
-
-    A member loses a factor of e with each two standard errors by which it is behind the best one,
-    and keeps at least a seventh: also a weak member makes mistakes of its own.
-
-    Examples
-    --------
-    >>> near, far = Line(1.0, np.array([0.5, 0.6, 0.7])), Line(1.0, np.array([1.0, 1.9, 1.0]))
-    >>> best = Line(1.0, np.array([0.6, 0.5, 0.6]))
-    >>> factors = evidence_for({"near": near, "far": far, "best": best})
-    >>> {name: round(factor, 2) for name, factor in factors.items()}
-    {'near': 0.74, 'far': 0.26, 'best': 1.0}
-    """
-    best = min(lines.values(), key=lambda line: line.losses.sum())
-    behind = {name: min(best.gain_over(line), _FARTHEST) for name, line in lines.items()}
-    return {name: float(np.exp(-errors / 2)) for name, errors in behind.items()}
 
 
 def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:
