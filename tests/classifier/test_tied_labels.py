@@ -28,6 +28,8 @@ def test_a_tie_for_the_rarest_label_is_an_error(classifier):
     X, y = balanced(302)
     with pytest.raises(ValueError, match=r"0 and 1 are equally rare.*rare_label="):
         classifier.fit(X, y)
+    with pytest.raises(ValueError, match=r"'no' and 'yes' are equally rare.*rare_label="):
+        classifier.fit(X[:32], np.array(["no", "yes"])[y[:32]])
     named = classifier.set_params(rare_label=0).fit(X, y)
     assert named.rare_label_ == 0
     classifier.set_params(rare_label=None)

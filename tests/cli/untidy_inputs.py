@@ -3,8 +3,21 @@
 They were made up without a look at the others, from exports of offices in several countries.
 """
 
-from tests.cli.catalogue import changes, column, day, german, like, noted, refused, same, text
-from tests.cli.messy_inputs import amounts, dates, minutes, rows_of, sheet
+import pandas as pd
+
+from tests.cli.catalogue import (
+    cells,
+    changes,
+    column,
+    day,
+    german,
+    like,
+    noted,
+    refused,
+    same,
+    text,
+)
+from tests.cli.messy_inputs import FEW, amounts, dates, minutes, rows_of, sheet
 
 BEHIND = "'amount' is read as numbers with .*brackets or a minus behind"
 
@@ -78,6 +91,21 @@ def total(word):
     return [word, 999_999.5, None, None, None, None]
 
 
+#: What has an order, but cannot be read.
+IN_ORDER = {
+    "quarters": lambda t: f"Q{t.quarter} {t.year}",
+    "short quarters": lambda t: f"{t.quarter}Q{t.year % 100}",
+    "weeks": lambda t: f"KW {t.week}/{t.year}",
+    "years of accounts": lambda t: f"FY{t.year % 100}/{t.year % 100 + 1}",
+    "digits with a time": lambda t: t.strftime("%Y%m%dT1015"),
+    "hours": lambda t: f"{t.day % 12 + 1}:30 {'AM' if t.month % 2 else 'PM'}",
+    "lengths of time": lambda t: f"PT{t.month}H{t.day}M",
+    "feet and inches": lambda t: f"{4 + t.month % 3}'{t.day % 12}\"",
+    "fractions": lambda t: f"{t.day} 1/2",
+    "eighths": lambda t: f"{t.day % 7 + 1}/8",
+    "about": lambda t: f"ca. {t.day * t.month}",
+}
+
 UNTIDY_FITS = {
     # accounts
     "accounts": (text(signed(in_brackets)), (), like(signed(lambda v: round(v, 2)), BEHIND)),
@@ -122,6 +150,29 @@ UNTIDY_FITS = {
         months("%m.%Y"),
         ("--date-format", "opened=MM.YYYY"),
         like(dates(day("%Y-%m-01"))),
+    ),
+    **{
+        f"in order, {what}": (
+            text(dates(lambda value, form=form: form(pd.Timestamp(value)))),
+            (),
+            noted("'opened' looks like numbers or dates, such as .*--drop opened"),
+        )
+        for what, form in IN_ORDER.items()
+    },
+    "days of a week": (
+        text(dates(day("%a, %d %b %Y 00:00:00 +0000"))),
+        (),
+        same("'opened' is read as dates: 'Sun"),
+    ),
+    "long days of a week": (
+        text(dates(day("%A, %B %d, %Y"))),
+        (),
+        same("'opened' is read as dates: 'Sun"),
+    ),
+    "months and gaps": (
+        text(changes(dates(day("%b-%y")), cells("opened", "n/a", FEW))),
+        (),
+        noted("'opened' .*--date-format opened=%b-%y"),
     ),
     # Excel
     "a title of several cells": (

@@ -18,8 +18,9 @@ __all__ = [
     "rarest_label",
 ]
 
-#: The largest balanced sample that scikit-learn asks every classifier to fit.
-SMALL_SAMPLE = 300
+#: The largest balanced samples that scikit-learn asks every classifier to fit: with names as
+#: labels, and with numbers.
+SMALL_SAMPLE = {"names": 30, "numbers": 300}
 
 Counted = tuple[NDArray[Any], NDArray[np.intp]]
 
@@ -90,7 +91,8 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str
             f"The labels {labels[rarest[0]]!r} and {labels[rarest[-1]]!r} are equally rare, with "
             f"{int(counts.min())} items each. Say which one to look for with rare_label=..."
         )
-        if on_tie != "warn" or y.size > SMALL_SAMPLE:
+        kind = "names" if isinstance(labels[0], str) else "numbers"
+        if on_tie != "warn" or y.size > SMALL_SAMPLE[kind]:
             raise ValueError(tie)
         warnings.warn(f"{tie} {labels[rarest[-1]]!r} is taken.", UserWarning, stacklevel=5)
     return labels[rarest[-1]]

@@ -76,7 +76,8 @@ class CapacityClassifier(
         capacities.
     rare_label : label, default=None
         The label to find; `None` takes the rarest in `y`. If two are equally rare, that is an
-        error; with up to 300 items, the last one in sorting order is taken, with a warning.
+        error; with up to 30 items (300 with numbers as labels), the last one in sorting order is
+        taken, with a warning.
     prevalence : number, default=None
         Share of rare items that a multiple refers to. Pass it if the share in `y` is not the true
         one, for example because common items were sampled less often. `None` takes the share in

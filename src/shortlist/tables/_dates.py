@@ -29,14 +29,15 @@ _OTHERS = (
     *(f"%{a}{sign}%{b}{sign}%{year}" for sign in "/-" for year in "Yy" for a, b in ("dm", "md")),
     *("%d.%m.%Y", "%d.%m.%y", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
     *("%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d"),
+    *("%a %d %b %Y", "%a, %d %b %Y", "%A %d %B %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
 )
 _TIMES = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p")
-_LOOKS_LIKE = r"^[0-9]{1,4}[./ -]|^[A-Z][a-z]{2,8} [0-9]"
+_LOOKS_LIKE = r"^[0-9]{1,4}[./ -]|^[A-Z][a-z]{2,8},? [A-Z0-9]"
 _SHAPES = {
     **dict.fromkeys(("%d", "%m"), "[0-9]{1,2}"),
     "%Y": "[0-9]{4}",
     "%y": "[0-9]{2}",
-    **dict.fromkeys(("%b", "%B"), "[A-Za-z]{3,9}"),
+    **dict.fromkeys(("%a", "%A", "%b", "%B"), "[A-Za-z]{3,9}"),
 }
 _SAMPLE = 1_000
 _MOST = 0.5

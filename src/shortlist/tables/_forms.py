@@ -32,6 +32,7 @@ __all__ = [
     "lowered",
     "matches_numbers",
     "matches_times",
+    "means_missing",
     "read_number",
     "read_truth",
     "sentinels",
@@ -256,7 +257,7 @@ def _as_times(texts: Any, form: Form) -> tuple[Any, Any]:
     values[_equals(pa.compute.struct_field(parts, "minus"), "-")] *= -1
     values[np.isin(values, sentinels(form))] = np.nan
     is_time = np.array(pa.compute.is_valid(parts), dtype=bool)
-    return values, ~is_time & ~_means_missing(texts, form)
+    return values, ~is_time & ~means_missing(texts, form)
 
 
 @functools.cache
@@ -315,7 +316,7 @@ def as_numbers(texts: Any, form: Form) -> tuple[Any, Any]:
         values /= 100
     values[np.isin(values, sentinels(form))] = np.nan
     is_number = ~is_odd & np.array(compute.is_valid(parts), dtype=bool)
-    return values, ~is_number & ~_means_missing(texts, form)
+    return values, ~is_number & ~means_missing(texts, form)
 
 
 def _may_be_plain(texts: Any, form: Form) -> bool:
@@ -338,7 +339,8 @@ def _equals(part: Any, sign: str) -> Any:
     return np.array(found, dtype=bool)
 
 
-def _means_missing(texts: Any, form: Form) -> Any:
+def means_missing(texts: Any, form: Form) -> Any:
+    """Return which texts are empty or mean "missing", as `is_word_for_missing` tells of one."""
     known = pa.array(sorted(_WORDS | set(form.missing)))
     is_missing = pa.compute.is_in(lowered(texts), value_set=known)
     return np.array(pa.compute.or_(is_missing, pa.compute.is_null(texts)), dtype=bool)

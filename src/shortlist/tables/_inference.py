@@ -25,6 +25,7 @@ from ._forms import (
     lowered,
     matches_numbers,
     matches_times,
+    means_missing,
     words_for_missing,
 )
 from ._inference_notes import (
@@ -42,6 +43,7 @@ from ._inference_notes import (
     about_percent,
     about_times,
     about_words,
+    looks_ordered,
     matches_all,
     matches_any,
     month_format,
@@ -60,7 +62,7 @@ _DIGITS = r"^[0-9]+$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
 _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
-_MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8} [0-9]"
+_MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8},? [A-Z0-9]"
 _HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
 _MONTH_AND_YEAR = r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
@@ -186,7 +188,7 @@ def _are_codes(texts: Any) -> bool:
 
 def _about_days(values: Any, name: str) -> list[str]:
     """Say that whole numbers may be dates: read as numbers, months have gaps between years."""
-    days = values[~np.isnan(values)]
+    days = values[np.isfinite(values)]
     for low, high, written in _LIKE_DATES:
         months = days // (100 if written.endswith("DD") else 1) % 100
         is_date = (days >= low) & (days <= high) & (months >= 1) & (months <= 12)
@@ -291,14 +293,18 @@ def _times(present: Any, name: str, form: Form) -> Guess | None:
 
 
 def _no_category(present: Any, name: str, form: Form) -> Guess:
-    """Return categories, with a note if the texts look like months, or nearly all like numbers."""
-    months = month_format(present)
+    """Return categories, with a note if the texts look like months, numbers or parts of years."""
+    texts = present.filter(pa.array(~means_missing(present, form)))
+    if len(texts) == 0:
+        return Guess("categorical", form)
+    months = month_format(texts)
     if months:
         return Guess("categorical", form, [about_months(name, months, as_text=True)])
-    n_numbers = np.array(pa.compute.match_substring_regex(present, _BEGINS_AS_A_NUMBER)).sum()
-    many = len(present.unique()) >= _FEWEST_TEXTS or matches_all(present, _HAS_A_YEAR)
-    odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(present)
-    return Guess("categorical", form, [about_odd_numbers(present, name)] if odd else [])
+    n_numbers = np.array(pa.compute.match_substring_regex(texts, _BEGINS_AS_A_NUMBER)).sum()
+    many = len(texts.unique()) >= _FEWEST_TEXTS or matches_all(texts, _HAS_A_YEAR)
+    odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(texts)
+    odd = odd or looks_ordered(texts)
+    return Guess("categorical", form, [about_odd_numbers(texts, name)] if odd else [])
 
 
 # --- truths and dates ---
@@ -317,8 +323,7 @@ def _truths(present: Any, name: str, form: Form) -> Guess | None:
 def _dates(present: Any, name: str, form: Form) -> Guess | None:
     if not matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
         return None
-    is_word = np.array([is_word_for_missing(text, form) for text in present.to_pylist()])
-    texts = present.filter(pa.array(~is_word))
+    texts = present.filter(pa.array(~means_missing(present, form)))
     formats = day_formats(texts) if len(texts) else []
     if not formats:
         return _no_dates(texts, name, form)

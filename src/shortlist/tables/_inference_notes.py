@@ -29,6 +29,7 @@ __all__ = [
     "about_percent",
     "about_times",
     "about_words",
+    "looks_ordered",
     "matches_all",
     "matches_any",
     "month_format",
@@ -51,6 +52,26 @@ _MONTHS = {
     "^[A-Z][a-z]{2} [0-9]{4}$": "'%b %Y'",
     "^[A-Z][a-z]{2,8} [0-9]{4}$": "'%B %Y'",
 }
+
+_YEAR = r"(?:19|20)[0-9]{2}"
+_PART_OF_YEAR = r"(?:Q ?[1-4]|H ?[12]|(?:W|KW|CW|week) ?[0-5]?[0-9])"
+_MONTH = (
+    r"\b(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|janv|févr|mars|avr|juin"
+    r"|juil|août|déc)[\p{L}]*\b"
+)
+#: What has an order that is lost when it is taken for categories.
+_ORDERED = (
+    rf"^{_PART_OF_YEAR}[ /'.-]*{_YEAR}$|^{_PART_OF_YEAR}[ /'.-]+[0-9]{{2}}$",  # Q1 2024, KW 5/24
+    rf"^{_YEAR}[ /'.-]*{_PART_OF_YEAR}$|^[0-9]{{2}}[ /'.-]+{_PART_OF_YEAR}$",  # 2024-W05
+    rf"^[1-4] ?Q[ /'.-]*(?:{_YEAR}|[0-9]{{2}})$|^FY ?(?:{_YEAR}|[0-9]{{2}})",  # 1Q24, FY23/24
+    rf"[0-9].*{_MONTH}|{_MONTH}.*[0-9]",  # Mon 5 Jan 2024
+    r"^[0-9]{8}T[0-9]{4}",  # 20240105T101500
+    r"^[0-9]{1,2}(?::[0-9]{2}){0,2} ?[ap]\.?m\.?$",  # 5:30 PM
+    r"^-?P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?$",  # PT2H30M
+    r"^[0-9]+ ?(?:'|ft|feet) ?[0-9]{1,2} ?(?:\"|''|in)?$",  # 5'11"
+    r"^(?:[0-9]+[ -])?[0-9]{1,2} ?/ ?[0-9]{1,2}$|^[0-9]* ?[½⅓⅔¼¾⅛⅜⅝⅞]$",  # 15 1/2
+    r"^(?:no|nr|num|ca|circa|about|approx|etwa|rund|über|over|under|up to)\.? ?[0-9]",  # ca. 50
+)
 
 
 def about_codes(present: Any, name: str) -> str:
@@ -156,6 +177,17 @@ def about_odd_numbers(texts: Any, name: str) -> str:
         "is treated as text. Write plain numbers in one unit, or dates such as 2024-05-31; or "
         f"leave it out: --drop {name}"
     )
+
+
+def looks_ordered(texts: Any) -> bool:
+    """Return whether texts are quarters, weeks, times of day, lengths of time or fractions.
+
+    Categories have no order, so that what is known about 5 PM says nothing about 6 PM.
+
+    >>> looks_ordered(pa.array(["Q1 2024", "Q4 2023"])), looks_ordered(pa.array(["Q1", "red"]))
+    (True, False)
+    """
+    return matches_all(texts, "(?i)" + "|".join(f"(?:{pattern})" for pattern in _ORDERED))
 
 
 def month_format(texts: Any) -> str | None:
