@@ -105,8 +105,17 @@ def _check_types(types: Any) -> None:
 
 
 def _arrow(frame: Any) -> Any:
+    """Return a frame as a table; numbers without gaps are not copied."""
     pa = load_extra("pyarrow", needed_for="shortlist.dask")
-    return pa.Table.from_pandas(frame, preserve_index=False)
+    full = {name: pa.array(column.to_numpy()) for name, column in frame.items() if _is_full(column)}
+    others = pa.Table.from_pandas(frame.drop(columns=list(full)), preserve_index=False)
+    columns = {name: full[name] if name in full else others[name] for name in frame.columns}
+    return pa.table(columns, metadata=others.schema.metadata)
+
+
+def _is_full(column: Any) -> bool:
+    """Return whether a column holds numbers, none of which is missing."""
+    return column.dtype in ("float64", "int64") and not column.hasnans
 
 
 def _like(frame: Any, original: Any) -> Any:
@@ -124,7 +133,7 @@ def _mapped(frame: Any, kernel: RowKernel, meta: Any) -> Any:
     blocks = list(blocks_of([_arrow(frame)], FEW))
     if not blocks:
         return meta
-    return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes)
+    return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes, copy=False)
 
 
 _functions = FrameFunctions(DaskEngine())
