@@ -133,7 +133,7 @@ def _mapped(frame: Any, kernel: RowKernel, meta: Any) -> Any:
     blocks = list(blocks_of([_arrow(frame)], FEW))
     if not blocks:
         return meta
-    return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes, copy=False)
+    return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes)
 
 
 _functions = FrameFunctions(DaskEngine())
