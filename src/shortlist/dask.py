@@ -60,7 +60,9 @@ class DaskEngine:
         dask = load_extra("dask", needed_for="shortlist.dask")
         source = table if kernel.columns is None else table[kernel.columns]
         meta = _like(schema.empty_table().to_pandas(), table._meta)
-        return source.map_partitions(_mapped, dask.delayed(kernel), meta, meta=meta)
+        # One object that Dask need not look into, to name the plan by what is in it.
+        shipped = dask.delayed((kernel, meta), traverse=False)
+        return source.map_partitions(_mapped, shipped, meta=meta)
 
     def computed_once(self, table: Any) -> Any:
         """Return a data frame that several passes see alike: itself, or persisted."""
@@ -128,8 +130,8 @@ def _answers(frame: Any, kernel: Any) -> list[Any]:
     return [kernel(block) for block in blocks_of([_arrow(frame)])]
 
 
-def _mapped(frame: Any, kernel: RowKernel, meta: Any) -> Any:
-    pa = load_extra("pyarrow", needed_for="shortlist.dask")
+def _mapped(frame: Any, shipped: tuple[RowKernel, Any]) -> Any:
+    pa, (kernel, meta) = load_extra("pyarrow", needed_for="shortlist.dask"), shipped
     blocks = list(blocks_of([_arrow(frame)], FEW))
     if not blocks:
         return meta
