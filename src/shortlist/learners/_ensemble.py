@@ -29,6 +29,7 @@ from ._ensemble_fitting import (
     announce_member,
     combined_scores,
     fit_member,
+    one_thread_for_products,
     preferred_form,
     some_rows,
     weighted_sum,
@@ -190,8 +191,9 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         codes = self._learn_labels(X, y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight)
         check_consistent_length(X, codes, weights)
-        self._learn_columns(X)
-        self.weights_ = self._fit_members(X, codes, weights, size)
+        with one_thread_for_products():
+            self._learn_columns(X)
+            self.weights_ = self._fit_members(X, codes, weights, size)
         return self
 
     def _check_params(self) -> Size:

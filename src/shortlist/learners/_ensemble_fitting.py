@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import take_rows
@@ -21,6 +23,7 @@ __all__ = [
     "announce_member",
     "combined_scores",
     "fit_member",
+    "one_thread_for_products",
     "preferred_form",
     "some_rows",
     "watching_members",
@@ -68,6 +71,19 @@ class Fitted(NamedTuple):
     models: dict[str, Any]
     shares: dict[str, float]
     unseen: dict[str, Doubles]
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for them takes longer than a small model
+
+
+def one_thread_for_products() -> AbstractContextManager[Any]:
+    """Return a context without threads for products of matrices.
+
+    Small ones gain nothing from threads, which keep spinning while the next model is fitted.
+    """
+    return _thread_pools().limit(limits=1, user_api="blas")
 
 
 def fit_member(
