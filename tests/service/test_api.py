@@ -117,6 +117,9 @@ def test_no_more_flags_than_the_capacity(service):
     status = service.get(f"{BASE}/status").json()
     assert 0 < flags <= 5
     assert (status["used"], status["remaining"], status["seen"]) == (flags, 5 - flags, 100)
+    listed, rest = (service.get(f"{BASE}/list?{part}").json() for part in ("limit=1", "skip=1"))
+    assert listed["flagged"] == rest["flagged"] == flags
+    assert (len(listed["cases"]), len(rest["cases"])) == (1, flags - 1)
 
 
 def test_reviewers_claim_and_tell_outcomes(service):

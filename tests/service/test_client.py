@@ -50,6 +50,18 @@ def test_a_client_decides_and_reviews(client):
     assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
 
 
+def test_a_long_list_comes_in_pieces(client, monkeypatch):
+    """Whatever fits into one answer, the client returns every flagged case once, by score."""
+    client.set_capacity(9)
+    client.decide_many([case(f"top {n}", 900.0 + n, "US") for n in range(20)])
+    whole = client.listed()
+    assert len(whole) == client.status()["used"] > 3
+    assert client.listed(limit=3) == whole[:3]
+    monkeypatch.setattr("shortlist.client._client._PIECE", 2)
+    assert client.listed() == whole
+    assert client.listed(limit=3) == whole[:3]
+
+
 def test_an_outcome_that_is_told_again_after_a_lost_answer_counts_once(client, monkeypatch):
     """The repetition comes after another reviewer's outcome, and has the key of the first."""
     client.decide(case("top", 900.0, "US"))

@@ -60,6 +60,16 @@ def test_the_list_is_ordered_by_score_with_reasons(page):
     assert page.inner_text("#detection") == "not known"
 
 
+def test_a_long_list_says_how_much_is_left(page):
+    """A page shows some of the cases, and more on request."""
+    page.evaluate("shown.most = 1; readCases()")
+    page.wait_for_selector("#left:text-is('1 more with lower scores. ')")
+    assert cases_of(page) == ["second"]
+    page.click("#show-more")
+    page.wait_for_selector("#cases tr:nth-child(2)")
+    assert page.is_hidden("#show-more")
+
+
 def test_claim_and_outcome_by_mouse(page, service):
     """A name is asked for; then the claim and the outcome are in the database."""
     page.click("#cases tr:first-child button:text('Claim')")

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 __all__ = ["Answer", "Client", "ServiceError"]
 
 _AGAIN = {408, 429, 500, 502, 503, 504}
+_PIECE = 1_000  # the longest list that the service sends at once
 
 
 class ServiceError(Exception):
@@ -169,10 +170,19 @@ class Client:
         """Return the decision about a case, and its outcomes."""
         return dict(self._ask("GET", f"/decisions/{quote(case, safe='')}"))
 
-    def listed(self, *, limit: int = 200) -> list[dict[str, Any]]:
-        """Return the flagged cases of the present period, the highest score first."""
-        cases: list[dict[str, Any]] = self._ask("GET", f"/list?limit={limit}")["cases"]
-        return cases
+    def listed(self, *, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the flagged cases of the present period, the highest score first.
+
+        `None` returns all of them; they are fetched in pieces.
+        """
+        found: dict[str, dict[str, Any]] = {}  # a new flag moves others to the next piece
+        while limit is None or len(found) < limit:
+            most = _PIECE if limit is None else min(_PIECE, limit - len(found))
+            piece = self._ask("GET", f"/list?limit={most}&skip={len(found)}")["cases"]
+            found |= {each["id"]: each for each in piece}
+            if len(piece) < most:
+                break
+        return sorted(found.values(), key=lambda each: -each["score"])
 
     def claim(self, case: str, *, reviewer: str, seconds: float = 1_800) -> dict[str, Any]:
         """Claim a flagged case for some time."""

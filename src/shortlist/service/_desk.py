@@ -16,7 +16,7 @@ from ._models import ModelShelf
 from ._problems import Problem
 from ._store import Entry, QueueRow, Store
 
-__all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
+__all__ = ["add_outcome", "claim_case", "count_flagged", "find_case", "list_cases"]
 
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
@@ -24,7 +24,7 @@ _LISTED = (
     "outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1) "
     "FROM log LEFT JOIN claim ON claim.queue = log.queue AND claim.case_id = log.case_id "
     "WHERE log.queue = ? AND log.period = ? AND log.slot IS NOT NULL "
-    "ORDER BY log.score DESC, log.seq LIMIT ?"
+    "ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
 )
 
 
@@ -51,11 +51,28 @@ def _entry(store: Store, queue: QueueRow, case: str) -> Entry:
     return found[0]
 
 
+def count_flagged(store: Store, queue: QueueRow, period: int) -> int:
+    """Return the number of flagged cases of a period."""
+    [(flagged,)] = store.query(
+        "SELECT count(*) FROM log WHERE queue = ? AND period = ? AND slot IS NOT NULL",
+        queue.id,
+        period,
+    )
+    return int(flagged)
+
+
 def list_cases(
-    store: Store, shelf: ModelShelf, queue: QueueRow, *, period: int, now: float, most: int
+    store: Store,
+    shelf: ModelShelf,
+    queue: QueueRow,
+    *,
+    period: int,
+    now: float,
+    most: int,
+    skip: int = 0,
 ) -> list[dict[str, Any]]:
-    """Return the flagged cases of a period, the highest score first, with reasons."""
-    rows = store.query(_LISTED, queue.id, period, most)
+    """Return flagged cases of a period, the highest score first, with reasons."""
+    rows = store.query(_LISTED, queue.id, period, most, skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
     reasons = _reasons(shelf, entries)
     listed = []

@@ -148,6 +148,8 @@ def _schemas() -> dict[str, Any]:
 _BASE = "/v1/queues/{queue}"
 _PERIOD = {"type": "integer", "minimum": -1, "maximum": 1 << 53}
 
+_SKIP = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
+
 
 def _limit(most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "maximum": most}
@@ -182,10 +184,12 @@ def _deciding_paths() -> dict[str, Any]:
 
 
 def _reviewing_paths() -> dict[str, Any]:
-    listed = _object({"queue": _TEXT, "period": _WHOLE, "cases": _list(_ref("Listed"))})
+    listed = _object(
+        {"queue": _TEXT, "period": _WHOLE, "flagged": _WHOLE, "cases": _list(_ref("Listed"))}
+    )
     listing = _operation(
         "list", "The flagged cases of a period, the highest score first", _json(listed),
-        query={"period": _PERIOD, "limit": _limit(1_000)},
+        query={"period": _PERIOD, "limit": _limit(1_000), "skip": _SKIP},
     )  # fmt: skip
     claim = _operation(
         "claim", "Claim a flagged case for some time",

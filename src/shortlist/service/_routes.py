@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from ..online import DriftAlarm
 from ._deciding import check_json, read_body
-from ._desk import add_outcome, claim_case, find_case, list_cases
+from ._desk import add_outcome, claim_case, count_flagged, find_case, list_cases
 from ._models import add_model
 from ._problems import Problem
 from ._service import Service
@@ -174,18 +174,20 @@ class _Routes:
         )
 
     async def listing(self, request: Request) -> Response:
-        """Return the flagged cases of a period."""
+        """Return the flagged cases of a period, and how many there are."""
         most = _number(request, "limit", 200, least=1, most=_MOST_LISTED)
+        skip = _number(request, "skip", 0, least=0, most=1 << 53)
         period = _number(request, "period", -1, least=-1, most=1 << 53)
 
         def read(row: QueueRow) -> dict[str, Any]:
             now = time.time()
             described = describe_queue(self._store, row, now)
             number = described["number"] if period < 0 else period
+            flagged, shelf = count_flagged(self._store, row, number), self.service.shelf
             cases = list_cases(
-                self._store, self.service.shelf, row, period=number, now=now, most=most
+                self._store, shelf, row, period=number, now=now, most=most, skip=skip
             )
-            return {"queue": row.name, "period": number, "cases": cases}
+            return {"queue": row.name, "period": number, "flagged": flagged, "cases": cases}
 
         return await self._read(request, "list", read)
 

@@ -2,7 +2,8 @@
 // Shows what the API says about a queue, and sends claims and outcomes. Nothing is drawn from text
 // that a case brings: every text becomes a text node.
 const at = (id) => document.getElementById(id);
-const shown = { queue: null, cases: [], selected: null, seq: -1 };
+const STEP = 200, MOST = 1000;
+const shown = { queue: null, cases: [], selected: null, seq: -1, most: STEP };
 
 async function ask(path, method = "GET", body) {
   const headers = {};
@@ -137,8 +138,12 @@ function select(id) {
 }
 
 async function readCases() {
-  shown.cases = (await ask(`${base()}/list`)).cases;
+  const listed = await ask(`${base()}/list?limit=${shown.most}`);
+  shown.cases = listed.cases;
   showCases();
+  const left = listed.flagged - listed.cases.length;
+  at("left").textContent = left > 0 ? `${amount(left)} more with lower scores. ` : "";
+  at("show-more").hidden = left <= 0 || shown.most >= MOST;
 }
 
 function reviewer() {
@@ -200,8 +205,12 @@ async function readQueues() {
 }
 
 at("queue").addEventListener("change", () => {
-  Object.assign(shown, { queue: at("queue").value, seq: -1, selected: null, cases: [] });
+  Object.assign(shown, { queue: at("queue").value, seq: -1, selected: null, cases: [], most: STEP });
   refresh();
+  readCases();
+});
+at("show-more").addEventListener("click", () => {
+  shown.most += STEP;
   readCases();
 });
 at("key").addEventListener("change", () => {
