@@ -20,6 +20,7 @@ from .distributed import (
     FrameFunctions,
     Inside,
     ListedRows,
+    LocalEngine,
     Located,
     RowKernel,
     SearchColumns,
@@ -51,8 +52,9 @@ _ANSWER = "answer binary"
 _CHEAP = {"LogicalRelation", "LocalRelation", "LogicalRDD", "InMemoryRelation", "Range", "Union"}
 _CHEAP |= {"Project", "Filter", "SubqueryAlias", "DataSourceV2ScanRelation", "ResolvedHint"}
 # The sample that guesses a bracket: about so many rows, at least this share, and how wide it is.
-_SAMPLED, _LEAST_SHARE, _BYTES_PER_ROW = 200_000, 1e-3, 16
+_SAMPLED, _LEAST_SHARE, _BYTES_PER_ROW = 50_000, 1e-3, 16
 _STANDARD_ERRORS, _SAMPLE_SEED = 6, 1
+_FEW_TIED = 1 << 17  # rows whose ids are fetched rather than hashed by the executors
 _OURS = re.compile(r"shortlist\.exceptions\.\w+: (.*)")
 
 
@@ -163,7 +165,7 @@ class _SqlSearch(CutSearch):
 
     A sample guesses a bracket. The second pass counts what lies above it and in it, which proves
     the guess; if it was wrong, the search through kernels follows, which guesses nothing. Only ids
-    of tied rows are hashed, in Python.
+    of tied rows are hashed, in Python: many by the executors, a few here, which is sooner done.
     """
 
     engine: Any = None
@@ -211,14 +213,20 @@ class _SqlSearch(CutSearch):
         return Inside(above, values[~is_above][order], counts[~is_above][order])
 
     def keys(self, located: dict[Any, Located], limits: dict[Any, float]) -> dict[Any, Any]:
-        """Hash the ids of the tied rows, as far as they lie below a limit."""
+        """Hash the ids of the tied rows, as far as they lie below a limit; of a few rows, here."""
         (found,) = located.values()
         tied = self.table.where(_number(self.score) == _functions_of("functions").lit(found.value))
-        return self._in_kernels(tied).keys(located, limits)
+        if found.tied > _FEW_TIED:
+            return self._in_kernels(tied).keys(located, limits)
+        rows = tied.select(*map(_quoted, dict.fromkeys((self.score, self.id)))).toArrow()
+        return CutSearch.through(LocalEngine(), rows, self._columns).keys(located, limits)
 
     def _in_kernels(self, table: Any) -> CutSearch:
-        columns = SearchColumns(self.score, self.id, None, self.seed)
-        return CutSearch.through(self.engine, table, columns)
+        return CutSearch.through(self.engine, table, self._columns)
+
+    @property
+    def _columns(self) -> SearchColumns:
+        return SearchColumns(self.score, self.id, None, self.seed)
 
 
 def _guess(totals: Totals, place: int) -> tuple[float, float]:

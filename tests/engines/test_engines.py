@@ -267,6 +267,21 @@ def test_a_wrong_guess_of_spark_does_no_harm(spark, monkeypatch, wrong):
     assert {row["case"] for row in got.collect()} == set(frame["case"][chosen])
 
 
+def test_many_tied_rows_are_hashed_by_the_executors(spark, monkeypatch):
+    """The list is the same as with a few tied rows, whose ids are fetched."""
+    import shortlist.spark as functions
+
+    df = spark.createDataFrame(make_frame("tied"))
+
+    def listed():
+        found = functions.select(df, Capacity.count(401), score="risk", id="case")
+        return found.toPandas()["case"].tolist()
+
+    here = listed()
+    monkeypatch.setattr(functions, "_FEW_TIED", 0)
+    assert listed() == here
+
+
 def test_other_versions_on_a_worker_are_refused():
     """The error names the package and both versions."""
     from shortlist.distributed import check_same, versions_here
