@@ -101,7 +101,9 @@ def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: R
     data = {column: [row[place] for row in rows] for place, column in heading.items()}
     empty = [c for c, values in data.items() if not any(map(_is_filled, values))]
     if empty and rows:
-        _check_formulas(openpyxl.load_workbook(path, read_only=True)[sheet.title], empty, name)
+        book = openpyxl.load_workbook(path, read_only=True)
+        with contextlib.closing(book):
+            _check_formulas(book[sheet.title], empty, name)
     missing = {*MISSING_TEXTS, *reading.na}
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:

@@ -215,7 +215,7 @@ def _header(file: Any, name: str, reading: Reading) -> tuple[list[str], str]:
         raise TableError(_no_text(name))
     said = told[1] if told else reading.sep
     delimiter = said if said and said in text else _separator(text)
-    columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    columns = _split(text, delimiter)
     if not any(column.strip() for column in columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
     return [column.strip() for column in columns], delimiter
@@ -381,7 +381,7 @@ def _subtotal(block: bytes, delimiter: str) -> list[str] | None:
                 break
             start = max(block.rfind(b"\n", 0, place), block.rfind(b"\r", 0, place)) + 1
             line = block[start : start + _END_BYTES].splitlines()[0]
-            cells = next(csv.reader([line.decode(errors="replace")], delimiter=delimiter), [])
+            cells = _split(line.decode(errors="replace"), delimiter)
             if is_subtotal(cells):
                 return cells
     return None
@@ -408,4 +408,12 @@ def _cells(line: bytes, delimiter: str, name: str) -> list[str]:
         text = line.decode()
     except UnicodeDecodeError:
         raise TableError(not_utf8(name)) from None
-    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    return _split(text, delimiter)
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    """Return the cells of the first row; none if a cell is too long to be a name or a total."""
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    except csv.Error:
+        return []
