@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .ids import values_of
 
 __all__ = [
+    "LARGEST",
     "UNCHANGED",
     "check_confidence",
     "check_count",
@@ -34,6 +35,8 @@ __all__ = [
     "warn_user",
 ]
 
+#: Trees and networks compute in single precision. Larger numbers are codes for missing values.
+LARGEST = 1e38
 #: Stands for "as it is" where None has a meaning of its own.
 UNCHANGED: Any = "unchanged"
 _MOST_ROWS_NAMED = 5

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
+from .._core.validation import LARGEST
 from ..exceptions import TableError, TableNote
 from ._dates import as_days, days_since_1970
 from ._forms import (
@@ -93,14 +94,24 @@ def as_values(
 ) -> Any:
     """Return a column as 64-bit floats (days since 1970 for dates), or as texts for categories."""
     values = _CONVERTERS[kind](column, name, form, place)
-    if kind == "numeric" and np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise TableError(
-            f"The column {name!r} holds {int(np.isinf(values).sum())} infinite values, the first "
-            f"in {place.row(row)}. Leave unknown values empty, read them as missing with --na inf, "
-            "or replace infinity by a number."
-        )
+    if kind == "numeric":
+        _check_size(values, name, place)
     return values
+
+
+def _check_size(values: NDArray[np.float64], name: str, place: Place) -> None:
+    """Refuse numbers that no learner can take."""
+    too_large = np.abs(values) > LARGEST
+    if not too_large.any():
+        return
+    row = int(np.argmax(too_large))
+    is_infinite = bool(np.isinf(values[row]))
+    what = "infinite values" if is_infinite else f"values beyond {LARGEST:g}"
+    raise TableError(
+        f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
+        f"Leave unknown values empty, read them as missing with --na {float(values[row])!r}, or "
+        f"replace {'infinity' if is_infinite else 'them'} by a number."
+    )
 
 
 def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
@@ -283,12 +294,13 @@ def _unreadable(
     text = str(texts[row].as_py())
     return TableError(
         f"The column {name!r} was {_WAS[kind]} when the model was fitted; now {place.row(row)} "
-        f"holds {text!r}, for example. {_remedy(text, name, kind, form)}"
+        f"holds {text!r:.80}, for example. {_remedy(text, name, kind, form)}"
     )
 
 
 def _remedy(text: str, name: str, kind: str, form: Form) -> str:
-    missing = f"If it means missing, use --na {text!r}; otherwise correct it, or fit a new model."
+    missing = f"If it means missing, use --na {text!r:.80}; otherwise correct it, or fit "
+    missing += "a new model."
     if kind == "date":
         return f"Use --date-format {name}=... if dates are written differently here. {missing}"
     if kind == "numeric" and form.percent and is_number(text, replace(form, percent=False)):
@@ -313,6 +325,8 @@ def _changed(column: Any, name: str, wanted: str) -> TableError:
 
 
 def _floats(column: Any) -> NDArray[np.float64]:
+    if pa.types.is_decimal(column.type):  # Arrow would divide by a power of ten, which rounds
+        column = _as_text(column)
     cast = pa.compute.cast(column, pa.float64(), safe=False)
     return np.array(cast.to_numpy(), dtype=np.float64)
 

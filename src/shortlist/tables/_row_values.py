@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .._core.extras import load_extra
+from .._core.validation import LARGEST
 from ._columns import MISSING_CATEGORY
 from ._schema import Feature, TableSchema
 
@@ -129,8 +130,10 @@ class _AsColumn:
 # Each returns None for a value of another form.
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _number(value: float | None) -> float | None:
+    if value is None:
+        return math.nan
+    return None if abs(value) > LARGEST else value
 
 
 def _truth(value: bool | None) -> float:
