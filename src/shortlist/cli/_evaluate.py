@@ -22,6 +22,7 @@ from ._shared import (
     print_json,
     progress_bar,
     rows_read,
+    tell,
 )
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_table
 
@@ -83,6 +84,7 @@ def evaluate(
                 on_progress=rows_read(progress),
             )
     warn_of_seen(result.seen)
+    tell((), result.findings)
     if as_json:
         print_json(result)
         return

@@ -21,6 +21,7 @@ from ._shared import (
     print_json,
     progress_bar,
     rows_read,
+    tell,
 )
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, plan_table
 
@@ -70,6 +71,7 @@ def plan(
             on_progress=rows_read(progress),
         )
     warn_of_seen(result.seen)
+    tell((), result.findings)
     if as_json:
         print_json(result)
     else:

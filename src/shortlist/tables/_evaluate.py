@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .._core.binomial import Interval, proportion_interval
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
 from ..capacity import Capacity
-from ..exceptions import TableError
+from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve, CountedCurves, Ranking
 from ._fingerprints import SeenRows
 from ._intervals import as_filled
@@ -31,6 +32,7 @@ from ._rules import (
     within,
 )
 from ._schema import TableRows, TableSchema
+from ._watch import Finding
 from ._work import WorkColumns
 
 __all__ = [
@@ -74,7 +76,8 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
-    `money` is what is found in values, if the rows have any.
+    `money` is what is found in values, if the rows have any. `findings` tell what does not fit the
+    model card.
     """
 
     n_items: int
@@ -86,6 +89,7 @@ class Evaluation:
     curve: list[CurvePoint]
     seen: SeenRows | None = None
     money: Money | None = None
+    findings: list[Finding] = field(default_factory=list)
 
     @property
     def model(self) -> RuleResult:
@@ -154,7 +158,8 @@ def evaluate_table(
             flags = [found[rule] for rule in rules]
             evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
         money = money_of(model, found, budget=None if work is None else work.budget)
-    return replace(evaluation, seen=passing.seen, money=money)
+    findings = passing.watch.findings()
+    return replace(evaluation, seen=passing.seen, money=money, findings=findings)
 
 
 def _paid_by(
@@ -288,6 +293,14 @@ def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) ->
         raise TableError(
             f"The column {target!r} has only one class, {schema.rare_label!r}. Evaluation needs "
             "the other cases as well."
+        )
+    if 2 * n_rare > n_items:
+        warnings.warn(
+            f"The rare label {schema.rare_label!r} is in {n_rare:,} of {n_items:,} rows of "
+            f"{target!r}: it is not rare here. Check that the labels mean what they meant in the "
+            "fit, and that the table does not hold selected cases only.",
+            TableNote,
+            stacklevel=2,
         )
 
 

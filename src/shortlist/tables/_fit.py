@@ -26,7 +26,7 @@ from ._fingerprints import RowFingerprints
 from ._formats import open_source
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._money import Money, money_of, weighed_columns
-from ._notes import notes_on
+from ._notes import notes_on, notes_on_times
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
 from ._profile import column_profiles
@@ -34,6 +34,7 @@ from ._reading import Reading
 from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
+from ._watch import Watch
 from ._work import WorkColumns
 from ._work_fit import affordable_folds, as_flags, check_rate, promise_about_work, with_bound
 
@@ -193,6 +194,7 @@ def fit_table(
     schema, capped = with_bound(schema, rows, capacity, guarantee)
     notes += capped
     aside = set_aside(rows, schema, time=time, group=group)
+    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
     rows, schema = _without(rows, schema, (time, group))
     parts = divide_rows(labels_of(rows), aside, test_share=test_share, random_state=random_state)
     learned = rows.take(parts.learn)
@@ -236,11 +238,17 @@ def fit_table(
     if smote and own is None:
         on_progress("fitting for comparison", 0, 1)
         model = replace(model, twin=smote_twin(model, learned, random_state=random_state))
-    if unlabelled is not None:
-        _set_threshold(model, unlabelled)
+    recent = None if unlabelled is None else _set_threshold(model, unlabelled)
     n_train = parts.learn.size if len(pairs) > 1 else pairs[0][0].size
     where = _measured_on(parts, len(pairs), time)
-    return _result(model, rows, parts, unseen, where, n_train, [*notes, *notes_on(rows, schema)])
+    notes += notes_on(rows, schema)
+    result = _result(model, rows, parts, unseen, where, n_train, notes)
+    if recent is None:
+        return result
+    watch = Watch(result.model)
+    watch.add(recent)
+    found = [f"In {unlabelled}, {finding.message}" for finding in watch.findings()]
+    return replace(result, notes=[*notes, *found])
 
 
 def read_to_fit(
@@ -296,13 +304,14 @@ def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
     return report
 
 
-def _set_threshold(model: TableModel, unlabelled: Path) -> None:
-    """Set the threshold of the model by recent rows without labels."""
+def _set_threshold(model: TableModel, unlabelled: Path) -> TableRows:
+    """Set the threshold of the model by recent rows without labels, and return them."""
     with model.schema.open(unlabelled) as source:
         recent = model.schema.read(source)
     model.classifier.recalibrate(
         recent.X, ids=recent.ids, values=recent.values, efforts=recent.efforts
     )
+    return recent
 
 
 def _result(

@@ -6,7 +6,6 @@ model look perfect, and useless on new cases.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Any
 
@@ -16,9 +15,9 @@ from scipy.stats import rankdata
 from .._core.arrays import Floats, Mask
 from ._columns import MISSING_CATEGORY, look_damaged
 from ._schema import Feature, TableRows, TableSchema
-from ._watch import date_text
+from ._watch import is_of_nines, shown_value
 
-__all__ = ["notes_on"]
+__all__ = ["notes_on", "notes_on_times"]
 
 _FEWEST_ROWS = 50
 _NEARLY_ALL = 0.9
@@ -41,6 +40,18 @@ def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
         return notes
     found = [_note(rows.X[feature.name], feature, rows.is_rare) for feature in schema.features]
     return notes + [note for note in found if note is not None]
+
+
+def notes_on_times(column: Any, feature: Feature) -> list[str]:
+    """Say that rows may count as the latest or the earliest because their time is missing."""
+    value = _stand_in(column, feature.kind)
+    if value is None:
+        return []
+    place = "latest" if value == column.max() else "earliest"
+    return [
+        f"{_seen_apart(column, feature.name, feature.kind, value)} With --time, these rows are the "
+        f"{place}. If that means missing, leave them out."
+    ]
 
 
 def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
@@ -158,21 +169,21 @@ def _stand_in(column: Any, kind: str) -> float | None:
     for place, others in ((0, values[1:]), (-1, values[:-1])):
         value = float(values[place])
         apart = float(np.abs(others - value).min()) > others[-1] - others[0]
-        nines = kind == "numeric" and _is_of_nines(value) and (value > 0 or others[0] >= 0)
+        nines = kind == "numeric" and is_of_nines(value) and (value > 0 or others[0] >= 0)
         if counts[place] >= fewest and value != 0 and (apart or nines):
             return value
     return None
 
 
-def _is_of_nines(value: float) -> bool:
-    return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
-
-
 def _about_stand_in(column: Any, name: str, kind: str, value: float) -> str:
-    shown = date_text(value) if kind == "date" else f"{value:.15g}"
+    seen = _seen_apart(column, name, kind, value)
+    return f"{seen} If that means missing, use --na {shown_value(value, kind)}"
+
+
+def _seen_apart(column: Any, name: str, kind: str, value: float) -> str:
     return (
-        f"{name!r} is {shown} in {int((column == value).sum()):,} of {len(column):,} rows, apart "
-        f"from all other values. If that means missing, use --na {shown}"
+        f"{name!r} is {shown_value(value, kind)} in {int((column == value).sum()):,} of "
+        f"{len(column):,} rows, apart from all other values."
     )
 
 

@@ -17,6 +17,7 @@ from ._fingerprints import SeenCounter, SeenRows
 from ._model import TableModel
 from ._reading import Reading
 from ._schema import TableRows
+from ._watch import Watch
 
 __all__ = ["Columns", "Passing", "RowsRead"]
 
@@ -43,6 +44,8 @@ class Passing:
 
     Attributes
     ----------
+    watch : Watch
+        Compares the columns with the model card.
     hashes : ndarray or None
         Fingerprints of the latest rows, if those of the fit are known.
     n_rows : int
@@ -63,6 +66,7 @@ class Passing:
         self._on_progress = on_progress or (lambda n_rows: None)
         known = model.fingerprints
         self._counter = None if known is None else SeenCounter(known)
+        self.watch = Watch(model)
         self.hashes: Any = None
         self.n_rows = 0
 
@@ -74,6 +78,7 @@ class Passing:
             for rows in schema.rows(source, target=self.target):
                 if len(rows.X):
                     self.hashes = None if self._counter is None else self._counter.add(rows)
+                    self.watch.add(rows)
                     self.n_rows += len(rows.X)
                     yield rows
                     self._on_progress(self.n_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from ._money import MoneyPlan, planned_money, weighed_columns
 from ._passing import Columns, Passing, RowsRead
 from ._reading import Reading
 from ._schema import TableRows
+from ._watch import Finding
 from ._work import WorkColumns
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
@@ -53,6 +54,7 @@ class Plan:
     """Detection for a range of capacities; without labels, only the expected number of flags.
 
     `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
+    `findings` tell what does not fit the model card.
     """
 
     n_items: int
@@ -63,6 +65,7 @@ class Plan:
     next_reviewer: NextReviewer | None
     seen: SeenRows | None = None
     money: MoneyPlan | None = None
+    findings: list[Finding] = field(default_factory=list)
 
 
 def plan_capacity(
@@ -142,6 +145,7 @@ def plan_capacity(
         next_reviewer=_next_reviewer(curve, capacity, more, load),
         seen=passing.seen,
         money=money,
+        findings=passing.watch.findings(),
     )
 
 
@@ -186,8 +190,16 @@ class _ExpectedFlags:
             )
             for capacity, count in zip(self._capacities, self._counts, strict=True)
         ]
-        fraction = self._classifier.capacity_fraction_
-        return Plan(n_items, None, fraction, None, expected, None, passing.seen)
+        return Plan(
+            n_items=n_items,
+            n_rare=None,
+            capacity_fraction=self._classifier.capacity_fraction_,
+            points=None,
+            expected_flags=expected,
+            next_reviewer=None,
+            seen=passing.seen,
+            findings=passing.watch.findings(),
+        )
 
 
 def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:

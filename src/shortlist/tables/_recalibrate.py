@@ -22,7 +22,7 @@ from ._passing import Columns, Passing, RowsRead
 from ._profile import ColumnProfile
 from ._reading import Reading
 from ._schema import TableRows
-from ._watch import Finding, Watch
+from ._watch import Finding
 
 __all__ = ["Recalibration", "recalibrate_table"]
 
@@ -118,11 +118,9 @@ def recalibrate_table(
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
     passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
-    watch = Watch(model)
     with _Gathered(model, passing) as gathered:
         for rows in passing:
             gathered.add(rows)
-            watch.add(rows)
         notes = _mixture(classifier)
         leaves_known = _leaves_known(model, gathered, path, notes)
         kept = _Kept(gathered, leaves_known)
@@ -135,7 +133,7 @@ def recalibrate_table(
             kept.counts["before"],
             round(found.flagged_fraction * kept.n_rows),
             notes,
-            watch.findings(),
+            passing.watch.findings(),
         )
 
 

@@ -5,6 +5,7 @@ A watch sees rows pass in chunks and compares them with the model card, in const
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from ._model import TableModel
 from ._profile import ColumnProfile
 from ._schema import TableRows
 
-__all__ = ["Finding", "Watch", "date_text"]
+__all__ = ["Finding", "Watch", "date_text", "is_of_nines", "shown_value"]
 
 # A finding must be less probable than this if nothing has changed, by an exact test.
 _UNLIKELY = 0.001
@@ -44,13 +45,14 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "unit", "jump", "unseen", "empty", "missing", "constant", "many flags" or "few flags".
+        "unit", "jump", "stand-in", "unseen", "empty", "missing", "constant", "many flags" or "few
+        flags".
     column : str or None
         The column, if it is one column.
     message : str
         What was seen, and the remedy.
     is_serious : bool
-        Whether the promise is in danger; a few unseen values are not serious.
+        Whether the promise is in danger; a few unseen values or stand-ins are not serious.
     """
 
     kind: str
@@ -171,6 +173,7 @@ class _Column:
         self._sample: list[NDArray[np.float64]] = []
         self._unseen: Counter[str] = Counter()
         self._distinct: set[Any] = set()
+        self._ends: Counter[float] = Counter()
 
     def add(self, values: NDArray[Any]) -> None:
         self.counts += np.asarray(self.profile.count(values), dtype=np.int64)
@@ -195,9 +198,21 @@ class _Column:
             return
         if len(self._distinct) < 2:
             self._distinct.update((present.min().item(), present.max().item()))
+        self._add_ends(present)
         if sum(part.size for part in self._sample) < _MOST_SAMPLED:
             places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
             self._sample.append(present[places])
+
+    def _add_ends(self, present: NDArray[np.float64]) -> None:
+        """Count the two lowest and the two highest values of all rows so far."""
+        low, high = present.min(), present.max()
+        inner = present[(present > low) & (present < high)]
+        ends = {low, high} if inner.size == 0 else {low, high, inner.min(), inner.max()}
+        for value in ends:
+            self._ends[float(value)] += int((present == value).sum())
+        kept = sorted(self._ends)
+        kept = kept if len(kept) < 4 else [*kept[:2], *kept[-2:]]
+        self._ends = Counter({value: self._ends[value] for value in kept})
 
     # --- findings: the first one that holds ---
 
@@ -211,6 +226,7 @@ class _Column:
             or self._constant()
             or self._unit()
             or self._jump()
+            or self._stand_in()
             or self._unseen_values()
             or self._more_missing()
         )
@@ -319,10 +335,32 @@ class _Column:
             "or fit a new model.",
         )
 
+    def _stand_in(self) -> Finding | None:
+        """Find a repeated value far from all others, such as -999 or the year 9999."""
+        ends, bins = sorted(self._ends), self.profile.bins
+        if self.profile.kind not in ("numeric", "date") or len(ends) < 2 or len(bins) < 2:
+            return None
+        for value, next_one in ((ends[0], ends[1]), (ends[-1], ends[-2])):
+            beyond = value < bins[0] or value > bins[-1]
+            apart = abs(value - next_one) > bins[-1] - bins[0]
+            negative = self.profile.kind == "numeric" and value < 0 <= bins[0]
+            if beyond and self._ends[value] > 1 and (apart or (negative and is_of_nines(value))):
+                return self._stands_in(value)
+        return None
+
+    def _stands_in(self, value: float) -> Finding:
+        shown = shown_value(value, self.profile.kind)
+        return self._tells(
+            "stand-in",
+            f"is {shown} in {self._ends[value]:,} of {self._n:,} rows, far from other values and "
+            f"from those of the calibration. If that means missing, use --na {shown}",
+            is_serious=self._ends[value] > _SERIOUS_SHARE * self._n,
+        )
+
     def _shown(self, value: Any) -> str:
         if self.profile.kind == "date":
             return date_text(value)
-        return repr(value) if isinstance(value, str) else f"{value:.6g}"
+        return f"{value!r:.80}" if isinstance(value, str) else f"{value:.6g}"
 
     # --- categories ---
 
@@ -349,7 +387,7 @@ class _Column:
         shown = []
         for value, _ in self._unseen.most_common(_SHOWN):
             twin = known.get(value.casefold())
-            shown.append(repr(value) + (f" (before: {twin!r})" if twin else ""))
+            shown.append(f"{value!r:.80}" + (f" (before: {twin!r:.80})" if twin else ""))
         more = len(self._unseen) - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
@@ -370,8 +408,26 @@ def _common_factor(
     return factor if alike.mean() >= 0.5 else None
 
 
+def is_of_nines(value: float) -> bool:
+    """Return whether a number often stands for a missing one: -1, 99, -999 and so on.
+
+    >>> is_of_nines(-1.0), is_of_nines(9999.0), is_of_nines(98.0)
+    (True, True, False)
+    """
+    return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
+
+
 def _chance(chance: float) -> str:
     return f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
+
+
+def shown_value(value: float, kind: str) -> str:
+    """Return a number or a date as --na takes it.
+
+    >>> shown_value(-999.0, "numeric"), shown_value(19724.0, "date")
+    ('-999', '2024-01-02')
+    """
+    return date_text(value) if kind == "date" else f"{value:.15g}"
 
 
 def date_text(days: float) -> str:
