@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._columns import MISSING_CATEGORY, as_ids
+from ._columns import MISSING_CATEGORY, as_ids, look_damaged
 from ._formats import open_source
 from ._reading import NOTHING_SAID, Reading
 from ._schema import TableSchema
@@ -196,7 +196,7 @@ class Exclusions:
     """
 
     def __init__(self, path: Path, ids: NDArray[Any]) -> None:
-        self._path, self._ids = path, ids.astype(str)
+        self._path, self._ids = path, np.array([_unescaped(str(id)) for id in ids], dtype=str)
         self._plain = _plain_ids(self._ids)
         self.n_found = self.n_alike = 0
         self.alike = ""
@@ -220,6 +220,11 @@ class Exclusions:
                 "out. Check that both files write ids in the same way."
             ]
         notes = []
+        if look_damaged(self._ids):
+            notes.append(
+                f"{self._path} holds ids such as 1.23E+12. A spreadsheet has shortened them, and "
+                "their cases are not left out. Export it again, with ids as text."
+            )
         if self.n_found:
             rows = "1 row was" if self.n_found == 1 else f"{self.n_found:,} rows were"
             notes.append(f"{rows} left out, because {self._path} has their ids.")
@@ -252,6 +257,15 @@ def spreadsheet_safe(text: str | None) -> str | None:
     if text is None or not _FORMULA.match(text) or _NUMBER.fullmatch(text):
         return text
     return f"'{text}"
+
+
+def _unescaped(text: str) -> str:
+    """Return a text as it was before :func:`spreadsheet_safe`.
+
+    >>> _unescaped("'=HYPERLINK(1)"), _unescaped("'quoted'")
+    ('=HYPERLINK(1)', "'quoted'")
+    """
+    return text[1:] if text.startswith("'") and spreadsheet_safe(text[1:]) == text else text
 
 
 class ListFile:
