@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split as split_rows
 from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
 from ..thresholds import FOLD_GUARANTEES
+from ._columns import MISSING_CATEGORY
 from ._schema import TableRows, TableSchema
 
 __all__ = ["Parts", "Sidelined", "divide_rows", "make_folds", "set_aside"]
@@ -70,7 +71,7 @@ def set_aside(
             f"--group names {group!r}, which is the same in all rows: a model would have no other "
             "group to learn from. Name another column."
         )
-    if groups is not None and (n_gaps := int(rows.X[group].isna().sum())):
+    if group is not None and (n_gaps := int(rows.X[group].isin([np.nan, MISSING_CATEGORY]).sum())):
         raise TableError(
             f"--group names {group!r}, which has {n_gaps} gaps. Fill them, or leave these rows "
             "out: rows without a group might belong together."
@@ -88,6 +89,11 @@ def divide_rows(is_rare: Mask, aside: Sidelined, *, test_share: float, random_st
     if aside.groups is not None:
         split = GroupShuffleSplit(1, test_size=test_share, random_state=random_state)
         return Parts(*next(split.split(everything, groups=aside.groups)))
+    if round(test_share * is_rare.size) < 2:
+        raise TableError(
+            f"--test-share {test_share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
+            "it, or leave it out."
+        )
     learn, test = split_rows(
         everything, test_size=test_share, stratify=is_rare, random_state=random_state
     )
@@ -97,6 +103,11 @@ def divide_rows(is_rare: Mask, aside: Sidelined, *, test_share: float, random_st
 def _latest(times: NDArray[np.float64], share: float) -> Parts:
     """Divide at a moment: rows of the same moment are on the same side."""
     start = np.quantile(times, 1 - share, method="higher")
+    if start == times.min():
+        raise TableError(
+            f"--time leaves no past to learn from: {np.mean(times == start):.0%} of the rows have "
+            "the earliest time. Name a column with more times, or test without --time."
+        )
     return Parts(np.flatnonzero(times < start), np.flatnonzero(times >= start))
 
 
