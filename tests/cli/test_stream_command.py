@@ -204,7 +204,9 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
     used = sum(each["flag"] for each in answers(stream(lines[:100], *DAY)))
     refused = stream(lines[100:], *DAY, model=tmp_path / "other")
     check_refused(refused, 2, "belongs to another stream: model was")
-    check_refused(stream(lines[100:], "--count", "6", "--period", "day"), 2, "capacity was")
+    check_refused(
+        stream(lines[100:], "--count", "6", "--period", "day"), 2, "capacity.value was 5 and is 6"
+    )
     hourly = ("--count", "5", "--period", "hour", "--adopt")
     check_refused(stream(lines[100:], *hourly), 2, "another period")
     more = ("--count", "7", "--period", "day", "--adopt")
@@ -262,6 +264,26 @@ def test_a_record_that_was_cut_off_is_reported(stream, lines, tmp_path, monkeypa
     check_refused(stream(lines[5:6], *DAY), 2, "is damaged")
     (tmp_path / "state").write_bytes(b"")
     check_refused(stream(lines[5:6], *DAY), 2, "is empty")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--id", "nr"), "No line has the field 'nr': a case that comes again is decided again"),
+        (("--time", "when"), "No line has the field 'when': the moment of a line is now"),
+    ],
+)
+def test_a_field_that_no_line_has_is_noted(stream, lines, options, words):
+    """A wrong name would make every case a new one, or one of now."""
+    result = stream(lines[:3], *DAY, *options)
+    assert len(answers(result)) == 3
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(("option", "owner"), [("--window", "window"), ("--burst", "bucket")])
+def test_an_option_of_another_controller_is_refused(stream, lines, option, owner):
+    """It would change nothing."""
+    check_refused(stream(lines, option, "5"), 2, f"{option} belongs to --controller {owner}")
 
 
 def test_a_full_disk_prints_no_decision(stream, lines, monkeypatch):

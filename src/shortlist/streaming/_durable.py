@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import __version__
 from .._core.arrays import Floats
+from .._core.plain_json import flattened
 from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from .._core.work import check_efforts
@@ -308,6 +309,7 @@ def _flags(decided: Batch) -> str:
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    old, new = flattened(old), flattened(new)
     differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     parts = [f"{name} was {old.get(name)!r:.40} and is {new.get(name)!r:.40}" for name in differing]
     return "; ".join(parts)[:_LONGEST_DIFFERENCE]

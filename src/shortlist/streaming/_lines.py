@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from .._core.timestamps import parse_moment, to_seconds
+from .._core.validation import LARGEST
 from ..tables import Feature, Form, Reading, RowValues, TableSchema, read_number, read_truth
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
@@ -21,6 +22,8 @@ LONGEST_LINE = 1 << 20
 #: Stands for a line that was longer than that and was skipped.
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
+_NO_IDS = "a case that comes again is decided again. Name the field with the ids with --id"
+_NO_MOMENTS = "the moment of a line is now. Name the field with the moments with --time"
 
 
 def read_batches(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
@@ -87,6 +90,11 @@ class LineReader:
         own = schema.id if schema.id is not None else None if "id" in names else "id"
         self._id_field = own if id_field is None else id_field
         self._time_field = time_field
+        self._expected = {}
+        if self._id_field is not None and self._id_field in (id_field, schema.id):
+            self._expected[self._id_field] = _NO_IDS
+        if time_field != "at":
+            self._expected[time_field] = _NO_MOMENTS
 
     def read(self, number: int, line: bytes) -> Item:
         """Parse a line; the item reports whatever is wrong with it."""
@@ -95,6 +103,8 @@ class LineReader:
         shown = None
         try:
             fields = _object(line)
+            if self._expected:
+                self._expected = {f: why for f, why in self._expected.items() if f not in fields}
             given = fields.get(self._id_field) if self._id_field is not None else None
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
@@ -102,6 +112,10 @@ class LineReader:
             return Item(number, shown, id, moment, self.values(fields), **self.weights(fields))
         except (TypeError, ValueError) as error:
             return Item(number, shown, error=" ".join(str(error).split()))
+
+    def notes(self) -> list[str]:
+        """Return what it means that no line so far had the field with the id or the moment."""
+        return [f"No line has the field {field!r}: {why}" for field, why in self._expected.items()]
 
     def values(self, fields: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of the model's columns, or raise an error that names the column."""
@@ -207,16 +221,14 @@ def _weight(fields: dict[str, Any], option: str, name: str) -> float:
 
 
 def _number(value: Any, form: Form) -> float | None:
-    if isinstance(value, str):
-        return read_number(value, form)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise TypeError
-    number = float(value)
-    if math.isfinite(number):
-        return number
-    if math.isinf(number):
+    number = read_number(value, form) if isinstance(value, str) else float(value)
+    if number is None or math.isnan(number):
+        return None
+    if abs(number) > LARGEST:
         raise ValueError
-    return None
+    return number
 
 
 def _truth(value: Any, form: Form) -> bool:

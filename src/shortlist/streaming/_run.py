@@ -123,6 +123,8 @@ def run_stream(
             summary = _sum(summary, counts)
         first.add(items)
     first.compare()
+    for note in reader.notes() if summary.n_lines > summary.n_errors else ():
+        warnings.warn(note, TableNote, stacklevel=2)
     return summary
 
 

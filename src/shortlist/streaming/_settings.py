@@ -95,6 +95,12 @@ class StreamSettings:
                 f"Probes need a number of flags per period, and the controller {name!r} keeps none "
                 "for them. Use the controller 'budget', as in --count 50 --period day --probe 0.1."
             )
+        for option, owner in (("burst", "bucket"), ("window", "window")):
+            if getattr(self, option) is not None and name != owner:
+                raise CapacityError(
+                    f"--{option} belongs to --controller {owner}, and the controller is {name!r}. "
+                    "Name that controller, or leave the option out."
+                )
         if self.period is not None and expected is None:
             expected = _expected_arrivals(model, capacity)
         return replace(self, controller=name, capacity=capacity, expected_arrivals=expected)
