@@ -785,6 +785,7 @@ STREAMED = {
     "days first": ({"opened": "31/12/2024"}, (), "'opened' was a date"),
     "days first, said": ({"opened": "31/12/2024"}, ("--date-format", "DD/MM/YYYY"), "ok"),
     "infinity": ({"amount": "inf"}, (), "'amount' must be a finite number"),
+    "too large": ({"amount": 1e308}, (), "'amount' must be a finite number"),
     "a list": ({"amount": [1]}, (), "'amount' must be a finite number"),
     "another truth": ({"vip": "maybe"}, (), "'vip' must be true or false"),
 }

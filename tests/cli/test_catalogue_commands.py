@@ -229,6 +229,14 @@ for strange, (table, words) in STRANGE.items():
         "Warning: ",
         *words,
     )
+    for command in ("evaluate", "plan"):
+        entry(
+            f"{command}: {strange}",
+            lambda d, t=table, c=command: [c, d.model, t(d)],
+            0,
+            "Warning: ",
+            *words,
+        )
 entry(
     "flag: one unseen value is a note",
     lambda d: ["flag", d.model, d.changed(country=np.where(d.new.index == 7, "mx", "ar"))],
@@ -396,6 +404,15 @@ entry(
     2,
     "only one class",
 )
+for command in ("evaluate", "plan"):
+    entry(
+        f"{command}: labels the other way round",
+        lambda d, c=command: [c, d.model, d.changed(fraud=d.new["fraud"].map(SWAPPED))],
+        0,
+        "The rare label 'yes' is in",
+        "it is not rare here",
+    )
+SWAPPED = {"yes": "no", "no": "yes"}
 entry(
     "plan: no labels",
     lambda d: ["plan", d.model, d.table(d.new.drop(columns="fraud"))],
@@ -612,6 +629,26 @@ listed(
     table=lambda d: d.changed(case=[f"{4 * i:04d}" if i else "0007" for i in range(400)]),
     words=("1 row was left out", "such as '0007'", "leading zeros"),
     check=lambda d, r: len(rows(r)) == 399,
+)
+listed(
+    "--count",
+    400,
+    "--exclude",
+    lambda d: d.table(pd.DataFrame({"case": ["123001", "1.23E+05"]})),
+    name="exclusions that a spreadsheet has shortened",
+    table=lambda d: d.changed(case=range(123_000, 123_400)),
+    words=("1 row was left out", "such as 1.23E+12", "not left out"),
+    check=lambda d, r: len(rows(r)) == 399,
+)
+listed(
+    "--count",
+    400,
+    "--exclude",
+    lambda d: d.table(pd.DataFrame({"case": ["'@c1", "c2"]})),
+    name="exclusions from a list with escaped ids",
+    table=lambda d: d.changed(case=[f"@c{i}" if i % 2 else f"c{i}" for i in range(400)]),
+    words=("2 rows were left out",),
+    check=lambda d, r: len(rows(r)) == 398,
 )
 listed(
     "--count",
@@ -1037,6 +1074,16 @@ fitted("no batches", "--fraction", "0.2", "--n-batches", 3, code=2, words=("--n-
 fitted("below zero", "--fraction", "-0.1", code=2, words=("--fraction -0.1 must be",))
 fitted("no number", "--fraction", "nan", code=2, words=("--fraction nan must be",))
 fitted("an endless multiple", "--multiple", "inf", code=2, words=("--multiple inf must be",))
+entry(
+    "fit: unlabelled rows in another unit",
+    lambda d: [
+        *("fit", d.old_path, *FIT, "--fraction", "0.1", "--folds", 1, "-o", d.out("m")),
+        *("--unlabelled", d.changed(amount=d.new["amount"] * 100)),
+    ],
+    0,
+    "Note: In ",
+    "'amount' is about 100 times as large",
+)
 fitted("no learner", "--fraction", "0.1", "--learner", "wizard", code=2, words=("--learner must",))
 fitted("next-batch", "--multiple", 2, "--guarantee", "next-batch", code=2, words=("--capacity K",))
 

@@ -3,6 +3,8 @@
 They were made up without a look at the others, from exports of offices in several countries.
 """
 
+import decimal
+
 import pandas as pd
 
 from tests.cli.catalogue import (
@@ -17,8 +19,11 @@ from tests.cli.catalogue import (
     same,
     text,
 )
-from tests.cli.messy_inputs import FEW, amounts, dates, minutes, rows_of, sheet
+from tests.cli.messy_inputs import FEW, amounts, dates, minutes, parquet, rows_of, sheet
 
+GAPS, NO_DAYS = cells("amount", None, FEW), cells("opened", None, FEW)
+#: How Stata writes a missing number.
+STATA = "8.98846567431158e+307"
 BEHIND = "'amount' is read as numbers with .*brackets or a minus behind"
 
 
@@ -217,6 +222,38 @@ UNTIDY_FITS = {
         (),
         refused("'fraud' is empty in .*None count as empty"),
     ),
+    "a very long text": (
+        text(cells("country", "y" * 150_000, [399])),
+        (),
+        like(cells("country", "y", [399])),
+    ),
+    "numbers of Stata": (
+        text(cells("amount", STATA, FEW)),
+        (),
+        refused(r"'amount' holds 6 values beyond 1e\+38, .*row 4 .*--na 8.98846567431158e\+307"),
+    ),
+    "numbers of Stata, said": (text(cells("amount", STATA, FEW)), ("--na", STATA), like(GAPS)),
+    # splits
+    "the latest have no time": (
+        text(cells("opened", "9999-12-31", FEW)),
+        ("--time", "opened"),
+        noted("'opened' is 9999-12-31 in 6 of 400 rows.*these rows are the latest.*leave them out"),
+    ),
+    "one time": (
+        text(dates(lambda v: "2024-05-31")),
+        ("--time", "opened"),
+        refused("--time leaves no past to learn from: 100% of the rows"),
+    ),
+    "groups with gaps": (
+        text(),
+        ("--group", "country"),
+        refused("--group names 'country', which has [0-9]+ gaps"),
+    ),
+    "hardly a test": (
+        text(),
+        ("--test-share", "0.001"),
+        refused("--test-share 0.001 of 400 rows leaves none"),
+    ),
 }
 
 UNTIDY_LATER = {
@@ -256,6 +293,49 @@ UNTIDY_LATER = {
         text(after="as of 2024-05-31,,,,,\n"),
         (),
         noted(r"The last row of .* is nearly empty \(as of 2024-05-31\), but counts as a case"),
+    ),
+    "9999 for missing": (
+        (),
+        text(cells("opened", "9999-12-31", FEW)),
+        (),
+        noted("'opened' is 9999-12-31 in 6 of 400 rows, far from .*--na 9999-12-31"),
+    ),
+    "9999 for missing, said": (
+        (),
+        text(cells("opened", "9999-12-31", FEW)),
+        ("--na", "9999-12-31"),
+        like(NO_DAYS),
+    ),
+    "1900 for missing": (
+        (),
+        text(cells("opened", "1900-01-01", range(0, 400, 9))),
+        (),
+        noted("'opened' is 1900-01-01 in 45 of 400 rows, far from .*--na 1900-01-01"),
+    ),
+    "-1 for missing": (
+        (),
+        text(cells("amount", -1, FEW)),
+        (),
+        noted("'amount' is -1 in 6 of 400 rows, far from .*--na -1"),
+    ),
+    "99999999 for missing": (
+        (),
+        text(cells("amount", 99999999, [3, 5])),
+        (),
+        noted("Note: 'amount' is 99999999 in 2 of 400 rows, far from .*--na 99999999"),
+    ),
+    "now numbers of Stata": ((), text(cells("amount", STATA, FEW)), (), refused("beyond 1e.38")),
+    "a very long text": (
+        (),
+        text(cells("country", "y" * 150_000, [399])),
+        (),
+        noted("'country' holds values that the fit did not see.*'y{79}. They count"),
+    ),
+    "decimals of a database": (
+        (),
+        parquet(amounts(lambda v: decimal.Decimal(str(v)))),
+        (),
+        same(),
     ),
     "now percent": (
         (),
