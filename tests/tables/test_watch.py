@@ -54,6 +54,29 @@ def test_growth_is_no_unit(table_fit, tmp_path):
     assert checked.columns[0]["name"] == "amount"
 
 
+@pytest.mark.parametrize("n_chunks", [1, 9])
+def test_a_value_that_stands_for_a_missing_one_is_counted(table_fit, tmp_path, n_chunks):
+    """In one piece and in chunks, on both sides of the others."""
+    frame = make_cases(500, seed=3)
+    frame.loc[::100, "amount"] = -999
+    frame.loc[1::100, "opened"] = "9999-12-31"
+    found = findings_on(table_fit.model, frame, tmp_path, n_chunks)
+    assert [(f.kind, f.column) for f in found] == [("stand-in", "amount"), ("stand-in", "opened")]
+    assert "is -999 in 5 of 500 rows" in found[0].message
+    assert "is 9999-12-31 in 5 of 500 rows" in found[1].message
+
+
+def test_values_that_the_fit_had_and_later_days_are_no_stand_ins(table_fit, tmp_path):
+    """Nor is a single extreme value."""
+    model, frame = table_fit.model, make_cases(500, seed=3)
+    frame["opened"] = np.where(frame.index % 2, "2025-03-01", "2025-09-01")
+    _, highest = model.card.profiles[0].ends
+    for places, amount in ((slice(7, 7), 99_999), (slice(0, 9), highest)):
+        changed = frame.copy()
+        changed.loc[places, "amount"] = amount
+        assert "stand-in" not in {f.kind for f in findings_on(model, changed, tmp_path)}
+
+
 def test_chunks_do_not_change_the_findings(table_fit, tmp_path):
     """The counts are added up."""
     frame = make_cases(500, seed=3).assign(country="AR", vip="true", amount=np.nan)

@@ -31,6 +31,8 @@ class ColumnProfile:
         most frequent ones; all others share one more bin.
     counts : tuple of int
         Number of rows in each bin, followed by the number of missing values.
+    ends : tuple of float
+        The lowest and the highest number of the fit; empty for categories, and in older models.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class ColumnProfile:
     kind: str
     bins: tuple[Any, ...]
     counts: tuple[int, ...]
+    ends: tuple[float, ...] = ()
 
     @classmethod
     def from_values(
@@ -71,7 +74,8 @@ class ColumnProfile:
         values = np.asarray(values)
         chosen = values if bins_from is None else np.asarray(bins_from)
         bins = _categories(chosen) if kind == "categorical" else _upper_ends(chosen)
-        return cls(name, kind, bins, _count(values, kind, bins))
+        ends = () if kind == "categorical" else _ends(values, chosen)
+        return cls(name, kind, bins, _count(values, kind, bins), ends)
 
     def count(self, values: Any) -> tuple[int, ...]:
         """Count other values of the same column in the same bins."""
@@ -85,7 +89,8 @@ class ColumnProfile:
     def from_json(cls, content: dict[str, Any]) -> ColumnProfile:
         """Read what :meth:`to_json` wrote."""
         bins, counts = tuple(content["bins"]), tuple(int(n) for n in content["counts"])
-        return cls(str(content["name"]), str(content["kind"]), bins, counts)
+        ends = tuple(content.get("ends", ()))
+        return cls(str(content["name"]), str(content["kind"]), bins, counts, ends)
 
 
 def column_profiles(
@@ -111,6 +116,11 @@ def _upper_ends(values: NDArray[np.float64]) -> tuple[float, ...]:
     shares = np.arange(1, _N_BINS) / _N_BINS
     ends = np.unique(np.quantile(present, shares, method="inverted_cdf"))
     return tuple(ends[ends < present.max()].tolist())
+
+
+def _ends(*parts: NDArray[np.float64]) -> tuple[float, ...]:
+    present = np.concatenate([values[~np.isnan(values)] for values in parts])
+    return (float(present.min()), float(present.max())) if present.size else ()
 
 
 def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int, ...]:

@@ -337,14 +337,15 @@ class _Column:
 
     def _stand_in(self) -> Finding | None:
         """Find a repeated value far from all others, such as -999 or the year 9999."""
-        ends, bins = sorted(self._ends), self.profile.bins
-        if self.profile.kind not in ("numeric", "date") or len(ends) < 2 or len(bins) < 2:
+        ends, kind = sorted(self._ends), self.profile.kind
+        if kind not in ("numeric", "date") or len(ends) < 2 or not self.profile.ends:
             return None
+        low, high = self.profile.ends
+        far = max(high - low, _FAR_LATER if kind == "date" else 0)
         for value, next_one in ((ends[0], ends[1]), (ends[-1], ends[-2])):
-            beyond = value < bins[0] or value > bins[-1]
-            apart = abs(value - next_one) > bins[-1] - bins[0]
-            negative = self.profile.kind == "numeric" and value < 0 <= bins[0]
-            if beyond and self._ends[value] > 1 and (apart or (negative and is_of_nines(value))):
+            is_new = self._ends[value] > 1 and not low <= value <= high
+            is_code = kind == "numeric" and value < 0 <= low and is_of_nines(value)
+            if is_new and (is_code or abs(value - next_one) > far):
                 return self._stands_in(value)
         return None
 
@@ -353,7 +354,7 @@ class _Column:
         return self._tells(
             "stand-in",
             f"is {shown} in {self._ends[value]:,} of {self._n:,} rows, far from other values and "
-            f"from those of the calibration. If that means missing, use --na {shown}",
+            f"from those of the fit. If that means missing, use --na {shown}",
             is_serious=self._ends[value] > _SERIOUS_SHARE * self._n,
         )
 
