@@ -745,6 +745,16 @@ entry(
     ),
 )
 entry(
+    "select: texts that Excel does not take",
+    lambda d: [
+        *("select", d.model, d.changed(name="a\x0bb"), "--count", 3, "--keep", "name"),
+        *("-o", d.folder / "cut.xlsx"),
+    ],
+    0,
+    "Note: 3 texts have control characters",
+    check=lambda d, r: pd.read_excel(d.folder / "cut.xlsx")["name"].tolist() == ["ab"] * 3,
+)
+entry(
     "select: formulas in Parquet stay",
     lambda d: (
         [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .._core.extras import load_extra
-from ..exceptions import TableError
+from ..exceptions import TableError, TableNote
 
 __all__ = ["open_writer", "output_format"]
 
@@ -19,6 +20,7 @@ for _module in ("csv", "ipc", "parquet"):
 
 Write = Callable[[dict[str, Any]], None]
 _MOST_ROWS_OF_A_SHEET = 1_048_576
+_MOST_SIGNS_OF_A_CELL = 32_767
 _FORBIDDEN = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
@@ -55,11 +57,12 @@ def _xlsx(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
     openpyxl = load_extra("openpyxl", needed_for="Writing Excel files")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("shortlist")
-    n_rows = 0
+    n_rows = n_cut = 0
 
     def append(values: list[Any]) -> None:
-        nonlocal n_rows
+        nonlocal n_rows, n_cut
         n_rows += 1
+        n_cut += sum(isinstance(value, str) and _as_cell(value) != value for value in values)
         if n_rows > _MOST_ROWS_OF_A_SHEET:
             raise TableError("A sheet of Excel has too few rows for this table. Write a .csv file.")
         sheet.append([_cell(openpyxl, sheet, value) for value in values])
@@ -71,13 +74,25 @@ def _xlsx(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
     append(list(schema.names))
     yield write
     book.save(file)
+    if n_cut:
+        warnings.warn(
+            f"{n_cut:,} texts have control characters or more than {_MOST_SIGNS_OF_A_CELL:,} "
+            "characters, which Excel does not take. They are shortened. Files that end in .csv or "
+            ".parquet have them as they are.",
+            TableNote,
+            stacklevel=2,
+        )
+
+
+def _as_cell(text: str) -> str:
+    return text.translate(_FORBIDDEN)[:_MOST_SIGNS_OF_A_CELL]
 
 
 def _cell(openpyxl: Any, sheet: Any, value: Any) -> Any:
     """Return a cell; a text that starts with = stays a text."""
     if not isinstance(value, str):
         return value
-    cell = openpyxl.cell.WriteOnlyCell(sheet, value.translate(_FORBIDDEN)[:32_767])
+    cell = openpyxl.cell.WriteOnlyCell(sheet, _as_cell(value))
     cell.data_type = "s"
     return cell
 
