@@ -57,7 +57,10 @@ _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"\brandom_state\b", "--seed"),
     (r"\bids=(\.\.\.)?", "--id "),
     (r"\bties='?([\w-]+)'?", r"--ties \1"),
-    (r"^(learner|guarantee|confidence|ties|controller) must\b", r"--\1 must"),
+    (r"\bprobe=\.\.\.", "--probe"),
+    (r"^n_cases\b", "--cases"),
+    (r"^Seed must be between 0 and 2\*\*32 - 1", "--seed must be from 0 to 4294967295"),
+    (r"^(learner|guarantee|confidence|ties|controller|minutes) must\b", r"--\1 must"),
 ]
 _PATTERNS = [(re.compile(pattern), words) for pattern, words in _RULES]
 

@@ -113,8 +113,17 @@ class WorkColumns:
         name = self.columns.get(option)
         if name is None:
             return None
-        form = (forms or {}).get(name, PLAIN)
-        numbers = np.concatenate([as_values(part, "numeric", name, form) for part in parts])
+        known = forms or {}
+        form = known.get(name, PLAIN)
+        try:
+            numbers = np.concatenate([as_values(part, "numeric", name, form) for part in parts])
+        except TableError:
+            if name in known:
+                raise
+            raise TableError(
+                f"The column {name!r}, which {option} names, must hold numbers, and not all of it "
+                "can be read as such. Correct it, or name another column."
+            ) from None
         above = numbers > 0 if option == "--effort" else numbers >= 0
         bad = np.flatnonzero(~(above & np.isfinite(numbers)))
         if bad.size:
