@@ -133,8 +133,8 @@ def _check_count(
         )
     if work.is_given and segment is not None:
         raise TableError(
-            "--segment cannot be combined with --value, --effort or --worth. Use one table for "
-            "each segment."
+            "--segment with --value, --effort or --worth is not offered. Use one table for each "
+            "segment."
         )
     if count is None:
         return
