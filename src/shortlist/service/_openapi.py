@@ -148,8 +148,6 @@ def _schemas() -> dict[str, Any]:
 _BASE = "/v1/queues/{queue}"
 _PERIOD = {"type": "integer", "minimum": -1, "maximum": 1 << 53}
 
-_SKIP = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
-
 
 def _limit(most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "maximum": most}
@@ -189,7 +187,7 @@ def _reviewing_paths() -> dict[str, Any]:
     )
     listing = _operation(
         "list", "The flagged cases of a period, the highest score first", _json(listed),
-        query={"period": _PERIOD, "limit": _limit(1_000), "skip": _SKIP},
+        query={"period": _PERIOD, "limit": _limit(1_000), "skip": _SEQ},
     )  # fmt: skip
     claim = _operation(
         "claim", "Claim a flagged case for some time",

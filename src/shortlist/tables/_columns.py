@@ -299,8 +299,9 @@ def _unreadable(
 
 
 def _remedy(text: str, name: str, kind: str, form: Form) -> str:
-    missing = f"If it means missing, use --na {text!r:.80}; otherwise correct it, or fit "
-    missing += "a new model."
+    missing = (
+        f"If it means missing, use --na {text!r:.80}; otherwise correct it, or fit a new model."
+    )
     if kind == "date":
         return f"Use --date-format {name}=... if dates are written differently here. {missing}"
     if kind == "numeric" and form.percent and is_number(text, replace(form, percent=False)):
