@@ -169,12 +169,12 @@ def test_what_reviewers_did_is_noted_and_kept(service, tmp_path, monkeypatch):
             patch.setattr(service.service.store, "note", lambda *args: 1 / 0)
             assert service.post(f"{BASE}/{path}", json=sent).status_code == 500
     with opened(str(tmp_path / "shortlist.db")) as store:
-        for table in ("claim", "outcome", "audit"):
+        for table in ("claim", "outcome", "note"):
             assert store.query(f"SELECT * FROM {table}") == []
         assert service.post(f"{BASE}/claims", json=body).status_code == 201
         assert service.post(f"{BASE}/outcomes", json=outcome).status_code == 201
-        assert store.query("SELECT action FROM audit") == [("claim",), ("outcome",)]
-        for statement in ("UPDATE outcome SET rare = 0", "DELETE FROM audit"):
+        assert store.query("SELECT action FROM note") == [("claim",), ("outcome",)]
+        for statement in ("UPDATE outcome SET rare = 0", "DELETE FROM note"):
             with pytest.raises(PromiseError, match="append-only"):
                 store.query(statement)
 

@@ -245,8 +245,11 @@ def test_another_capacity_must_be_adopted(tmp_path, model_file):
         status = service.get("/v1/queues/default/status").json()
         assert status["capacity"] == 6
     with opened(str(database)) as store:
-        notes = store.query("SELECT key_id, action, queue, detail FROM audit")
-    assert notes == [("command", "capacity", "default", '{"count": 6}')]
+        changes = store.query("SELECT key_id, action, queue, detail FROM audit ORDER BY at")
+    assert [change[:3] for change in changes] == [
+        ("command", action, "default") for action in ("capacity", "model", "capacity")
+    ]
+    assert [json.loads(changes[place][3])["count"] for place in (0, 2)] == [5, 6]
 
 
 def test_a_shared_total_is_for_good(tmp_path, model_file):
@@ -272,11 +275,11 @@ def test_a_shared_total_is_for_good(tmp_path, model_file):
         start(shared, 2)
     start(shared, 2, adopt=True)
     with opened(str(shared)) as store:
-        details = store.query("SELECT detail FROM audit WHERE action = 'total' ORDER BY number")
+        details = store.query("SELECT detail FROM audit WHERE action = 'total' ORDER BY at")
         assert details == [('{"total": 6}',), ('{"total": 2}',)]
         assert [found.problems for found in audit_store(store)] == [[], []]
-        store.query("DROP TRIGGER audit_kept")
-        store.query("DELETE FROM audit")
+        store.query("DROP TRIGGER note_kept")
+        store.query("DELETE FROM note")
         assert all("of 2 in period" in found.problems[0] for found in audit_store(store))
 
 

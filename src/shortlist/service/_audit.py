@@ -290,7 +290,7 @@ def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
     if flags != slots:
         found.tell(f"{flags} flags have {slots} slots of the total {row.total!r}")
     [(capacity,)] = store.query("SELECT capacity FROM total WHERE name = ?", row.total)
-    notes = store.query("SELECT detail FROM audit WHERE action = ?", TOTAL_SET)
+    notes = store.query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
     largest = max([capacity, *(json.loads(detail)["total"] for (detail,) in notes)])
     for period, n, last in store.query(
         "SELECT period, count(*), max(slot) FROM total_slot WHERE total = ? GROUP BY period",

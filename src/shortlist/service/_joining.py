@@ -10,7 +10,7 @@ from ._clock import SteadyClock
 from ._follower import Follower, kernel_name
 from ._models import calibration_of
 from ._settings import QueueSettings, allowed_by, first_controller
-from ._store import CAPACITY, KERNEL, MODEL, Entry, Group, QueueRow, Store
+from ._store import CAPACITY, COMMAND, KERNEL, MODEL, Entry, Group, QueueRow, Store
 
 __all__ = ["join_queue", "make_queue"]
 
@@ -55,9 +55,9 @@ def make_queue(
         )  # fmt: skip
         for place, (kind, body) in enumerate(bodies, 1):
             store.query(
-                "INSERT INTO log (queue, seq, kind, kernel, at, period, model, body) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                last + 1, place, kind, number, at, period, model, body,
+                "INSERT INTO log (queue, seq, kind, kernel, at, period, model, key_id, body) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                last + 1, place, kind, number, at, period, model, COMMAND, body,
             )  # fmt: skip
         store.query(
             "INSERT INTO snapshot (queue, kernel, seq, state) VALUES (?, ?, ?, ?)",

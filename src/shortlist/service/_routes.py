@@ -281,7 +281,6 @@ class _Routes:
         change = {unit: given[unit], "from": _moment(body.begins)}
         found = await self.service.change(row.name, CAPACITY, change, key)
         change["from"] = max(found["at"], change["from"] or 0.0)  # never in the past
-        await self.service.desk(self._note, key, "capacity", row.name, {**change, **found})
         return _answer({**change, **found})
 
     async def observe(self, request: Request) -> Response:
@@ -333,7 +332,6 @@ class _Routes:
         )
         id = await self.service.desk(self._add_model, content)
         found = await self.service.change(queue, MODEL, {"model": id}, key)
-        await self.service.desk(self._note, key, "model", queue, {"model": id, **found})
         return _answer({"model": id, **found})
 
     def _add_model(self, content: bytes) -> int:
@@ -407,7 +405,7 @@ class _Routes:
         return None if key is None else key.id, body, row
 
     def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
-        """Write to the audit table; at the desk only."""
+        """Record a change that is not in the log; at the desk only."""
         self._store.note(time.time(), key or "", action, queue, json.dumps(detail))
 
 

@@ -25,7 +25,7 @@ from ._models import (
 from ._open import open_store
 from ._settings import QueueSettings, first_controller
 from ._status import capacities_of, capacity_at
-from ._store import CAPACITY, MODEL, TOTAL_SET, QueueRow, Store, StoreError
+from ._store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 from ._waiting import Change, Ticket
 
 __all__ = ["expected_arrivals", "prepare", "warm_up"]
@@ -107,7 +107,7 @@ def _set_total(store: Store, total: int) -> None:
             "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
             total,
         )
-        store.note(time.time(), "command", TOTAL_SET, None, json.dumps({"total": total}))
+        store.note(time.time(), COMMAND, TOTAL_SET, None, json.dumps({"total": total}))
 
 
 def _total_of(store: Store, name: str | None) -> int | None:
@@ -171,7 +171,7 @@ def _compare(
 
 
 def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: int) -> None:
-    """Append the changes to the log, as a worker would, and note them."""
+    """Append the changes to the log, as a worker would."""
     clock = SteadyClock()
     follower = join_queue(store, queue.id, kernel_name(), clock)
     row, entries, total = store.begin(queue.id, follower.seq)
@@ -181,14 +181,12 @@ def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: 
     done = Ticket(1, lambda answers: None)
     changes = []
     if count != in_force:
-        changes.append(("capacity", CAPACITY, {follower.settings.unit: count}))
+        changes.append((CAPACITY, {follower.settings.unit: count}))
     if model != follower.model:
-        changes.append(("model", MODEL, {"model": model}))
-    for _, kind, body in changes:
-        maker.add_change(Change(kind, body, None, done, 0.0))
+        changes.append((MODEL, {"model": model}))
+    for kind, body in changes:
+        maker.add_change(Change(kind, body, COMMAND, done, 0.0))
     store.commit(maker.group())
-    for action, _, body in changes:
-        store.note(at, "command", action, queue.name, json.dumps(body))
 
 
 def warm_up(settings: QueueSettings, store: Store, model: int) -> None:

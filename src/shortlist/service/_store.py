@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "CAPACITY",
+    "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
     "FOLLOWED_COLUMNS",
@@ -32,9 +33,11 @@ __all__ = [
 
 #: The kinds of entries in the log.
 DECISION, CAPACITY, MODEL, KERNEL, OBSERVATION = range(5)
-#: What the audit table says when a shared total was set.
+#: Who has made a change on the command line.
+COMMAND = "command"
+#: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_LATEST = 1
+_LATEST = 2
 
 
 class StoreError(Exception):
@@ -216,9 +219,9 @@ class Store:
             return int(last) + 1
 
     def note(self, at: float, key_id: str, action: str, queue: str | None, detail: str) -> None:
-        """Record a change in the audit table."""
+        """Record a change that is not in the log."""
         self.insert_next(
-            "audit",
+            "note",
             "number",
             {"at": at, "key_id": key_id, "action": action, "queue": queue, "detail": detail},
         )
