@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from typing import Any
 
 import numpy as np
@@ -123,24 +122,19 @@ def claim_case(
     """Claim a flagged case for some time; a reviewer may claim a case again to keep it."""
     if _entry(store, queue, case).slot is None:
         raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-    token = secrets.token_hex(8)
     with store.write():
         held = store.query(
-            "SELECT reviewer, token, expires FROM claim WHERE queue = ? AND case_id = ?",
-            queue.id,
-            case,
+            "SELECT reviewer, expires FROM claim WHERE queue = ? AND case_id = ?", queue.id, case
         )
-        if held and held[0][2] > now:
-            if held[0][0] != reviewer:
-                raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
-            token = held[0][1]
+        if held and held[0][1] > now and held[0][0] != reviewer:
+            raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
         store.query(
-            "INSERT INTO claim (queue, case_id, reviewer, token, expires) VALUES (?, ?, ?, ?, ?) "
+            "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
-            "token = excluded.token, expires = excluded.expires",
-            queue.id, case, reviewer, token, now + seconds,
+            "expires = excluded.expires",
+            queue.id, case, reviewer, now + seconds,
         )  # fmt: skip
-    return {"id": case, "reviewer": reviewer, "token": token, "expires": now + seconds}
+    return {"id": case, "reviewer": reviewer, "expires": now + seconds}
 
 
 def add_outcome(

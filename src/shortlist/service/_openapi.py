@@ -191,7 +191,7 @@ def _reviewing_paths() -> dict[str, Any]:
     )  # fmt: skip
     claim = _operation(
         "claim", "Claim a flagged case for some time",
-        _json(_object({"id": _TEXT, "token": _TEXT, "expires": _NUMBER})),
+        _json(_object({"id": _TEXT, "reviewer": _TEXT, "expires": _NUMBER})),
         body=_json(_ref("ClaimBody")), status=("201",),
     )  # fmt: skip
     outcome = _operation(

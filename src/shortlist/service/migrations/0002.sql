@@ -13,3 +13,15 @@ CREATE VIEW audit AS
     UNION ALL
     SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' ELSE 'model' END, queue.name, log.body
     FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2);
+
+-- A claim is its reviewer's; nothing ever asked for a token.
+ALTER TABLE claim RENAME TO former_claim;
+CREATE TABLE claim (
+    queue INTEGER NOT NULL,
+    case_id TEXT NOT NULL,
+    reviewer TEXT NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (queue, case_id)
+);
+INSERT INTO claim SELECT queue, case_id, reviewer, expires FROM former_claim;
+DROP TABLE former_claim;
