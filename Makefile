@@ -90,8 +90,13 @@ $(VENV)/.compiled-anew: $(shell grep -rl --include='*.py' njit src) | $(BIN)/pyt
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
+# Tests start many programs. Where Python may not keep bytecode, each would compile every module anew.
+$(VENV)/.bytecode: $(VENV)/.installed-dev | $(VENV)/.clusters
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src || true
+	@touch $@
+
 # One thread for each worker: two workers with two threads each would wait for one another.
-test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.clusters $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
+test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.bytecode $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
