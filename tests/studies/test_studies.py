@@ -7,6 +7,7 @@ import pytest
 
 from shortlist.reproduce.credit_protocol import capacity_of
 from shortlist.reproduce.runner import run_all
+from studies.detection import thresholds
 from studies.harness import judge_top
 from studies.learners import consistency, credit
 
@@ -45,3 +46,16 @@ def test_consistency_draws_its_table(tmp_path):
     assert len(table) == 8
     picture = consistency.draw(consistency.summary(table), tmp_path / "consistency.png")
     assert picture.stat().st_size > 10_000
+
+
+def test_ways_to_use_ten_models_agree_where_scores_are_perfect():
+    """With one score for all models, lists find everything, and thresholds leave a little."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(10_000) < 200)
+    scores = y + 0.5 * rng.random(10_000)
+    unseen = [(rng.random(800) < 0.02) + 0.5 * rng.random(800) for _ in range(10)]
+    assigned = rng.integers(0, 10, (2, y.size))
+    found = thresholds.compare(unseen, np.array([scores] * 10), y, 1, assigned)
+    lists = (thresholds.MEAN, thresholds.OWN, thresholds.BY_TEST)
+    assert [found[way] for way in lists] == [1.0, 1.0, 1.0]
+    assert 0.8 < found[thresholds.EXACT] < 1
