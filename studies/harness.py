@@ -17,7 +17,7 @@ from shortlist import Capacity, select
 from shortlist.datasets import load_credit_default
 from shortlist.reproduce.credit_protocol import Outcome, judge
 from shortlist.reproduce.runner import run_all
-from shortlist.reproduce.tables import Table, write_table
+from shortlist.reproduce.tables import Table, read_table, write_table
 
 RAW = Path(__file__).with_name(".raw")
 _BESIDE_THE_CHECKOUT = Path(__file__).parents[2] / "shared" / "data"
@@ -69,6 +69,12 @@ def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table."""
     lines = ["| " + " | ".join(row) + " |" for row in [headings, ["---"] * len(headings), *rows]]
     return "\n".join(lines)
+
+
+def print_summary(file: Path) -> None:
+    """Print a stored summary as a Markdown table."""
+    summary = read_table(file)
+    print(markdown(list(summary[0]), [[str(value) for value in row.values()] for row in summary]))
 
 
 def single_threaded(model: Any) -> Any:

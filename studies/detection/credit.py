@@ -24,9 +24,9 @@ from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareForestClassifier
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.reproduce.credit_protocol import CreditSplit, capacity_of, draw_split, judge
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, summarise, write_table
+from shortlist.reproduce.tables import Table, mean_and_error, summarise, write_table
 from studies.aware.credit import SEED
-from studies.harness import clients, judge_top, markdown, run_stored, study_parser
+from studies.harness import clients, judge_top, print_summary, run_stored, study_parser
 
 HERE = Path(__file__).parent
 PREVALENCE = 0.02
@@ -120,9 +120,7 @@ def main() -> None:
         write_table(summarise(rows, ["size", "rule", "b"], "M"), files[0])
         write_table(differences(rows), files[1])
     for file in files:
-        summary = read_table(file)
-        shown = [[str(value) for value in row.values()] for row in summary]
-        print(markdown(list(summary[0]), shown))
+        print_summary(file)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.reproduce.credit_protocol import capacity_of, draw_split, judge
-from shortlist.reproduce.tables import Table, read_table, summarise, write_table
+from shortlist.reproduce.tables import Table, summarise, write_table
+from shortlist.thresholds import calibrate_threshold
 from studies.detection.credit import PREVALENCE
-from studies.harness import clients, markdown, run_stored, study_parser
+from studies.harness import clients, print_summary, run_stored, study_parser
 
 HERE = Path(__file__).parent
 SEED = 777
@@ -81,13 +82,14 @@ def compare(unseen: list[Any], test: Any, y: Any, b: int, assigned: Any) -> dict
 
     by_test = np.array([np.argsort(np.argsort(-scores)) for scores in test])
     by_fold = np.array(list(map(_ranks, unseen, test)))
+    rules = [calibrate_threshold(own, capacity, guarantee="expected") for own in unseen]
+    exact = np.array([rule.flag(scores) for rule, scores in zip(rules, test, strict=True)])
     pooled = np.sort(np.concatenate(unseen))[-round(share * sum(map(len, unseen)))]
     turns: dict[str, list[float]] = {BY_TEST: [], BY_FOLD: [], EXACT: [], POOLED: []}
     for models in assigned:
         turns[BY_TEST].append(listed(np.argsort(by_test[models, everyone], kind="stable")))
-        ranks = by_fold[models, everyone]
-        turns[BY_FOLD].append(listed(np.argsort(ranks, kind="stable")))
-        turns[EXACT].append(ruled(ranks <= share))
+        turns[BY_FOLD].append(listed(np.argsort(by_fold[models, everyone], kind="stable")))
+        turns[EXACT].append(ruled(exact[models, everyone]))
         turns[POOLED].append(ruled(test[models, everyone] >= pooled))
     own = [listed(np.argsort(-scores)) for scores in test]
     return {
@@ -111,9 +113,7 @@ def main() -> None:
         configs = [Draw(repetition) for repetition in range(options.reps)]
         rows = run_stored("detection_thresholds", run_draw, configs, n_jobs=options.jobs)
         write_table(summarise(rows, ["way", "b"], "M"), file)
-    summary = read_table(file)
-    shown = [[str(value) for value in row.values()] for row in summary]
-    print(markdown(list(summary[0]), shown))
+    print_summary(file)
 
 
 if __name__ == "__main__":
