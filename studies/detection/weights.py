@@ -29,7 +29,7 @@ from shortlist.learners._ensemble_weights import (
     greedy_weights,
 )
 from shortlist.metrics import detection_at_capacity
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
+from shortlist.reproduce.tables import Table, mean_and_error, write_table
 from studies.detection.tables import (
     CHOOSING,
     CHOOSING_EVERYDAY,
@@ -38,7 +38,7 @@ from studies.detection.tables import (
     Source,
     load_table,
 )
-from studies.harness import markdown, run_stored, study_parser
+from studies.harness import print_summary, run_stored, study_parser
 
 HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)
@@ -150,8 +150,8 @@ def evidence_for(lines: dict[str, Any]) -> dict[str, float]:
     return {name: float(np.exp(-min(best.gain_over(of), 4) / 2)) for name, of in lines.items()}
 
 
-def summarise(rows: Table) -> Table:
-    """Return means over tables by list and way, and differences from the plain average."""
+def summarise(rows: Table, first: str = PLAIN) -> Table:
+    """Return means over tables by list and way, and differences from the first way."""
     found: dict[tuple[str, str], dict[str, list[Any]]] = {}
     for row in rows:
         of = found.setdefault((row["list"], row["way"]), {}).setdefault(row["table"], [])
@@ -159,7 +159,7 @@ def summarise(rows: Table) -> Table:
     means = {key: np.array([np.mean(each, 0) for each in of.values()]) for key, of in found.items()}
     summary = []
     for (name, way), of in means.items():
-        gain = mean_and_error((of - means[name, PLAIN]).mean(axis=1).tolist())
+        gain = mean_and_error((of - means[name, first]).mean(axis=1).tolist())
         at = {f"b = {b}": round(float(of[:, k].mean()), 4) for k, b in enumerate(MULTIPLES)}
         less = {"difference": round(gain["mean"], 5), "error": round(gain["error"], 5)}
         summary.append({"list": name, "tables": len(of), "way": way, **at, **less})
@@ -179,8 +179,7 @@ def main() -> None:
         ]
         rows = run_stored("detection_weights", run_half, halves, n_jobs=options.jobs)
         write_table(summarise(rows), file)
-    summary = read_table(file)
-    print(markdown(list(summary[0]), [[str(value) for value in row.values()] for row in summary]))
+    print_summary(file)
 
 
 if __name__ == "__main__":

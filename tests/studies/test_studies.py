@@ -5,9 +5,10 @@ import os
 import numpy as np
 import pytest
 
+from shortlist.learners._ensemble_members import MEMBERS, SIZES
 from shortlist.reproduce.credit_protocol import capacity_of
 from shortlist.reproduce.runner import run_all
-from studies.detection import thresholds
+from studies.detection import smooth_forest, thresholds
 from studies.harness import judge_top
 from studies.learners import consistency, credit
 
@@ -59,3 +60,15 @@ def test_ways_to_use_ten_models_agree_where_scores_are_perfect():
     lists = (thresholds.MEAN, thresholds.OWN, thresholds.BY_TEST)
     assert [found[way] for way in lists] == [1.0, 1.0, 1.0]
     assert 0.8 < found[thresholds.EXACT] < 1
+
+
+@pytest.mark.parametrize("n_rows", [100, 8_000, 40_000])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_the_last_setting_of_the_smooth_forest_is_in_use(n_rows, smooth):
+    """The study compares what was before with what is now."""
+    last = smooth_forest.forest_with(*list(smooth_forest.SETTINGS.values())[-1])
+    studied, used = (
+        member.make(SIZES["default"], n_rows, 0, None, smooth).get_params()
+        for member in (last, MEMBERS["forest"])
+    )
+    assert studied == used

@@ -84,7 +84,7 @@ class Member:
 def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
     settings = _trees(size, n_rows, seed, n_jobs)
     if smooth:
-        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.01, 5), "max_features": 0.5}
+        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.02, 5), "max_features": 0.8}
     return RandomForestClassifier(**settings)
 
 
