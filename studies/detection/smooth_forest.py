@@ -20,8 +20,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from shortlist import Capacity
-from shortlist.learners import CapacityEnsembleClassifier
-from shortlist.learners._ensemble_members import MEMBERS
+from shortlist.learners import CapacityEnsembleClassifier, _ensemble_members
 from shortlist.metrics import detection_at_capacity
 from shortlist.reproduce.credit_protocol import draw_split
 from shortlist.reproduce.tables import Table, write_table
@@ -54,7 +53,7 @@ def run_sample(config: Sample) -> Table:
     X, is_rare, X_test, is_rare_test = _halves(config) if config.table else _draw(config)
     rows: Table = []
     for name, setting in SETTINGS.items():
-        with patch.dict(MEMBERS, forest=forest_with(*setting)):
+        with patch.dict(_ensemble_members.MEMBERS, forest=forest_with(*setting)):
             model = CapacityEnsembleClassifier(
                 Capacity.multiple(2), rare_label=True, random_state=config.repetition
             )
@@ -70,7 +69,7 @@ def run_sample(config: Sample) -> Table:
 
 def forest_with(leaf: float, columns: float) -> Any:
     """Return the member "forest" with other leaves in its smooth form."""
-    member = MEMBERS["forest"]
+    member = _ensemble_members.MEMBERS["forest"]
 
     def make(size: Any, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
         forest = member.make(size, n_rows, seed, n_jobs, smooth)
