@@ -63,19 +63,39 @@ class Half:
 def run_half(config: Half) -> Table:
     """Fit to one half, and count what each way of combining finds in the other."""
     warnings.simplefilter("ignore")
+    X, is_rare, learn, test = split(config)
+    judged, scores = _fitted(X, is_rare, learn, test)
+    names = {"list": config.list, "table": config.table.name}
+    return [
+        {**names, "way": way, **detections(is_rare[test], ranking)}
+        for way, ranking in _ways(judged, scores, is_rare[learn]).items()
+    ]
+
+
+def all_halves(repetitions: int) -> list[Half]:
+    """Return halves of all tables."""
+    return [
+        Half(name, table, repetition)
+        for name, tables in LISTS.items()
+        for table in tables
+        for repetition in range(repetitions)
+    ]
+
+
+def split(config: Half) -> tuple[Any, Any, Any, Any]:
+    """Return a table, where its rare rows are, and the rows to learn from and to test on."""
     X, is_rare = load_table(config.table)
     learn, test = train_test_split(
         np.arange(is_rare.size), test_size=0.5, stratify=is_rare, random_state=config.repetition
     )
-    judged, scores = _fitted(X, is_rare, learn, test)
-    rows: Table = []
-    for way, ranking in _ways(judged, scores, is_rare[learn]).items():
-        found = {
-            f"b = {b}": detection_at_capacity(is_rare[test], ranking, Capacity.multiple(b))
-            for b in MULTIPLES
-        }
-        rows.append({"list": config.list, "table": config.table.name, "way": way, **found})
-    return rows
+    return X, is_rare, learn, test
+
+
+def detections(is_rare: Any, ranking: Any) -> dict[str, float]:
+    """Return what the top of a ranking detects at each capacity."""
+    return {
+        f"b = {b}": detection_at_capacity(is_rare, ranking, Capacity.multiple(b)) for b in MULTIPLES
+    }
 
 
 def _fitted(X: Any, is_rare: Any, learn: Any, test: Any) -> tuple[dict[str, Fitted], Any]:
@@ -171,12 +191,7 @@ def main() -> None:
     options = study_parser(__doc__, HERE, reps=2).parse_args()
     file = options.out / "weights.csv"
     if not options.table:
-        halves = [
-            Half(name, table, repetition)
-            for name, tables in LISTS.items()
-            for table in tables
-            for repetition in range(options.reps)
-        ]
+        halves = all_halves(options.reps)
         rows = run_stored("detection_weights", run_half, halves, n_jobs=options.jobs)
         write_table(summarise(rows), file)
     print_summary(file)
