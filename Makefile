@@ -116,7 +116,7 @@ docs: $(VENV)/.installed-docs  ## the site in docs/_build: guide, gallery and re
 	@echo "open docs/_build/index.html"
 
 paper: $(VENV)/.installed-paper  ## the paper's figures and numbers, coarsely, in paper/index.md
-	$(BIN)/shortlist reproduce --quick --jobs -1 --out paper $(ARGS)
+	$(BIN)/python -m studies.paper --quick --jobs -1 --out paper $(ARGS)
 
 # Both take minutes; `make test` has a short version of the first.
 faults: $(VENV)/.installed-dev $(VENV)/.compiled-anew  ## kill 1,000 streams, also with the power cut

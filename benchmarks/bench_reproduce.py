@@ -21,8 +21,8 @@ from _measure import cpu_seconds, table
 from bench_aware import N_STEPS, plain_path, problem
 from shortlist.aware._greedy import greedy_path
 from shortlist.learners import make_learner
-from shortlist.reproduce.credit_figures import run_method, runs_of
-from shortlist.reproduce.credit_protocol import CreditConfig, draw_sample
+from studies.paper.credit_figures import run_method, runs_of
+from studies.paper.credit_protocol import CreditConfig, draw_sample
 
 Action = Callable[[], object]
 # Of the rerun: R, scikit-learn.

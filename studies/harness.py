@@ -15,9 +15,9 @@ from typing import Any
 
 from shortlist import Capacity, select
 from shortlist.datasets import load_credit_default
-from shortlist.reproduce.credit_protocol import Outcome, judge
-from shortlist.reproduce.runner import run_all
-from shortlist.reproduce.tables import Table, read_table, write_table
+from studies.paper.credit_protocol import Outcome, judge
+from studies.runner import run_all
+from studies.tables import Table, read_table, write_table
 
 RAW = Path(__file__).with_name(".raw")
 _BESIDE_THE_CHECKOUT = Path(__file__).parents[2] / "shared" / "data"

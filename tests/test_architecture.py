@@ -26,7 +26,7 @@ ROWS = [
     {"aware"},
     {"compiled"},
     {"datasets", "plots", "tables"},
-    {"client", "distributed", "persistence", "report", "reproduce", "streaming"},
+    {"client", "distributed", "persistence", "report", "streaming"},
     {"dask", "service", "spark"},
     {"cli"},
 ]

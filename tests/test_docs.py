@@ -27,7 +27,6 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 NOT_LISTED = {
     "shortlist.capacity",
     "shortlist.cli",
-    "shortlist.reproduce",
 }
 
 

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.reproduce.credit_protocol import draw_split
-from shortlist.reproduce.tables import Table, read_table, select_rows, write_table
 from studies.aware.families import FAMILIES
 from studies.aware.measuring import (
     difference_table,
@@ -32,6 +30,8 @@ from studies.aware.measuring import (
     of_family,
 )
 from studies.harness import clients, run_stored, study_parser
+from studies.paper.credit_protocol import draw_split
+from studies.tables import Table, read_table, select_rows, write_table
 
 HERE = Path(__file__).parent
 PREVALENCES = (0.005, 0.01, 0.02, 0.05)

@@ -31,11 +31,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.model_selection import train_test_split
 
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, select_rows
 from studies.aware.credit import replace_family
 from studies.aware.families import FAMILIES, Family, svm
 from studies.aware.measuring import measure, of_family
 from studies.harness import markdown, run_stored, study_parser
+from studies.tables import Table, mean_and_error, read_table, select_rows
 
 HERE = Path(__file__).parent
 LARGEST_SHARE, FEWEST_RARE = 0.15, 50

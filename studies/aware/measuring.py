@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 from shortlist import Capacity, adjusted_detection_score, select
-from shortlist.reproduce.tables import Table, mean_and_error, summarise
 from studies.aware.families import Family
 from studies.harness import markdown
+from studies.tables import Table, mean_and_error, summarise
 
 MULTIPLES = (1, 2, 3)
 #: M by the threshold and by the top of the test batch, and the share of flagged items.

@@ -20,9 +20,9 @@ from lightgbm import LGBMClassifier
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareBoostingClassifier
-from shortlist.reproduce.credit_protocol import CreditSplit, draw_split
-from shortlist.reproduce.tables import Table, read_table, summarise, write_table
 from studies.harness import clients, judge_top, markdown, run_stored, study_parser
+from studies.paper.credit_protocol import CreditSplit, draw_split
+from studies.tables import Table, read_table, summarise, write_table
 
 HERE = Path(__file__).parent
 PREVALENCE, MULTIPLES = 0.02, (1, 2, 3)

@@ -21,11 +21,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from shortlist import adjusted_detection_score, calibrate_threshold
 from shortlist._wrapping.fitting import hold_out
 from shortlist.aware import CapacityAwareSVC
-from shortlist.reproduce.credit_protocol import capacity_of, draw_split
-from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
 from studies.aware.credit import SEED
 from studies.aware.families import PAPERS_RULE
 from studies.harness import clients, markdown, run_stored, study_parser
+from studies.paper.credit_protocol import capacity_of, draw_split
+from studies.tables import Table, read_table, select_rows, summarise, write_table
 
 HERE = Path(__file__).parent
 PREVALENCE, GAMMA = 0.02, 0.1

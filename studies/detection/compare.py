@@ -28,7 +28,6 @@ from sklearn.model_selection import train_test_split
 
 from shortlist import Capacity
 from shortlist.metrics import detection_at_capacity
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
 from shortlist.tables import fit_table
 from studies.detection.tables import (
     CHOOSING,
@@ -39,6 +38,7 @@ from studies.detection.tables import (
     load_table,
 )
 from studies.harness import markdown, run_stored, study_parser
+from studies.tables import Table, mean_and_error, read_table, write_table
 
 HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)

@@ -23,10 +23,10 @@ import numpy as np
 from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareForestClassifier
 from shortlist.learners import CapacityEnsembleClassifier
-from shortlist.reproduce.credit_protocol import CreditSplit, capacity_of, draw_split, judge
-from shortlist.reproduce.tables import Table, mean_and_error, summarise, write_table
 from studies.aware.credit import SEED
 from studies.harness import clients, judge_top, print_summary, run_stored, study_parser
+from studies.paper.credit_protocol import CreditSplit, capacity_of, draw_split, judge
+from studies.tables import Table, mean_and_error, summarise, write_table
 
 HERE = Path(__file__).parent
 PREVALENCE = 0.02

@@ -31,9 +31,9 @@ from sklearn.svm import SVC
 from shortlist import Capacity, aware
 from shortlist.learners import make_learner
 from shortlist.metrics import detection_at_capacity
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
 from studies.detection.tables import CONFIRMING, Source, load_table
 from studies.harness import markdown, run_stored, single_threaded, study_parser
+from studies.tables import Table, mean_and_error, read_table, write_table
 
 HERE = Path(__file__).parent
 MOST_ROWS = 1_000

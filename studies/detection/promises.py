@@ -26,9 +26,9 @@ import pandas as pd
 from shortlist import Capacity, CapacityClassifier
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.metrics import detection_at_capacity
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, write_table
 from shortlist.tables import fit_table
 from studies.harness import markdown, run_stored, study_parser
+from studies.tables import Table, mean_and_error, read_table, write_table
 
 HERE = Path(__file__).parent
 PREVALENCE = 0.1

@@ -21,12 +21,12 @@ import numpy as np
 
 from shortlist import Capacity
 from shortlist.learners import CapacityEnsembleClassifier, _ensemble_members
-from shortlist.reproduce.credit_protocol import draw_split
-from shortlist.reproduce.tables import Table, write_table
 from studies.detection import thresholds
 from studies.detection.credit import PREVALENCE
 from studies.detection.weights import Half, all_halves, detections, split, summarise
 from studies.harness import clients, print_summary, run_stored, study_parser
+from studies.paper.credit_protocol import draw_split
+from studies.tables import Table, write_table
 
 HERE = Path(__file__).parent
 STORE = "detection_smooth_forest"

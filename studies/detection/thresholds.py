@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from shortlist.learners import CapacityEnsembleClassifier
-from shortlist.reproduce.credit_protocol import capacity_of, draw_split, judge
-from shortlist.reproduce.tables import Table, summarise, write_table
 from shortlist.thresholds import calibrate_threshold
 from studies.detection.credit import PREVALENCE
 from studies.harness import clients, print_summary, run_stored, study_parser
+from studies.paper.credit_protocol import capacity_of, draw_split, judge
+from studies.tables import Table, summarise, write_table
 
 HERE = Path(__file__).parent
 SEED = 777

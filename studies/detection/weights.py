@@ -29,7 +29,6 @@ from shortlist.learners._ensemble_weights import (
     greedy_weights,
 )
 from shortlist.metrics import detection_at_capacity
-from shortlist.reproduce.tables import Table, mean_and_error, write_table
 from studies.detection.tables import (
     CHOOSING,
     CHOOSING_EVERYDAY,
@@ -39,6 +38,7 @@ from studies.detection.tables import (
     load_table,
 )
 from studies.harness import print_summary, run_stored, study_parser
+from studies.tables import Table, mean_and_error, write_table
 
 HERE = Path(__file__).parent
 MULTIPLES = (1, 2, 3)

@@ -52,9 +52,9 @@ from sklearn.svm import LinearSVC
 
 from shortlist import CapacityClassifier
 from shortlist.learners import KernelDensityClassifier, KernelKNeighborsClassifier
-from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
 from studies.harness import run_stored, study_parser
 from studies.learners.known_problem import Grid, KnownProblem
+from studies.tables import Table, read_table, select_rows, summarise, write_table
 
 HERE = Path(__file__).parent
 #: The measured values, with their names in the picture.

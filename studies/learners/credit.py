@@ -26,7 +26,8 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from shortlist.learners import make_learner
-from shortlist.reproduce.credit_protocol import (
+from studies.harness import clients, judge_top, run_stored, single_threaded, study_parser
+from studies.paper.credit_protocol import (
     CreditSplit,
     Outcome,
     capacity_of,
@@ -35,8 +36,7 @@ from shortlist.reproduce.credit_protocol import (
     judge,
     judge_threshold,
 )
-from shortlist.reproduce.tables import Table, read_table, summarise, write_table
-from studies.harness import clients, judge_top, run_stored, single_threaded, study_parser
+from studies.tables import Table, read_table, summarise, write_table
 
 HERE = Path(__file__).parent
 #: Everything that is compared. Out-of-bag and cross-fitted methods also report the top of the test

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shortlist.reproduce import knn_gain
-from shortlist.reproduce.tables import markdown_table, read_table, write_table
 from studies.harness import RAW, clients, study_parser
+from studies.paper import knn_gain
+from studies.tables import markdown_table, read_table, write_table
 
 HERE = Path(__file__).parent
 

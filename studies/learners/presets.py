@@ -28,15 +28,15 @@ from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
 from shortlist import capacity_scorer
 from shortlist.learners import FAMILIES, make_learner
-from shortlist.reproduce.credit_protocol import (
+from studies.harness import clients, run_stored, single_threaded, study_parser
+from studies.learners.preset_grids import GRIDS, TOO_LARGE
+from studies.paper.credit_protocol import (
     capacity_of,
     draw_split,
     fit_scores,
     judge_threshold,
 )
-from shortlist.reproduce.tables import Table, mean_and_error, read_table, summarise, write_table
-from studies.harness import clients, run_stored, single_threaded, study_parser
-from studies.learners.preset_grids import GRIDS, TOO_LARGE
+from studies.tables import Table, mean_and_error, read_table, summarise, write_table
 
 HERE = Path(__file__).parent
 

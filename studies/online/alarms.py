@@ -16,7 +16,7 @@ import numpy as np
 
 from shortlist import Capacity
 from shortlist.online import QuantileTracker, RateAlarm
-from shortlist.reproduce.tables import Table, markdown_table, write_table
+from studies.tables import Table, markdown_table, write_table
 
 HERE = Path(__file__).parent
 

@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.online import SCENARIOS, Stream, simulate_stream
-from shortlist.reproduce.tables import (
+from studies.harness import RAW, markdown
+from studies.online.rules import BUCKET_RULES, COUNT_RULES, RATE_RULES, capped, days_of
+from studies.tables import (
     Table,
     mean_and_error,
     read_table,
@@ -25,8 +27,6 @@ from shortlist.reproduce.tables import (
     summarise,
     write_table,
 )
-from studies.harness import RAW, markdown
-from studies.online.rules import BUCKET_RULES, COUNT_RULES, RATE_RULES, capped, days_of
 
 HERE = Path(__file__).parent
 COLUMNS = ["set", "scenario", "seed", "rule", "found", "days_over", "worst_day"]

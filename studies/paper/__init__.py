@@ -1,1 +1,1 @@
-"""Results of `shortlist reproduce`, summarised."""
+"""The reproduction of the paper (`python -m studies.paper`), and its results."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shortlist.reproduce import aware_svm, credit
-from shortlist.reproduce.credit_protocol import CreditConfig, cells_of
-from shortlist.reproduce.tables import write_table
 from studies.harness import RAW, clients
+from studies.paper.credit_figures import aware_svm, credit
+from studies.paper.credit_protocol import CreditConfig, cells_of
+from studies.tables import write_table
 
 HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
-"""Summarise the tables of `shortlist reproduce`: thousands of rows become a few hundred.
+"""Summarise the tables of `python -m studies.paper`: thousands of rows become a few hundred.
 
-    shortlist reproduce --jobs 2 --out paper
+    python -m studies.paper --jobs 2 --out paper
     python -m studies.paper.summarise paper
 
 For each figure with repetitions, `<figure>.csv` here has the means, standard errors and counts of
@@ -14,12 +14,12 @@ import argparse
 import shutil
 from pathlib import Path
 
-from shortlist.reproduce import knn_gain, summary
-from shortlist.reproduce.credit_protocol import cells_of
-from shortlist.reproduce.credit_statements import gain_factor
-from shortlist.reproduce.statements import Statement
-from shortlist.reproduce.tables import Table, read_table, select_rows, summarise, write_table
 from studies.harness import clients
+from studies.paper import knn_gain, summary
+from studies.paper.credit_protocol import cells_of
+from studies.paper.credit_statements import gain_factor
+from studies.paper.statements import Statement
+from studies.tables import Table, read_table, select_rows, summarise, write_table
 
 HERE = Path(__file__).parent
 REPEATED = ("ellipses", "credit", "credit-smote20", "knn-gain", "aware-svm")
@@ -88,5 +88,5 @@ def summarise_folder(folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="the --out of shortlist reproduce")
+    parser.add_argument("folder", type=Path, help="the --out of studies.paper")
     summarise_folder(parser.parse_args().folder)

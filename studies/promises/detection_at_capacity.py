@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import norm
 
 from shortlist import Capacity, capacity_curve
-from shortlist.reproduce.tables import Table, markdown_table, write_table
+from studies.tables import Table, markdown_table, write_table
 
 HERE = Path(__file__).parent
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from shortlist import Capacity
 from shortlist.online import DriftAlarm, RateAlarm
-from shortlist.reproduce.tables import Table, markdown_table, write_table
 from shortlist.thresholds import calibrate_threshold
+from studies.tables import Table, markdown_table, write_table
 
 HERE = Path(__file__).parent
 RATE, ERROR, N_ITEMS = 0.02, 0.01, 10_000

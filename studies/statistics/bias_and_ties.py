@@ -23,7 +23,7 @@ from shortlist import (
     calibrate_threshold,
 )
 from shortlist.datasets import make_fraud
-from shortlist.reproduce.tables import Table, markdown_table, mean_and_error, write_table
+from studies.tables import Table, markdown_table, mean_and_error, write_table
 
 HERE = Path(__file__).parent
 

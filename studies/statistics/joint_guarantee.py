@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from shortlist import Capacity
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.multiclass import MulticlassCapacityClassifier
-from shortlist.reproduce.tables import markdown_table, write_table
+from studies.tables import markdown_table, write_table
 
 HERE = Path(__file__).parent
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.reproduce.runner import run_all
-from shortlist.reproduce.tables import read_table, select_rows
 from studies.learners import consistency
 from studies.learners.known_problem import KnownProblem
+from studies.runner import run_all
+from studies.tables import read_table, select_rows
 
 RESULTS = Path(__file__).parents[2] / "studies" / "learners"
 

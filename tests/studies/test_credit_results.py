@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.reproduce.tables import read_table
+from studies.tables import read_table
 
 TABLE = read_table(Path(__file__).parents[2] / "studies" / "learners" / "credit.csv")
 MEANS = {(row["method"], row["multiple"]): row for row in TABLE}

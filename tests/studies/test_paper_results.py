@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.reproduce import summary
-from shortlist.reproduce.aware_statements import gain_by_share, mostly_blind, similar_variants
-from shortlist.reproduce.credit_statements import (
+from studies.paper import summary
+from studies.paper.aware_statements import gain_by_share, mostly_blind, similar_variants
+from studies.paper.credit_statements import (
     close_to_zero,
     sometimes_comparable,
     stated_numbers,
     within_capacity,
 )
-from shortlist.reproduce.statements import Ordering
-from shortlist.reproduce.tables import read_table
+from studies.paper.statements import Ordering
 from studies.paper.summarise import GAIN
+from studies.tables import read_table
 
 FOLDER = Path(__file__).parents[2] / "studies" / "paper"
 # M and its standard error at b = 1, 2, 3, by R's randomForest, e1071 and kknn: 30,000 clients,

@@ -13,9 +13,9 @@ from sklearn.svm import SVC
 
 from shortlist.datasets import make_fraud
 from shortlist.learners import FAMILIES, make_learner
-from shortlist.reproduce.runner import run_all
-from shortlist.reproduce.tables import read_table
 from studies.learners import presets
+from studies.runner import run_all
+from studies.tables import read_table
 
 RESULTS = Path(__file__).parents[2] / "studies" / "learners"
 needs_credit = pytest.mark.skipif(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from shortlist.learners._ensemble_members import MEMBERS, SIZES
-from shortlist.reproduce.credit_protocol import capacity_of
-from shortlist.reproduce.runner import run_all
 from studies.detection import smooth_forest, thresholds
 from studies.harness import judge_top
 from studies.learners import consistency, credit
+from studies.paper.credit_protocol import capacity_of
+from studies.runner import run_all
 
 needs_credit = pytest.mark.skipif(
     "SHORTLIST_DATA" not in os.environ, reason="the credit data are missing; set SHORTLIST_DATA"

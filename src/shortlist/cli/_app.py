@@ -22,7 +22,6 @@ from ._missed import missed
 from ._plan import plan
 from ._recalibrate import recalibrate
 from ._report import report
-from ._reproduce import reproduce
 from ._select import select
 from ._serve import serve
 from ._shared import USER_ERROR
@@ -47,7 +46,6 @@ _COMMANDS = (
     audit,
     export,
     demo,
-    reproduce,
 )
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.

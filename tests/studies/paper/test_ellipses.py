@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.reproduce import ellipses
+from studies.paper import ellipses
 
 CONFIG = ellipses.Config(prevalences=(0.05, 0.2), repetitions=2, n_test=1_000)
 

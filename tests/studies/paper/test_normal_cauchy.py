@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.reproduce import normal_cauchy
+from studies.paper import normal_cauchy
 
 
 @pytest.fixture(scope="module")

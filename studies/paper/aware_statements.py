@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tables import Table, select_rows
 from .credit_protocol import cells_of
 from .statements import NOT_THERE, Ordering, Statement, along, claim, ordering, truth
-from .tables import Table, select_rows
 
 __all__ = [
     "aware_statements",

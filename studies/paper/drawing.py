@@ -11,9 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .._core.atomic import write_whole
-from .._core.extras import load_extra
-from .tables import Table, markdown_table, summarise
+from shortlist._core.atomic import write_whole
+from shortlist._core.extras import load_extra
+
+from ..tables import Table, markdown_table, summarise
 
 __all__ = [
     "CLASSICAL",

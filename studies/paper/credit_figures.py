@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..runner import OnProgress, run_all
+from ..tables import Table, summarise
 from .credit_methods import METHODS
 from .credit_protocol import CreditConfig, capacity_of, draw_sample
 from .drawing import draw_credit_grid
-from .runner import OnProgress, run_all
-from .tables import Table, summarise
 
 __all__ = ["CreditFigure", "CreditRun", "aware_svm", "credit", "credit_smote20"]
 

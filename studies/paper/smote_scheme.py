@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats
-from .._core.smote import oversample as _oversample
+from shortlist._core.arrays import Floats
+from shortlist._core.smote import oversample as _oversample
+
+from ..runner import OnProgress
+from ..tables import Table
 from .drawing import SMOTE, new_figure
-from .runner import OnProgress
-from .tables import Table
 
 __all__ = [
     "PAPER_FACTOR",

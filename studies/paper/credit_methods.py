@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._core.arrays import Floats
-from .._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
-from ..aware import CapacityAwareSVC
-from ..capacity import Capacity
-from ..learners import make_learner
+from shortlist._core.arrays import Floats
+from shortlist._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
+from shortlist.aware import CapacityAwareSVC
+from shortlist.capacity import Capacity
+from shortlist.learners import make_learner
+
 from .credit_protocol import CreditSplit, Outcome, fit_scores, judge, judge_threshold
 from .smote_scheme import PAPER_FACTOR, appendix_factor, oversample
 

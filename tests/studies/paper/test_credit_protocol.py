@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import adjusted_detection_score
-from shortlist.reproduce.credit_protocol import (
+from studies.paper.credit_protocol import (
     capacity_of,
     draw_split,
     judge,
     judge_threshold,
 )
-from shortlist.reproduce.tables import read_table, summarise, write_table
+from studies.tables import read_table, summarise, write_table
 
 
 @pytest.fixture

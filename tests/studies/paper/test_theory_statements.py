@@ -3,14 +3,14 @@
 import pytest
 from scipy import stats
 
-from shortlist.reproduce import normal_cauchy
-from shortlist.reproduce.simulated_statements import (
+from shortlist.theory import BayesRule
+from studies.paper import normal_cauchy
+from studies.paper.simulated_statements import (
     critical_shift,
     illustration_statements,
     rule_statements,
     scheme_statements,
 )
-from shortlist.theory import BayesRule
 
 
 @pytest.fixture(scope="module")

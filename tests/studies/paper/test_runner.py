@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import joblib
 import pytest
 
-from shortlist.reproduce.runner import run_all
-from shortlist.reproduce.tables import write_table
+from studies.runner import run_all
+from studies.tables import write_table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from .._core.atomic import write_whole
+from shortlist._core.atomic import write_whole
+
 from .tables import Table
 
 __all__ = ["OnProgress", "run_all", "with_settings"]
@@ -69,8 +70,8 @@ def run_all(
 def with_settings(config: Any, **settings: Any) -> Any:
     """Return a copy of a config with other values for the fields that it, or a part of it, has.
 
-    >>> from shortlist.reproduce import credit, normal_cauchy
-    >>> with_settings(credit.Config(), repetitions=2, rows=30_000).rows
+    >>> from studies.paper.credit_figures import credit, normal_cauchy
+    >>> with_settings(credit_figures.credit.Config(), repetitions=2, rows=30_000).rows
     30000
     >>> with_settings(normal_cauchy.Config(), rows=30_000) == normal_cauchy.Config()
     True

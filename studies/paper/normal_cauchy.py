@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..capacity import Capacity
-from ..theory import BayesRule, OptimalRule
+from shortlist.capacity import Capacity
+from shortlist.theory import BayesRule, OptimalRule
+
+from ..runner import OnProgress, run_all
+from ..tables import Table
 from .drawing import CLASSICAL, OURS, new_figure
-from .runner import OnProgress, run_all
-from .tables import Table
 
 __all__ = ["QUICK", "Config", "digest", "draw", "run"]
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._core.arrays import Floats
-from .tables import Table, mean_and_error, select_rows
+from shortlist._core.arrays import Floats
+
+from ..tables import Table, mean_and_error, select_rows
 
 __all__ = [
     "NOT_THERE",

@@ -9,14 +9,16 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ..datasets import load_credit_default
+from shortlist.datasets import load_credit_default
+
+from ..runner import OnProgress, run_all
+from ..tables import Table
 from . import ellipses, knn_gain, normal_cauchy
 from .aware_statements import aware_statements, gain_statements, strongest_statements
 from .credit_figures import aware_svm, credit, credit_smote20
 from .credit_protocol import CreditConfig, draw_sample
 from .credit_statements import credit_statements, data_statements, smote20_statements
 from .drawing import new_figure
-from .runner import OnProgress, run_all
 from .simulated_statements import (
     ellipse_statements,
     illustration_statements,
@@ -24,7 +26,6 @@ from .simulated_statements import (
     scheme_statements,
 )
 from .statements import Statement
-from .tables import Table
 
 __all__ = ["QUICK", "Config", "digest", "draw", "run", "statements_of"]
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats
+from shortlist._core.arrays import Floats
+
+from ..tables import Table, select_rows
 from .credit_protocol import cells_of
 from .statements import (
     NOT_THERE,
@@ -21,7 +23,6 @@ from .statements import (
     truth,
     within,
 )
-from .tables import Table, select_rows
 
 __all__ = [
     "close_to_zero",

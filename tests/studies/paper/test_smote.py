@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from shortlist.reproduce import smote_scheme
-from shortlist.reproduce.smote_scheme import appendix_factor, oversample, share_after
+from studies.paper import smote_scheme
+from studies.paper.smote_scheme import appendix_factor, oversample, share_after
 
 
 def test_rare_cases_are_multiplied_and_stay_between(rng):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shortlist.learners import KernelKNeighborsClassifier
-from shortlist.reproduce import knn_gain
+from studies.paper import knn_gain
 
 needs_credit = pytest.mark.skipif(
     "SHORTLIST_DATA" not in os.environ, reason="the credit data are missing; set SHORTLIST_DATA"

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from ..capacity import Capacity
-from ..theory import BayesRule, OptimalRule
+from shortlist.capacity import Capacity
+from shortlist.theory import BayesRule, OptimalRule
+
+from ..tables import Table, select_rows
 from .smote_scheme import appendix_factor, share_after
 from .statements import Statement, claim, ordering, truth
-from .tables import Table, select_rows
 
 __all__ = [
     "critical_shift",

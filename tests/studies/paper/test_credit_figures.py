@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from shortlist.reproduce import aware_svm, credit, credit_smote20
-from shortlist.reproduce.credit_figures import run_method, runs_of
-from shortlist.reproduce.credit_protocol import CreditConfig
+from studies.paper.credit_figures import aware_svm, credit, credit_smote20, run_method, runs_of
+from studies.paper.credit_protocol import CreditConfig
 
 pytest.importorskip("imblearn")
 pytestmark = pytest.mark.skipif(

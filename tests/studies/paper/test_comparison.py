@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.reproduce.statements import Ordering, about, jackknife, ordering
+from studies.paper.statements import Ordering, about, jackknife, ordering
 
 
 def rows(method, values, setting=0):

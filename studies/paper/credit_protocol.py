@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._core.arrays import Floats, Mask, Rows
-from .._core.scoring import rare_scores
-from ..capacity import Capacity, exact
-from ..datasets import load_credit_default
-from ..thresholds import calibrate_threshold
-from .tables import Table, mean_and_error
+from shortlist._core.arrays import Floats, Mask, Rows
+from shortlist._core.scoring import rare_scores
+from shortlist.capacity import Capacity, exact
+from shortlist.datasets import load_credit_default
+from shortlist.thresholds import calibrate_threshold
+
+from ..tables import Table, mean_and_error
 
 __all__ = [
     "CreditConfig",

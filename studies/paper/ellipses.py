@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask
-from ..capacity import Capacity
-from ..classifier import CapacityClassifier
-from ..learners import KernelDensityClassifier
+from shortlist._core.arrays import Floats, Mask
+from shortlist.capacity import Capacity
+from shortlist.classifier import CapacityClassifier
+from shortlist.learners import KernelDensityClassifier
+
+from ..runner import OnProgress, run_all
+from ..tables import Table, summarise
 from .drawing import CLASSICAL, OURS, new_figure
-from .runner import OnProgress, run_all
-from .tables import Table, summarise
 
 __all__ = ["QUICK", "Config", "digest", "draw", "run", "sample"]
 

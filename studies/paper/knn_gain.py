@@ -16,13 +16,14 @@ from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
 
-from .._core.arrays import Floats, Mask, Rows
-from ..capacity import Capacity
+from shortlist._core.arrays import Floats, Mask, Rows
+from shortlist.capacity import Capacity
+
+from ..runner import OnProgress, run_all
+from ..tables import Table, select_rows
 from .credit_protocol import CreditConfig, capacity_of, draw_sample, judge_threshold
 from .drawing import OURS, new_figure
-from .runner import OnProgress, run_all
 from .statements import jackknife
-from .tables import Table, select_rows
 
 __all__ = ["QUICK", "Config", "digest", "draw", "run", "scores_by_k"]
 
