@@ -1,12 +1,14 @@
-"""Imports point downward, and what is public is documented."""
+"""The rule of rooms: imports point downward, through open doors, and what is public is documented.
+
+The `__init__` of a package is for users, `x.py` inside it is open to sibling packages, and `_x.py`
+is private to it.
+"""
 
 import ast
 import importlib
 import inspect
 import re
 from pathlib import Path
-
-import pytest
 
 import shortlist
 
@@ -30,43 +32,10 @@ ROWS = [
     {"dask", "service", "spark"},
     {"cli"},
 ]
-LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
-
-
-def module_of(path):
-    """Return the top-level module of the package that a file belongs to."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def imported_modules(path):
-    """Return the top-level modules of the package that a file imports."""
-    depth = len(path.relative_to(PACKAGE).parts) - 1
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == depth + 1:
-            if node.module:
-                yield node.module.split(".")[0]
-            else:
-                yield from (alias.name for alias in node.names)
-
-
-FILES = [path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem[:2] != "__"]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_downward(path):
-    """No file imports from its own row or a later one."""
-    module = module_of(path)
-    for imported in set(imported_modules(path)) - {"__version__"}:
-        assert LEVEL[imported] < LEVEL[module], f"{module} must not import {imported}"
-
-
-def test_every_module_has_its_row():
-    """A new module is placed before it is used."""
-    assert {module_of(path) for path in FILES} == set(LEVEL)
-
-
-# The shared floors: private to the library, open to all of its packages.
-SHARED = {"_core", "_wrapping"}
+# These have no names for users: floors that all packages share, and programs.
+NOT_FOR_USERS = {"_core", "_wrapping", "cli", "reproduce"}
+# Classes that inherit from a neighbour, which offers its private names to subclasses.
+INHERITED = {"aware": {"classifier"}, "learners": {"classifier"}}
 # Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of
 # its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {
@@ -74,7 +43,17 @@ FOREIGN = {
     *("_fields", "_replace", "_asdict", "_exit", "_getframe", "_callback_fit_ctx"),
     *("_baseline_prediction", "_bin_mapper", "_predictors", "_preprocessor"),
 }
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
+LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
+TREES = {
+    path: ast.parse(path.read_text())
+    for path in PACKAGE.rglob("*.py")
+    if path.parent != PACKAGE or not path.stem.startswith("__")
+}
+
+
+def room_of(path):
+    """Return the package, or the module beside the packages, that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def is_private(name):
@@ -82,15 +61,15 @@ def is_private(name):
     return name.startswith("_") and not name.startswith("__")
 
 
-def private_imports(path):
-    """Return the private modules and names of other packages that a file imports."""
+def imports_of_rooms(path):
+    """Yield what a file imports from the package: a room, and the modules and names in it."""
     depth = len(path.relative_to(PACKAGE).parts) - 1
     for node in ast.walk(TREES[path]):
-        if isinstance(node, ast.ImportFrom) and node.level == depth + 1 and node.module:
-            first, *rest = node.module.split(".")
-            names = [*rest, *(alias.name for alias in node.names)]
-            if first not in SHARED or any(is_private(name) for name in names):
-                yield from (f"{node.module}.{name}" for name in names if is_private(name))
+        if isinstance(node, ast.ImportFrom) and node.level == depth + 1:
+            modules = node.module.split(".") if node.module else []
+            for alias in node.names:
+                room, *inside = [*modules, alias.name]
+                yield room, inside
 
 
 def defined_names(tree):
@@ -104,79 +83,64 @@ def defined_names(tree):
             yield node.attr
 
 
-OWN_NAMES = {
-    module: {
-        name for path in FILES if module_of(path) == module for name in defined_names(TREES[path])
-    }
-    for module in LEVEL
-}
-# A package may use what its classes inherit from a neighbour that offers it to subclasses.
-INHERITED = {"aware": {"classifier"}, "learners": {"classifier"}}
+def names_for_users():
+    """Return every public name of the package and of its rooms, with what it stands for."""
+    rooms = ["shortlist", *(f"shortlist.{room}" for room in sorted(set(LEVEL) - NOT_FOR_USERS))]
+    modules = {room: importlib.import_module(room) for room in rooms}
+    return {f"{room}.{name}": getattr(m, name) for room, m in modules.items() for name in m.__all__}
 
 
-def test_packages_talk_through_public_names():
-    """No file imports a private name of another package."""
-    assert {path: found for path in FILES if (found := list(private_imports(path)))} == {}
+def test_imports_point_downward():
+    """Every room has its row, and no file imports from its own row or from a later one."""
+    assert {room_of(path) for path in TREES} == set(LEVEL)
+    upward = [
+        f"{path.relative_to(PACKAGE)} imports {room}"
+        for path in TREES
+        for room, _ in imports_of_rooms(path)
+        if room != "__version__" and LEVEL[room] >= LEVEL[room_of(path)]
+    ]
+    assert upward == []
 
 
-def test_no_file_reads_private_attributes_of_another_package():
-    """Whatever private attribute it reads is one that its own package defines."""
-    foreign = {}
-    for path in FILES:
-        module = module_of(path)
-        known = FOREIGN.union(OWN_NAMES[module], *(OWN_NAMES[m] for m in INHERITED.get(module, ())))
-        read = {node.attr for node in ast.walk(TREES[path]) if isinstance(node, ast.Attribute)}
-        foreign[path] = {name for name in read if is_private(name)} - known
-    assert {path: names for path, names in foreign.items() if names} == {}
+def test_rooms_are_entered_through_open_doors():
+    """No file imports a private module or name of another room."""
+    closed = [
+        f"{path.relative_to(PACKAGE)} imports {room}.{'.'.join(inside)}"
+        for path in TREES
+        for room, inside in imports_of_rooms(path)
+        if any(map(is_private, inside))
+    ]
+    assert closed == []
 
 
-PUBLIC = {
-    f"{module}.{name}": getattr(importlib.import_module(module), name)
-    for module in (
-        "shortlist",
-        "shortlist.assignment",
-        "shortlist.aware",
-        "shortlist.classifier",
-        "shortlist.compiled",
-        "shortlist.dask",
-        "shortlist.datasets",
-        "shortlist.distributed",
-        "shortlist.exceptions",
-        "shortlist.learners",
-        "shortlist.metrics",
-        "shortlist.multiclass",
-        "shortlist.online",
-        "shortlist.online.checks",
-        "shortlist.persistence",
-        "shortlist.plots",
-        "shortlist.report",
-        "shortlist.spark",
-        "shortlist.streaming",
-        "shortlist.tables",
-        "shortlist.theory",
-        "shortlist.thresholds",
-    )
-    for name in importlib.import_module(module).__all__
-}
+def test_no_file_reads_private_attributes_of_another_room():
+    """Whatever private attribute it reads is one that its own room defines."""
+    own = {room: set(FOREIGN) for room in LEVEL}
+    for path, tree in TREES.items():
+        own[room_of(path)].update(defined_names(tree))
+    read = [
+        f"{path.relative_to(PACKAGE)} reads {node.attr}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and is_private(node.attr)
+        and node.attr
+        not in own[room_of(path)].union(*map(own.get, INHERITED.get(room_of(path), ())))
+    ]
+    assert read == []
 
 
 def test_what_is_public_is_documented():
-    """Every public name stands in the reference, and has a docstring."""
+    """Every name for users is in the reference and has a docstring; those at the top an example."""
     reference = (ROOT / "docs" / "reference.md").read_text()
-    assert [name for name in PUBLIC if f"`{name.rsplit('.', 1)[1]}`" not in reference] == []
-    explained = {name: each for name, each in PUBLIC.items() if not isinstance(each, tuple)}
+    public = names_for_users()
+    assert [name for name in public if f"`{name.rsplit('.', 1)[1]}`" not in reference] == []
+    explained = {name: each for name, each in public.items() if not isinstance(each, tuple)}
     assert [name for name, each in explained.items() if not inspect.getdoc(each)] == []
-
-
-@pytest.mark.parametrize("name", shortlist.__all__)
-def test_what_is_public_has_an_example(name):
-    """In its own docstring, or in that of the function that makes it."""
-    made_by = {
-        "CalibratedThreshold": "calibrate_threshold",
-        "CapacityCurve": "capacity_curve",
-    }
-    documented = getattr(shortlist, made_by.get(name, name))
-    assert ">>>" in inspect.getdoc(documented)
+    # A result has its example with the function that makes it.
+    results = {"CalibratedThreshold": "calibrate_threshold", "CapacityCurve": "capacity_curve"}
+    makers = {name: getattr(shortlist, results.get(name, name)) for name in shortlist.__all__}
+    assert [name for name, maker in makers.items() if ">>>" not in inspect.getdoc(maker)] == []
 
 
 def test_the_version_is_in_the_changelog():

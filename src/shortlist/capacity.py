@@ -14,7 +14,7 @@ from ._core.labels import EstimatedShare
 from ._core.validation import check_number
 from .exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["Capacity", "check_capacity", "check_prevalence", "exact"]
+__all__ = ["Capacity"]
 
 Kind = Literal["multiple", "fraction", "count", "effort"]
 

@@ -13,7 +13,7 @@ from ._core.validation import check_number, check_scores
 from ._core.work import check_efforts, check_probabilities, check_values, reaches
 from ._core.work import expected_worth as worth_of
 
-__all__ = ["Worth", "check_worth", "expected_worth"]
+__all__ = ["Worth", "expected_worth"]
 
 
 def expected_worth(
