@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
-from ._large import Engine, Master, evaluate_large, names_engine
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -46,8 +45,6 @@ def evaluate(
     budget: Budget = None,
     unit: Unit = "units",
     worth: WorthOption = None,
-    engine: Engine = None,
-    master: Master = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -55,7 +52,7 @@ def evaluate(
     """Measure detection, flag rate and precision on labelled cases.
 
     Detection is the adjusted detection score M. Its intervals are for as large a share of new
-    cases, as in the report. With --engine, the answer in JSON also contains the drift.
+    cases, as in the report.
 
     With --value, and with a model that was fitted with it, the value found is measured as well,
     beside lists of the same budget in other orders.
@@ -66,23 +63,15 @@ def evaluate(
     work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
-    result: Evaluation
-    if names_engine(engine, master):
-        if work.is_given:
-            raise typer.BadParameter("--value, --effort and --worth do not work with --engine")
-        loaded = load_model(model)
-        result = evaluate_large(loaded, data, target=target, engine=engine, master=master)
-    else:
-        loaded = load_model(model)
-        with progress_bar() as progress:
-            result = evaluate_table(
-                loaded,
-                data,
-                target=target,
-                reading=reading,
-                work=work,
-                on_progress=rows_read(progress),
-            )
+    with progress_bar() as progress:
+        result = evaluate_table(
+            load_model(model),
+            data,
+            target=target,
+            reading=reading,
+            work=work,
+            on_progress=rows_read(progress),
+        )
     warn_of_seen(result.seen)
     tell((), result.findings)
     if as_json:

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
-from ._large import Engine, Master, Score, list_scored, names_engine, print_rows, write_rows
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
+    Data,
     Exclude,
     Id,
     Keep,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @with_reading_options
 def select(
     model: Model,
+    data: Data,
     count: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,10 +47,6 @@ def select(
             help="The number of cases on the list, such as --count 50; with --segment one for "
             "each segment, such as --count north=20,south=30.",
         ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Argument(metavar="[DATA]", help="A table, as for flag; left out with --score."),
     ] = None,
     segment: Annotated[
         str | None,
@@ -78,9 +75,6 @@ def select(
             "0.1. Their outcomes tell what is missed: shortlist missed.",
         ),
     ] = 0,
-    score: Score = None,
-    engine: Engine = None,
-    master: Master = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -90,28 +84,12 @@ def select(
     Example: shortlist select fraud.model today.csv --count 50 --keep all -o list.csv
 
     With --value and --effort, the list has the largest expected value within --budget.
-
-    A file or folder of any size that is scored already needs no model: shortlist select scores/
-    --score score --id case --count 50
     """
-    if not count and (budget is None or score is not None):
+    if not count and budget is None:
         raise typer.BadParameter(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
-    if score is not None:
-        refused = {"--value": value, "--effort": effort, "--budget": budget, "--worth": worth}
-        _check_scored(data, id, {**refused, "--probe": probe, "--exclude": exclude})
-        names_engine(engine, master)
-        chosen = {"segment": segment, "keep": keep, "engine": engine, "master": master}
-        _answer_scored(model, counts or 0, score, str(id), out, as_json, chosen)
-        return
-    if data is None or engine is not None or master is not None:
-        raise typer.BadParameter(
-            "Give a model and a table, as in: shortlist select fraud.model today.csv --count 50. "
-            "A table of any size that is scored already needs no model but --score and --id, and "
-            "only then --engine and --master."
-        )
     from ..persistence import load_model
     from ..tables import WorkColumns, output_format, select_rows
 
@@ -145,44 +123,6 @@ def select(
         _print(selected)
     else:
         typer.echo(f"{len(selected)} cases: {out}")
-
-
-def _check_scored(data: Path | None, id: str | None, refused: dict[str, Any]) -> None:
-    if data is not None:
-        raise typer.BadParameter("with --score, give the table only: no model is needed")
-    if id is None:
-        raise typer.BadParameter(
-            "--score needs --id, the column by which tied cases are put in order"
-        )
-    for option, given in refused.items():
-        if given:
-            raise typer.BadParameter(f"{option} does not work with --score")
-
-
-def _answer_scored(
-    table: Path,
-    counts: int | dict[str, int],
-    score: str,
-    id: str,
-    out: Path | None,
-    as_json: bool,
-    chosen: dict[str, Any],
-) -> None:
-    from ..tables import output_format
-
-    if out is not None:  # before any work
-        check_writable(out, keep=(table,))
-        output_format(out)
-    listed = list_scored(table, counts, score=score, id=id, **chosen)
-    notes = [] if out is None else write_rows(listed, out)
-    tell(notes)
-    if as_json:
-        rows = listed.to_pylist()
-        print_json({"count": len(rows), "out": out and str(out), "rows": rows, "notes": notes})
-    elif out is None:
-        print_rows(listed)
-    else:
-        typer.echo(f"{listed.num_rows} cases: {out}")
 
 
 def _counts(given: list[str]) -> int | dict[str, int]:
