@@ -104,8 +104,8 @@ MUTANTS = [
     Mutant("classes do not share", "multiclass/_prices.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
-    Mutant("Holm without a correction", "tables/_drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
-    Mutant("Holm not monotone", "tables/_drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    Mutant("Holm without a correction", "tables/drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
+    Mutant("Holm not monotone", "tables/drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
     # An unknown prevalence, and weights
     Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),

@@ -15,7 +15,8 @@ import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
 from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
-from shortlist.tables import LEARNERS, _candidates, fit_table, open_source
+from shortlist.tables import LEARNERS, _candidates, fit_table
+from shortlist.tables.read import open_table
 
 
 def rewrite(path, new, *, manifest=lambda content: content, payload=lambda content: content):
@@ -49,7 +50,7 @@ def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monke
     model = fit_table(cases, learner=learner, guarantee="confident", folds=1, **options).model
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
-    with open_source(new_cases) as source:
+    with open_table(new_cases) as source:
         rows = loaded.schema.read(source)
     for capacity in (Capacity.multiple(2), Capacity.fraction(0.2)):
         before, after = (

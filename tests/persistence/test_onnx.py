@@ -15,7 +15,8 @@ from shortlist.exceptions import ModelFileError
 from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
 from shortlist.persistence._onnx_compare import probe_rows, run_graph
-from shortlist.tables import LEARNERS, fit_table, open_source
+from shortlist.tables import LEARNERS, fit_table
+from shortlist.tables.read import open_table
 
 EXPORTED = [
     learner
@@ -41,7 +42,7 @@ def models(cases):
 
 def rows_of(model, path):
     """Read the rows of a table for a model."""
-    with open_source(path) as source:
+    with open_table(path) as source:
         return model.schema.read(source)
 
 

@@ -30,7 +30,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, Token
 from shortlist.online._clock import period_of
 from shortlist.online._decisions import AnswerMemory
 from shortlist.persistence import _model_file
-from shortlist.tables import judge_shifts
+from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
 TENTH = Fraction(1, 10)

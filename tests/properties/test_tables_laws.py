@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shortlist.tables import flag_rows, select_rows
-from shortlist.tables._columns import as_values, guess_column
+from shortlist.tables.columns import as_values, guess_column
 
 texts = st.lists(
     st.one_of(
@@ -35,8 +35,8 @@ def test_a_column_is_the_sum_of_its_pieces(values, cut):
     """Converted whole or in two chunks, under the kind that the whole column has."""
     guess = guess_column(column(values), "x")
     pieces = [part for part in (values[:cut], values[cut:]) if part]
-    converted = [as_values(column(part), guess.kind, "x", form=guess.form) for part in pieces]
-    whole = as_values(column(values), guess.kind, "x", form=guess.form)
+    converted = [as_values(column(part), guess.kind, "x", format=guess.format) for part in pieces]
+    whole = as_values(column(values), guess.kind, "x", format=guess.format)
     assert_array_equal(np.concatenate(converted), whole)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from shortlist.tables import judge_shifts
-from shortlist.tables._drift import _bound_of_bins, _homogeneity, _permutation_p_value
+from shortlist.tables.drift import _bound_of_bins, _homogeneity, _permutation_p_value, judge_shifts
 
 TABLES = [
     ([7, 2, 1, 0], [2, 1, 2, 1]),

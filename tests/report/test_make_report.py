@@ -15,7 +15,8 @@ from shortlist.report._drift import measure_drift
 from shortlist.report._promise import judge_promise
 from shortlist.report._scores import score_distribution
 from shortlist.report._words import detection_in_words, number, percent
-from shortlist.tables import evaluate_table, missed_in_table, select_rows, stability_index
+from shortlist.tables import evaluate_table, missed_in_table, select_rows
+from shortlist.tables.drift import stability_index
 
 
 @pytest.fixture(scope="module")

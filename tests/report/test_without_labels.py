@@ -17,7 +17,8 @@ from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._next import next_steps
 from shortlist.report._promise import judge_promise
-from shortlist.tables import SeenRows, read_labelled, select_rows
+from shortlist.tables import read_labelled, select_rows
+from shortlist.tables.fingerprints import SeenRows
 
 
 @pytest.fixture(scope="module")

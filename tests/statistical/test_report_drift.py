@@ -4,15 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables import (
-    Feature,
-    TableSchema,
-    compare_columns,
-    compare_scores,
-    count_columns,
-    judge_shifts,
-)
-from shortlist.tables._profile import column_profiles
+from shortlist.tables.drift import compare_columns, compare_scores, count_columns, judge_shifts
+from shortlist.tables.profile import column_profiles
+from shortlist.tables.schema import Feature, TableSchema
 
 FEATURES = (
     Feature("amount", "numeric"),

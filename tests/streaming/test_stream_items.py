@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.streaming._lines import LineReader
-from shortlist.tables import open_source
+from shortlist.tables.read import open_table
 
 GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
 
@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     lines = frame.astype(object).where(frame.notna(), None).to_dict("records")
     items = [reader.read(i, json.dumps(line).encode()) for i, line in enumerate(lines)]
     assert [item.error for item in items if item.error] == []
-    with open_source(new_cases) as source:
+    with open_table(new_cases) as source:
         rows = table_fit.model.schema.read(source)
     pd.testing.assert_frame_equal(reader.frame(items), rows.X)
     assert_array_equal([item.id for item in items], rows.ids)

@@ -9,9 +9,10 @@ from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
 from shortlist.persistence import load_model, save_model
-from shortlist.tables import Feature, ModelCard, TableRows, TableSchema, fit_table
-from shortlist.tables._profile import column_profiles
+from shortlist.tables import ModelCard, fit_table
 from shortlist.tables._twin import smote_twin
+from shortlist.tables.profile import column_profiles
+from shortlist.tables.schema import Feature, TableRows, TableSchema
 
 
 def test_profiles_count_every_row_once(rng):
@@ -59,11 +60,11 @@ def test_the_card_comes_back_from_json(table_fit):
 
 def test_the_twin_is_read_only_when_asked_for(model_file, table_fit, new_cases):
     """And then predicts as before; it has the learner and the columns of the model."""
-    from shortlist.tables import open_source
+    from shortlist.tables.read import open_table
 
     assert load_model(model_file).twin is None
     loaded = load_model(model_file, with_twin=True)
-    with open_source(new_cases) as source:
+    with open_table(new_cases) as source:
         X = loaded.schema.read(source).X
     assert_array_equal(loaded.twin.predict(X), table_fit.model.twin.predict(X))
     assert loaded.card == table_fit.model.card

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
-from shortlist.tables._columns import (
+from shortlist.tables.columns import (
     MISSING_CATEGORY,
     as_ids,
     as_labels,

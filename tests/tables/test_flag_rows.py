@@ -65,9 +65,9 @@ def test_the_answers_are_those_of_the_classifier(table_fit, new_cases):
     """In the order of the rows, under the name of the id."""
     written, summary = flag(table_fit.model, new_cases)
     decisions = pd.read_csv(io.BytesIO(written))
-    from shortlist.tables import open_source
+    from shortlist.tables.read import open_table
 
-    with open_source(new_cases) as source:
+    with open_table(new_cases) as source:
         rows = table_fit.model.schema.read(source)
     flagged = table_fit.model.classifier.flag(rows.X, ids=rows.ids)
     assert_array_equal(decisions["flagged"], flagged)

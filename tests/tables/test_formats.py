@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 
 from shortlist.exceptions import TableError
-from shortlist.tables import _formats as formats
 from shortlist.tables import _text_files as text_files
-from shortlist.tables import open_source
+from shortlist.tables import read as formats
 from shortlist.tables._text_files import whole_lines
+from shortlist.tables.read import open_table
 
 
 def read(path):
     """Return a whole table as plain columns."""
-    with open_source(Path(path)) as source:
+    with open_table(Path(path)) as source:
         return source.read().to_pydict()
 
 
@@ -57,7 +57,7 @@ def test_chunks_are_small(tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        with open_source(tmp_path / name) as source:
+        with open_table(tmp_path / name) as source:
             sizes = [chunk.num_rows for chunk in source.chunks(["a"], ["a"])]
         assert sum(sizes) == 1000
         assert max(sizes) < 500
@@ -73,7 +73,7 @@ def test_nothing_is_read_ahead(tmp_path, monkeypatch):
     monkeypatch.setattr(
         text_files, "open_binary", lambda *args: opened.append(open_binary(*args)) or opened[0]
     )
-    with open_source(tmp_path / "t.csv") as source:
+    with open_table(tmp_path / "t.csv") as source:
         for number, _ in enumerate(source.chunks(["a"], ["a"])):
             assert opened[0].tell() <= 2 + 4_000 * (number + 1) + 100
 

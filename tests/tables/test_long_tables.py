@@ -11,13 +11,13 @@ from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.metrics import _passes
 from shortlist.tables import (
-    _formats,
     _passing,
     _pool,
     _recalibrate,
     _text_files,
     evaluate_table,
     plan_capacity,
+    read,
     recalibrate_table,
     select_rows,
 )
@@ -63,7 +63,7 @@ def in_pieces(monkeypatch):
     """Let chunks be short, and no more rows be kept than needed."""
 
     def switch():
-        monkeypatch.setattr(_formats, "_CHUNK_ROWS", 37)
+        monkeypatch.setattr(read, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_CHUNK_BYTES", 4_000)
         monkeypatch.setattr(_pool, "_SPARE", 0)
         monkeypatch.setattr(_passing, "_MOST_HELD", 101)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables import Feature, TableRows, TableSchema
-from shortlist.tables._notes import notes_on
+from shortlist.tables._fit_notes import notes_on
+from shortlist.tables.schema import Feature, TableRows, TableSchema
 
 N = 200
 IS_RARE = np.arange(N) % 10 == 0

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.exceptions import TableError
-from shortlist.tables import Feature, Form, RowValues, TableSchema
+from shortlist.tables.column_format import ColumnFormat
+from shortlist.tables.row_values import RowValues
+from shortlist.tables.schema import Feature, TableSchema
 
 KINDS = {"n": "numeric", "b": "boolean", "c": "categorical", "d": "date"}
 TYPES = {"n": pa.float64(), "b": pa.bool_(), "c": pa.string(), "d": pa.string()}
@@ -67,8 +69,8 @@ def test_each_value_needs_its_column():
 
 def test_words_for_missing_take_the_way_of_columns():
     """A schema may know that -999 and "keine" mean missing; such values are not converted here."""
-    form = Form(decimal=",", thousands=".", missing=("-999", "1.000,5", "keine"))
-    features = (Feature("n", "numeric", form), Feature("c", "categorical", form))
+    format = ColumnFormat(decimal=",", thousands=".", missing=("-999", "1.000,5", "keine"))
+    features = (Feature("n", "numeric", format), Feature("c", "categorical", format))
     values = RowValues(TableSchema(features, "y", "yes"))
     assert values((-998.0, "eine")) == [-998.0, "eine"]
     for number in (-999.0, 1000.5):

@@ -13,12 +13,13 @@ from ._reading import with_reading_options
 from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell, waiting
 
 if TYPE_CHECKING:
-    from ..tables import Reading, TableCheck
+    from ..tables import ReadOptions
+    from ..tables.check import TableCheck
 
 
 @answering
 @with_reading_options
-def check(model: Model, data: Data, as_json: AsJson = False, *, reading: Reading) -> None:
+def check(model: Model, data: Data, as_json: AsJson = False, *, reading: ReadOptions) -> None:
     """Tell what has changed since calibration, column by column.
 
     No labels are needed. The exit code is 0 if nothing speaks against the promise, and 5 if the

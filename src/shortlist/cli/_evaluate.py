@@ -26,7 +26,8 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_table
 
 if TYPE_CHECKING:
-    from ..tables import CurvePoint, Evaluation, Reading, SeenRows
+    from ..tables import CurvePoint, Evaluation, ReadOptions
+    from ..tables.fingerprints import SeenRows
 
 _MOST_LINES = 12
 # Of fewer rows than this share, equal ones are not worth a line.
@@ -47,7 +48,7 @@ def evaluate(
     worth: WorthOption = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 

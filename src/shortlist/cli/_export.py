@@ -13,7 +13,7 @@ from ._shared import AsJson, Model, answering, print_json
 
 if TYPE_CHECKING:
     from ..persistence import OnnxExport
-    from ..tables import Reading
+    from ..tables import ReadOptions
 
 _TIES = ("as-fitted", "exclude")
 
@@ -40,7 +40,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Write the decision as an ONNX file, to run without Python."""
     check_writable(out, keep=(model, check))

@@ -46,7 +46,7 @@ from ._worth_options import (
 )
 
 if TYPE_CHECKING:
-    from ..tables import FitResult, Reading
+    from ..tables import FitResult, ReadOptions
 
 
 def _learners(incomplete: str) -> list[str]:
@@ -196,7 +196,7 @@ def fit(
     ] = True,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 

@@ -32,7 +32,7 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, spent_in_words
 
 if TYPE_CHECKING:
-    from ..tables import FlagSummary, Reading
+    from ..tables import FlagSummary, ReadOptions
 
 _IN_MEMORY = 1 << 24
 
@@ -66,7 +66,7 @@ def flag(
     worth: WorthOption = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
@@ -80,7 +80,8 @@ def flag(
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
     """
     from ..persistence import load_model
-    from ..tables import WorkColumns, flag_rows, output_format
+    from ..tables import WorkColumns, flag_rows
+    from ..tables.write import output_format
 
     work = WorkColumns(value, effort, budget, worth, unit)
 

@@ -113,7 +113,7 @@ def _threshold(value: float | None) -> str:
 
 
 def _columns(content: dict[str, Any]) -> Table:
-    from ..tables import Feature
+    from ..tables.schema import Feature
 
     table = Table(title="Columns", caption="Usual value: the median, or the commonest category.")
     for heading in ("Column", "Read as", "Usual value"):
@@ -125,7 +125,7 @@ def _columns(content: dict[str, Any]) -> Table:
 
 
 def _usual(value: Any, kind: str) -> str:
-    from ..tables import date_text
+    from ..tables.monitor import date_text
 
     if value is None:
         return "–"

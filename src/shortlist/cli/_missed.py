@@ -15,7 +15,7 @@ from ._shared import AsJson, Data, Model, answering, percent, print_json
 
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
-    from ..tables import MissedResult, Reading
+    from ..tables import MissedResult, ReadOptions
 
 #: The exit code if detection has fallen below what the model card says.
 FALLEN = 6
@@ -81,7 +81,7 @@ def missed(
     ] = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Estimate how many rare cases are missed, from the probes.
 

@@ -26,7 +26,7 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, plan_table
 
 if TYPE_CHECKING:
-    from ..tables import ExpectedFlags, Plan, Reading
+    from ..tables import ExpectedFlags, Plan, ReadOptions
 
 
 @answering
@@ -45,7 +45,7 @@ def plan(
     worth: WorthOption = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Show what other capacities and one more reviewer would find.
 

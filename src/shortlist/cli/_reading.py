@@ -118,13 +118,13 @@ def with_line_options(command: Callable[..., None]) -> Callable[..., None]:
 def _extended(command: Callable[..., None], options: dict[str, Any]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        from ..tables import Reading
+        from ..tables import ReadOptions
 
         said = {name: given.pop(name) for name in options}
-        reading = Reading(**{name: value for name, value in said.items() if value})
+        reading = ReadOptions(**{name: value for name, value in said.items() if value})
         command(**given, reading=reading)
 
-    signature = inspect.signature(command, eval_str=True, locals={"Reading": Any})
+    signature = inspect.signature(command, eval_str=True, locals={"ReadOptions": Any})
     own = [each for name, each in signature.parameters.items() if name != "reading"]
     added = [
         inspect.Parameter(

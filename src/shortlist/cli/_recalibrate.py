@@ -34,7 +34,7 @@ from ._worth_options import Budget, budget_from, check_knows_effort
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
-    from ..tables import Reading, Recalibration
+    from ..tables import ReadOptions, Recalibration
 
 
 @answering
@@ -65,7 +65,7 @@ def recalibrate(
     ] = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Set a new threshold from recent cases: no labels, no new fit.
 

@@ -15,7 +15,7 @@ from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from ..tables import Reading
+    from ..tables import ReadOptions
 
 _PAGES = (".html", ".htm")
 
@@ -70,7 +70,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Make a report about a model and its results: a page, or a PDF.
 

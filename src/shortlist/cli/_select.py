@@ -31,7 +31,7 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
-    from ..tables import Reading, Selection
+    from ..tables import ReadOptions, Selection
 
 
 @answering
@@ -77,7 +77,7 @@ def select(
     ] = 0,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """List exactly so many suspicious cases, with reasons.
 
@@ -91,7 +91,8 @@ def select(
         )
     counts = _counts(count) if count else None
     from ..persistence import load_model
-    from ..tables import WorkColumns, output_format, select_rows
+    from ..tables import WorkColumns, select_rows
+    from ..tables.write import output_format
 
     work = WorkColumns(value, effort, budget, worth, unit)
 
@@ -159,7 +160,8 @@ def _wrong_count(said: str) -> typer.BadParameter:
 
 
 def _write(selected: Selection, out: Path) -> list[str]:
-    from ..tables import open_list, output_format
+    from ..tables import open_list
+    from ..tables.write import output_format
 
     format = output_format(out)
     with write_whole(out) as file, open_list(file, format, selected.types) as listed:

@@ -29,7 +29,7 @@ from ._words import in_options
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
-    from ..tables import Finding
+    from ..tables.monitor import Finding
 
 __all__ = [
     "DRIFT",
@@ -181,13 +181,13 @@ NBatches = Annotated[
 
 def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the table that was typed, for completion by the shell."""
-    from ..tables import open_source
+    from ..tables.read import open_table
 
     # Bash and other shells hand the words over in variables of their own.
     typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     for word in typed.split()[2:]:
         try:
-            with open_source(Path(word)) as source:
+            with open_table(Path(word)) as source:
                 return [name for name in source.columns if name.startswith(incomplete)]
         except Exception:  # not a table: a shell that completes shows no errors
             continue

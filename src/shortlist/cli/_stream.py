@@ -40,7 +40,8 @@ from ._worth_options import (
 
 if TYPE_CHECKING:
     from ..streaming import DurableController, StreamSettings, StreamSummary
-    from ..tables import Finding, Reading, TableModel
+    from ..tables import ReadOptions, TableModel
+    from ..tables.monitor import Finding
 
 
 @answering
@@ -139,7 +140,7 @@ def stream(
     worth: WorthOption = None,
     as_json: AsJson = False,
     *,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Decide one case at a time, with a state that survives crashes.
 

@@ -10,18 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
-from ..tables import (
-    ColumnProfile,
-    Evaluation,
-    SeenRows,
-    TableModel,
-    chances_of_flags,
-    compare_columns,
-    default_name,
-    evaluation_of,
-    judge_shifts,
-    verdict_on,
-)
+from ..tables import Evaluation, TableModel, default_name, evaluation_of
+from ..tables.drift import chances_of_flags, compare_columns, judge_shifts, verdict_on
+from ..tables.fingerprints import SeenRows
+from ..tables.profile import ColumnProfile
 from ._engine import Engine
 from ._kernels import Columns
 from ._models import ColumnCounts, ModelRows, plan_rows

@@ -8,7 +8,8 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ..tables import Reading, TableModel, files_of
+from ..tables import ReadOptions, TableModel
+from ..tables.read import files_of
 
 __all__ = ["TextTable", "open_table"]
 
@@ -28,11 +29,11 @@ class TextTable:
         Knows how the values of its columns are written.
     path : Path
         CSV, TSV or JSON lines, or any other format of tables.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file.
     """
 
-    def __init__(self, model: TableModel, path: Path, reading: Reading | None = None) -> None:
+    def __init__(self, model: TableModel, path: Path, reading: ReadOptions | None = None) -> None:
         self._model, self._path, self._reading = model, path, reading
         self._schema: Any = None
 
@@ -67,7 +68,7 @@ class TextTable:
 
     def _plain(self, source: Any) -> Collection[str]:
         features = self._model.schema.adapted(source.reading).features
-        return {f.name for f in features if f.kind == "numeric" and f.form.is_plain}
+        return {f.name for f in features if f.kind == "numeric" and f.format.is_plain}
 
 
 def open_table(table: Any, texts: Collection[str] = ()) -> Any:

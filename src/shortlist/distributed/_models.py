@@ -14,7 +14,10 @@ from .._core.hashing import tie_keys_of
 from .._core.ranking import lift
 from ..classifier import CapacityDecisionMixin
 from ..exceptions import TableError
-from ..tables import ColumnProfile, TableModel, TableRows, count_columns
+from ..tables import TableModel
+from ..tables.drift import count_columns
+from ..tables.profile import ColumnProfile
+from ..tables.schema import TableRows
 from ..thresholds import Decisions
 from ._engine import FEW, Engine, RowKernel, as_columns, table_schema
 

@@ -22,7 +22,9 @@ from .._core.extras import load_skops
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
-from ..tables import ModelCard, RowFingerprints, TableModel, TableSchema
+from ..tables import ModelCard, TableModel
+from ..tables.fingerprints import RowFingerprints
+from ..tables.schema import TableSchema
 from ._trusted_types import trusted_types
 
 skops = load_skops()

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats
 from .._core.extras import load_extra
 from ..exceptions import ModelFileError
-from ..tables import MISSING_CATEGORY, Reading, TableModel
+from ..tables import ReadOptions, TableModel
+from ..tables.columns import MISSING_CATEGORY
 
 onnxruntime = load_extra("onnxruntime", needed_for="Comparing with ONNX")
 pd = load_extra("pandas", needed_for="Comparing with ONNX")
@@ -66,7 +67,7 @@ def compare_onnx(model: TableModel, path: Path, data: Path) -> OnnxComparison:
 
 
 def compare_content(
-    model: TableModel, content: bytes, data: Path, *, reading: Reading | None = None
+    model: TableModel, content: bytes, data: Path, *, reading: ReadOptions | None = None
 ) -> OnnxComparison:
     """Compare a graph that has not been written to a file."""
     session = _session(content)

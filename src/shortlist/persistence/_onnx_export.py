@@ -25,7 +25,7 @@ from .. import __version__
 from .._core.atomic import write_whole
 from .._core.validation import check_option
 from ..exceptions import ModelFileError
-from ..tables import Reading, TableModel
+from ..tables import ReadOptions, TableModel
 from ._model_file import manifest_of
 from ._onnx_compare import OnnxComparison, compare_content, largest_difference, probe_rows
 from ._onnx_graph import GraphBuilder, add_columns
@@ -74,7 +74,7 @@ def export_onnx(
     *,
     ties: str = "as-fitted",
     check: Path | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
 ) -> OnnxExport:
     """Write the decision of a model to an ONNX file; an error leaves no unfinished file.
 
@@ -95,7 +95,7 @@ def export_onnx(
     check : Path, default=None
         A table on which to compare the graph with the model before it is written. If the graph
         flags a row that the model does not flag, an error is raised.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about that table; `None` reads it as the table of the fit.
 
     Returns
@@ -209,7 +209,7 @@ def _compared(model: TableModel, content: bytes, margin: float) -> float:
 
 
 def _checked(
-    model: TableModel, content: bytes, data: Path, reading: Reading | None
+    model: TableModel, content: bytes, data: Path, reading: ReadOptions | None
 ) -> OnnxComparison:
     comparison = compare_content(model, content, data, reading=reading)
     if comparison.flagged_more:

@@ -14,7 +14,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._core.extras import load_extra
-from ..tables import MISSING_CATEGORY, TableSchema
+from ..tables.columns import MISSING_CATEGORY
+from ..tables.schema import TableSchema
 
 onnx = load_extra("onnx", needed_for="Exporting to ONNX")
 pd = load_extra("pandas", needed_for="Exporting to ONNX")

@@ -14,16 +14,15 @@ from .._core.binomial import proportion_interval
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..tables import (
-    Reading,
-    SeenRows,
+    ReadOptions,
     TableModel,
-    TableRows,
-    TableSchema,
     check_has_both_classes,
     curve_of,
     fill_in_order,
     interval_of_flags,
 )
+from ..tables.fingerprints import SeenRows
+from ..tables.schema import TableRows, TableSchema
 from ._kept import KeptTable
 
 __all__ = [
@@ -167,7 +166,7 @@ def read_cases(
     target: str | None = None,
     *,
     labels: bool = True,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     segment: str | None = None,
     time: str | None = None,
     worth: float | None = None,

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core.binomial import proportion_interval
-from ..tables import (
-    TableModel,
-    compare_columns,
-    compare_scores,
-    count_columns,
-    judge_shifts,
-    verdict_on,
-)
+from ..tables import TableModel
+from ..tables.drift import compare_columns, compare_scores, count_columns, judge_shifts, verdict_on
 from ._cases import Cases
 
 __all__ = ["drift_bars", "measure_drift"]

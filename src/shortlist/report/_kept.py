@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
-from ..tables import Feature, TableRows, TableSchema
+from ..tables.schema import Feature, TableRows, TableSchema
 
 __all__ = ["EMPTY", "KeptTable"]
 
@@ -27,7 +27,7 @@ class KeptTable:
 
     Parameters
     ----------
-    source : Source
+    source : OpenTable
         What `TableSchema.open` yields; it can be read only once.
     schema : TableSchema
         The columns that the model needs.
@@ -40,7 +40,7 @@ class KeptTable:
 
     Attributes
     ----------
-    source : Source
+    source : OpenTable
         The same table, which can be read again.
     target : str or None
         The column with the labels; None if there are none.

@@ -6,7 +6,9 @@ from bisect import bisect_left
 from typing import Any
 
 from .._core.binomial import Interval
-from ..tables import SeenRows, TableModel, chances_of_flags
+from ..tables import TableModel
+from ..tables.drift import chances_of_flags
+from ..tables.fingerprints import SeenRows
 from ..thresholds import CalibratedThreshold
 from ._words import capacity_in_words, guarantee_in_words, number, percent
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import __version__
 from .._core.plain_json import to_plain
 from ..exceptions import TableError
-from ..tables import Reading, TableModel, WorkColumns
+from ..tables import ReadOptions, TableModel, WorkColumns
 from ._cases import Cases, cut_table, neighbours, read_cases, spread_cuts
 from ._comparison import compare_rules
 from ._drift import measure_drift
@@ -31,7 +31,7 @@ def make_report(
     *,
     target: str | None = None,
     labels: bool = True,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     segment: str | None = None,
     time: str | None = None,
     title: str | None = None,
@@ -54,7 +54,7 @@ def make_report(
         is not empty in every row.
     labels : bool, default=True
         False makes a report without labels, even if the table has them.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     segment : str, default=None
         A column; results are also given for each of its values.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..tables import Finding, TableModel, TableRows, Watch
+from ..tables import TableModel
+from ..tables.monitor import DriftMonitor, Finding
+from ..tables.schema import TableRows
 from ._lines import Item, LineReader
 
 __all__ = ["FirstLines"]
@@ -24,7 +26,7 @@ class FirstLines:
     reader : LineReader
         Has parsed the lines.
     on_finding : callable
-        Called with each :class:`~shortlist.tables.Finding` that does not fit.
+        Called with each :class:`~shortlist.tables.monitor.Finding` that does not fit.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class FirstLines:
         items, self._items = self._items, None
         if not items:
             return
-        watch = Watch(self._model)
-        watch.add(TableRows(self._reader.frame(items)))
-        for finding in watch.findings():
+        monitor = DriftMonitor(self._model)
+        monitor.add(TableRows(self._reader.frame(items)))
+        for finding in monitor.findings():
             self._on_finding(finding)

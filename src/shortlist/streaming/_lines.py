@@ -14,7 +14,10 @@ from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from .._core.timestamps import parse_moment, to_seconds
 from .._core.validation import LARGEST
-from ..tables import Feature, Form, Reading, RowValues, TableSchema, read_number, read_truth
+from ..tables import ReadOptions
+from ..tables.column_format import ColumnFormat, read_number, read_truth
+from ..tables.row_values import RowValues
+from ..tables.schema import Feature, TableSchema
 
 __all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
 
@@ -79,13 +82,13 @@ class LineReader:
         *,
         id_field: str | None,
         time_field: str,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
     ) -> None:
         # This class reads the ids.
-        self._schema = replace(schema.adapted(reading or Reading()), id=None, work=None)
+        self._schema = replace(schema.adapted(reading or ReadOptions()), id=None, work=None)
         self._weights = {} if schema.work is None else schema.work.columns
         self._features = self._schema.features
-        self._columns = [(each.name, _READERS[each.kind], each.form) for each in self._features]
+        self._columns = [(each.name, _READERS[each.kind], each.format) for each in self._features]
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
         self._id_field = own if id_field is None else id_field
@@ -122,8 +125,8 @@ class LineReader:
         try:
             return tuple(
                 [
-                    None if (value := fields[name]) is None else read(value, form)
-                    for name, read, form in self._columns
+                    None if (value := fields[name]) is None else read(value, format)
+                    for name, read, format in self._columns
                 ]
             )
         except (KeyError, TypeError, ValueError, OverflowError):  # which of them?
@@ -186,7 +189,7 @@ def _value(fields: dict[str, Any], feature: Feature) -> Any:
     if value is None:
         return None
     try:
-        return _READERS[feature.kind](value, feature.form)
+        return _READERS[feature.kind](value, feature.format)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
@@ -198,9 +201,9 @@ def _remedy(value: Any, feature: Feature) -> str:
     """Return the option that would read a text, if there is one."""
     if feature.kind != "numeric" or not isinstance(value, str):
         return ""
-    other = "," if feature.form.decimal == "." else "."
+    other = "," if feature.format.decimal == "." else "."
     try:
-        read_number(value, replace(feature.form, decimal=other, thousands=feature.form.decimal))
+        read_number(value, replace(feature.format, decimal=other, thousands=feature.format.decimal))
     except ValueError:
         return ""
     return f" If it is a number, use --decimal {other}"
@@ -210,7 +213,7 @@ def _weight(fields: dict[str, Any], option: str, name: str) -> float:
     """Return the value or the effort of a case."""
     given = fields.get(name)
     try:
-        number = _number(given, Form())
+        number = _number(given, ColumnFormat())
         if number is not None and (number > 0 if option == "--effort" else number >= 0):
             return number
     except (TypeError, ValueError, OverflowError):
@@ -220,10 +223,10 @@ def _weight(fields: dict[str, Any], option: str, name: str) -> float:
     raise ValueError(f"{name!r}, which {option} names, must be a number {least}; got {shown}.")
 
 
-def _number(value: Any, form: Form) -> float | None:
+def _number(value: Any, format: ColumnFormat) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise TypeError
-    number = read_number(value, form) if isinstance(value, str) else float(value)
+    number = read_number(value, format) if isinstance(value, str) else float(value)
     if number is None or math.isnan(number):
         return None
     if abs(number) > LARGEST:
@@ -231,17 +234,17 @@ def _number(value: Any, form: Form) -> float | None:
     return number
 
 
-def _truth(value: Any, form: Form) -> bool:
-    return value if isinstance(value, bool) else read_truth(_text(value, form))
+def _truth(value: Any, format: ColumnFormat) -> bool:
+    return value if isinstance(value, bool) else read_truth(_text(value, format))
 
 
-def _date(value: Any, form: Form) -> str:
+def _date(value: Any, format: ColumnFormat) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _text(value: Any, form: Form) -> str:
+def _text(value: Any, format: ColumnFormat) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

@@ -25,7 +25,8 @@ from ..online import (
     DecisionBatch,
     ProbedBatch,
 )
-from ..tables import Finding, Reading, TableModel
+from ..tables import ReadOptions, TableModel
+from ..tables.monitor import Finding
 from ._durable import DurableController
 from ._first_lines import FirstLines
 from ._lines import Item, LineReader, read_batches
@@ -57,7 +58,7 @@ def run_stream(
     id_field: str | None = None,
     time_field: str = "at",
     batch: int = 1_024,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     scorer: str = "auto",
     worth: float | None = None,
     clock: Callable[[], float] = time.time,
@@ -88,7 +89,7 @@ def run_stream(
     batch : int, default=1024
         The largest number of lines that are decided and saved together. If fewer are waiting, they
         are not held back.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about the values in lines; `None` reads them as the table of the fit.
     scorer : {"auto", "model"}, default="auto"
         How lines are scored: by compiled functions where that is possible, or by the model itself,

@@ -16,26 +16,26 @@ from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..learners import TrainedModel
 from ..thresholds import check_guarantee
-from ._columns import MISSING_CATEGORY
 from ._evaluate import (
     labels_of,
 )
-from ._fingerprints import RowFingerprints
 from ._fit import FitResult, read_to_fit
+from ._fit_notes import notes_on
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._money import money_of, weighed_columns
-from ._notes import notes_on
 from ._own import own_name
-from ._profile import column_profiles
-from ._reading import Reading
 from ._rules import (
     measure_list,
     measure_random,
     measure_rule,
 )
-from ._schema import TableRows, TableSchema, reference_values
 from ._work import WorkColumns
 from ._work_fit import check_rate, promise_about_work, with_bound
+from .columns import MISSING_CATEGORY
+from .fingerprints import RowFingerprints
+from .options import ReadOptions
+from .profile import column_profiles
+from .schema import TableRows, TableSchema, reference_values
 
 __all__ = ["calibrate_own"]
 
@@ -55,7 +55,7 @@ def calibrate_own(
     confidence: float = 0.95,
     n_batches: int = 1,
     random_state: int = 0,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
 ) -> FitResult:
     """Set a threshold for a trained classifier from the rows of a table.
@@ -78,7 +78,7 @@ def calibrate_own(
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`.
     random_state : int, default=0
         Seed of the split, and key of the hash.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file.
     work : WorkColumns, default=None
         As for :func:`fit_table`.

@@ -13,7 +13,7 @@ from .. import aware
 from .._core.validation import check_option
 from ..capacity import Capacity
 from ..learners import FAMILIES, CapacityEnsembleClassifier, make_learner
-from ._schema import TableSchema
+from .schema import TableSchema
 
 __all__ = ["LEARNERS", "knows_capacity", "make_estimator", "prepare_columns"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from ._forms import Form, tidy
+from .column_format import ColumnFormat, tidy
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
@@ -43,11 +43,11 @@ _SAMPLE = 1_000
 _MOST = 0.5
 
 
-def as_days(texts: Any, form: Form) -> Any:
+def as_days(texts: Any, format: ColumnFormat) -> Any:
     """Return texts as days since 1970 in UTC; NaN where a text is no date of this form."""
     texts = tidy(texts)
-    if form.date_format is not None:
-        return _days(_parsed(texts.to_pandas(), form.date_format))
+    if format.date_format is not None:
+        return _days(_parsed(texts.to_pandas(), format.date_format))
     for sign in ("/", "."):  # most dates have neither and need no change
         if pa.compute.any(pa.compute.match_substring(texts, sign)).as_py():
             for pattern, iso in _PLAIN.items():
@@ -129,7 +129,7 @@ def other_order(date_format: str | None) -> str | None:
 
 def _told(texts: Any, date_format: str | None) -> Any:
     """Return days, where a text has all parts of a date; "1001-12" may be a code."""
-    days = as_days(texts, Form(date_format=date_format))
+    days = as_days(texts, ColumnFormat(date_format=date_format))
     if date_format is None:
         whole = [pa.compute.match_substring_regex(texts, pattern) for pattern in _PLAIN]
         days[~np.logical_or.reduce([np.array(each, dtype=bool) for each in whole])] = np.nan

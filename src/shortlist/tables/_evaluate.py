@@ -17,12 +17,10 @@ from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve, CountedCurves, Ranking
-from ._fingerprints import SeenRows
 from ._intervals import as_filled
 from ._model import RuleResult, TableModel
 from ._money import Money, money_of, weighed_columns
-from ._passing import Columns, Passing, RowsRead
-from ._reading import Reading
+from ._passing import Columns, RowsRead, RowStream
 from ._rules import (
     EVERYTHING,
     default_name,
@@ -31,9 +29,11 @@ from ._rules import (
     share_paid,
     within,
 )
-from ._schema import TableRows, TableSchema
-from ._watch import Finding
 from ._work import WorkColumns
+from .fingerprints import SeenRows
+from .monitor import Finding
+from .options import ReadOptions
+from .schema import TableRows, TableSchema
 
 __all__ = [
     "CurvePoint",
@@ -102,7 +102,7 @@ def evaluate_table(
     path: Path,
     *,
     target: str | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
 ) -> Evaluation:
@@ -117,7 +117,7 @@ def evaluate_table(
         temporary files, about 30 bytes a row, and memory is bounded.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
         Columns with values and efforts, and a budget for these rows, to measure value; `None` takes
@@ -133,7 +133,7 @@ def evaluate_table(
     """
     target = model.schema.target if target is None else target
     model = model.reading_work(work)
-    passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
+    passing = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
     with Columns() as found:
         for rows in passing:
             scores = model.list_scores(rows)  # of all models, as lists have them
@@ -158,7 +158,7 @@ def evaluate_table(
             flags = [found[rule] for rule in rules]
             evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
         money = money_of(model, found, budget=None if work is None else work.budget)
-    findings = passing.watch.findings()
+    findings = passing.monitor.findings()
     return replace(evaluation, seen=passing.seen, money=money, findings=findings)
 
 
@@ -235,7 +235,7 @@ def evaluation_of(
 
 
 def read_labelled(
-    model: TableModel, path: Path, *, target: str | None = None, reading: Reading | None = None
+    model: TableModel, path: Path, *, target: str | None = None, reading: ReadOptions | None = None
 ) -> TableRows:
     """Read all rows of a labelled table, in the form that a model takes.
 
@@ -247,7 +247,7 @@ def read_labelled(
         A labelled table. A table without rare rows, or with rare rows only, raises a TableError.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
 
     Returns

@@ -20,23 +20,23 @@ from ..exceptions import TableError
 from ..learners import SIZES, watching_members
 from ..thresholds import check_guarantee
 from ._candidates import LEARNERS, make_estimator
-from ._columns import Place
 from ._evaluate import labels_of
-from ._fingerprints import RowFingerprints
-from ._formats import open_source
+from ._fit_notes import notes_on, notes_on_times
 from ._model import ModelCard, RuleResult, TableModel, versions_in_use
 from ._money import Money, money_of, weighed_columns
-from ._notes import notes_on, notes_on_times
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._own import own_name, own_pipeline
-from ._profile import column_profiles
-from ._reading import Reading
-from ._schema import TableRows, TableSchema, infer_schema, reference_values
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from ._twin import smote_twin
-from ._watch import Watch
 from ._work import WorkColumns
 from ._work_fit import affordable_folds, as_flags, check_rate, promise_about_work, with_bound
+from .columns import Place
+from .fingerprints import RowFingerprints
+from .monitor import DriftMonitor
+from .options import ReadOptions
+from .profile import column_profiles
+from .read import open_table
+from .schema import TableRows, TableSchema, infer_schema, reference_values
 
 __all__ = ["FitResult", "fit_table", "read_to_fit"]
 
@@ -107,7 +107,7 @@ def fit_table(
     random_state: int = 0,
     n_jobs: int | None = None,
     memory: Any = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
@@ -170,7 +170,7 @@ def fit_table(
         Number of threads that grow trees.
     memory : str or joblib.Memory, default=None
         A folder for finished members of the ensemble: an interrupted fit resumes.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about the file; everything else is inferred.
     work : WorkColumns, default=None
         Columns with values and efforts, and what a slot must be worth. The threshold is then one of
@@ -245,17 +245,17 @@ def fit_table(
     result = _result(model, rows, parts, unseen, where, n_train, notes)
     if recent is None:
         return result
-    watch = Watch(result.model)
-    watch.add(recent)
-    found = [f"In {unlabelled}, {finding.message}" for finding in watch.findings()]
+    monitor = DriftMonitor(result.model)
+    monitor.add(recent)
+    found = [f"In {unlabelled}, {finding.message}" for finding in monitor.findings()]
     return replace(result, notes=[*notes, *found])
 
 
 def read_to_fit(
-    path: Path, reading: Reading | None, **named: Any
+    path: Path, reading: ReadOptions | None, **named: Any
 ) -> tuple[TableRows, TableSchema, list[str]]:
     """Read a table with labels, and what was decided about its columns."""
-    with open_source(path, reading=reading) as source:
+    with open_table(path, reading=reading) as source:
         table = source.read()
         schema = infer_schema(source, table, **named)
         rows = schema.convert(table, target=schema.target, place=Place(source.name))

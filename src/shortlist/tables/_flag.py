@@ -15,12 +15,12 @@ from .._core.arrays import Mask
 from ..exceptions import TooManyFlagsError
 from ._lists import CarriedColumns, Exclusions, ListFile, open_list, read_exclusions
 from ._model import TableModel
-from ._reading import Reading
 from ._reasons import reasons_for
-from ._schema import TableRows
-from ._watch import Finding, Watch
 from ._work import WorkColumns
 from ._work_spent import SpentWork, WorkSpent
+from .monitor import DriftMonitor, Finding
+from .options import ReadOptions
+from .schema import TableRows
 
 __all__ = ["FlagSummary", "flag_rows"]
 
@@ -60,7 +60,7 @@ def flag_rows(
     reasons: bool = False,
     exclude: Path | None = None,
     at_most: int | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
@@ -90,7 +90,7 @@ def flag_rows(
         A table with the ids of cases to leave out, such as those that were reviewed before.
     at_most : int, default=None
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
         Other names of the columns with values and efforts than in the fit; a budget: if the flags
@@ -144,7 +144,7 @@ class _Job:
         self._model, self._carried, self._path = model, carried, path
         self._spent = WorkSpent(model, work, path)
         self._reasons, self._at_most = reasons, at_most
-        self._watch = Watch(model)
+        self._monitor = DriftMonitor(model)
         self.excluded: Exclusions | None = None
         self.n_read = self.n_flagged = self._n_again = 0
         self._flagged_ids: set[str] = set()
@@ -169,7 +169,7 @@ class _Job:
         if len(rows.X) == 0:
             return {name: [] for name in self.types}
         decided = _decide(self._model, rows)
-        self._watch.add(rows, decided.flagged)
+        self._monitor.add(rows, decided.flagged)
         decided = self._spent.judge(rows, decided)
         self.n_flagged += int(decided.flagged.sum())
         self._check_limit()
@@ -229,13 +229,13 @@ class _Job:
             )
         classifier = self._model.classifier
         return FlagSummary(
-            self._watch.n_items,
+            self._monitor.n_items,
             self.n_flagged,
             classifier.capacity_fraction_,
             classifier.guarantee,
             [*notes, *self._spent.notes()],
-            self._watch.findings(),
-            self._spent.summary(self._watch.n_items),
+            self._monitor.findings(),
+            self._spent.summary(self._monitor.n_items),
         )
 
 

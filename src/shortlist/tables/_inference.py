@@ -14,20 +14,6 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ._dates import as_days, day_formats, other_order
-from ._forms import (
-    PLAIN,
-    TRUTHS,
-    Form,
-    combined,
-    currencies,
-    is_currency,
-    is_word_for_missing,
-    lowered,
-    matches_numbers,
-    matches_times,
-    means_missing,
-    words_for_missing,
-)
 from ._inference_notes import (
     CODE,
     about_codes,
@@ -48,10 +34,24 @@ from ._inference_notes import (
     matches_any,
     month_format,
 )
+from .column_format import (
+    PLAIN,
+    TRUTHS,
+    ColumnFormat,
+    combined,
+    currencies,
+    is_currency,
+    is_word_for_missing,
+    lowered,
+    matches_numbers,
+    matches_times,
+    means_missing,
+    words_for_missing,
+)
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
-__all__ = ["Guess", "guess_form", "is_prose", "settle_decimals"]
+__all__ = ["Guess", "guess_format", "is_prose", "settle_decimals"]
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05
@@ -80,38 +80,40 @@ class Guess:
     """
 
     kind: str
-    form: Form = PLAIN
+    format: ColumnFormat = PLAIN
     notes: list[str] = field(default_factory=list)
     signs: tuple[str, ...] = ()
     seen: str = ""
 
 
-def guess_form(texts: Any, name: str, *, form: Form = PLAIN, numeric: bool = False) -> Guess:
+def guess_format(
+    texts: Any, name: str, *, format: ColumnFormat = PLAIN, numeric: bool = False
+) -> Guess:
     """Tell what a column of texts holds.
 
     `form` is what the user said about it; `numeric` says that it holds numbers.
     """
-    present = _present(combined(texts), form)
+    present = _present(combined(texts), format)
     if len(present) == 0:
-        return Guess("numeric", form, [f"{name!r} is empty. Nothing can be learned from it."])
-    if form.date_format is not None:
-        return _dates_as_told(present, name, form)
+        return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
+    if format.date_format is not None:
+        return _dates_as_told(present, name, format)
     if numeric:
-        return _numbers(present, name, form, forced=True) or _no_numbers(present, name, form)
+        return _numbers(present, name, format, forced=True) or _no_numbers(present, name, format)
     return (
-        _plain_numbers(present, name, form)
-        or _truths(present, name, form)
-        or _dates(present, name, form)
-        or _times(present, name, form)
-        or _numbers(present, name, form)
-        or _no_category(present, name, form)
+        _plain_numbers(present, name, format)
+        or _truths(present, name, format)
+        or _dates(present, name, format)
+        or _times(present, name, format)
+        or _numbers(present, name, format)
+        or _no_category(present, name, format)
     )
 
 
-def _present(texts: Any, form: Form) -> Any:
+def _present(texts: Any, format: ColumnFormat) -> Any:
     """Return the texts that are not empty, and that the user does not call missing."""
     present = texts.drop_null()
-    words = pa.array(["", *form.missing])
+    words = pa.array(["", *format.missing])
     return present.filter(pa.compute.invert(pa.compute.is_in(lowered(present), value_set=words)))
 
 
@@ -139,9 +141,9 @@ def settle_decimals(
 
 def _with_commas(guess: Guess) -> Guess:
     """Let whole numbers be written as the other columns are: later ones may have thousands."""
-    if not guess.form.whole:
+    if not guess.format.whole:
         return guess
-    return replace(guess, form=replace(guess.form, decimal=",", thousands="."))
+    return replace(guess, format=replace(guess.format, decimal=",", thousands="."))
 
 
 def _settled(guess: Guess, name: str, decimal: str) -> Guess:
@@ -155,14 +157,14 @@ def _settled(guess: Guess, name: str, decimal: str) -> Guess:
         f"taken for the {'decimal sign' if is_decimal else 'sign between thousands'}. If that is "
         f"wrong, use --decimal {other}"
     )
-    form = replace(guess.form, decimal=decimal, thousands=thousands)
-    return replace(guess, form=form, notes=[*guess.notes, note], signs=(decimal,))
+    format = replace(guess.format, decimal=decimal, thousands=thousands)
+    return replace(guess, format=format, notes=[*guess.notes, note], signs=(decimal,))
 
 
 # --- numbers ---
 
 
-def _plain_numbers(present: Any, name: str, form: Form) -> Guess | None:
+def _plain_numbers(present: Any, name: str, format: ColumnFormat) -> Guess | None:
     """Return numbers as a computer writes them, which are by far the most frequent."""
     trimmed = pa.compute.utf8_trim_whitespace(present)
     try:
@@ -170,16 +172,16 @@ def _plain_numbers(present: Any, name: str, form: Form) -> Guess | None:
     except pa.ArrowInvalid:
         return None
     if pa.compute.any(pa.compute.starts_with(trimmed, "0")).as_py() and _are_codes(trimmed):
-        return Guess("categorical", form, [about_codes(trimmed, name)])
+        return Guess("categorical", format, [about_codes(trimmed, name)])
     if not pa.compute.any(pa.compute.match_substring(trimmed, ".")).as_py():
-        return Guess("numeric", replace(form, whole=True), _about_days(values, name))
-    if form.decimal == ",":
+        return Guess("numeric", replace(format, whole=True), _about_days(values, name))
+    if format.decimal == ",":
         return None
     if matches_all(trimmed, _MONTH_AND_YEAR):
-        return Guess("numeric", form, [about_months(name, "MM.YYYY")], (".",))
-    if not form.thousands and matches_all(trimmed, _EITHER_WAY):
-        return Guess("numeric", form, [], (".", ","), ".")
-    return Guess("numeric", form, [], (".",))
+        return Guess("numeric", format, [about_months(name, "MM.YYYY")], (".",))
+    if not format.thousands and matches_all(trimmed, _EITHER_WAY):
+        return Guess("numeric", format, [], (".", ","), ".")
+    return Guess("numeric", format, [], (".",))
 
 
 def _are_codes(texts: Any) -> bool:
@@ -199,25 +201,27 @@ def _about_days(values: Any, name: str) -> list[str]:
     return []
 
 
-def _numbers(present: Any, name: str, form: Form, *, forced: bool = False) -> Guess | None:
+def _numbers(
+    present: Any, name: str, format: ColumnFormat, *, forced: bool = False
+) -> Guess | None:
     """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
-    form = replace(form, unit=_unit(present))
-    told = [form.decimal] if form.thousands else [".", ","]
-    by_sign = {sign: _as_bools(matches_numbers(present, sign, form.unit)) for sign in told}
+    format = replace(format, unit=_unit(present))
+    told = [format.decimal] if format.thousands else [".", ","]
+    by_sign = {sign: _as_bools(matches_numbers(present, sign, format.unit)) for sign in told}
     n_read = {sign: int(is_number.sum()) for sign, (is_number, _) in by_sign.items()}
     best = max(told, key=lambda sign: n_read[sign])
     is_number, is_percent = by_sign[best]
     others = present.filter(pa.array(~is_number))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
     numbers = present.filter(pa.array(is_number))
     if not forced:
         doubt = _doubt(by_sign, words, numbers, others, name)
         if doubt is not None:
-            return Guess("categorical", replace(form, unit=""), doubt) if doubt else None
+            return Guess("categorical", replace(format, unit=""), doubt) if doubt else None
     if n_read[best] == 0 or (is_percent.any() and int(is_percent.sum()) != n_read[best]):
         return None
-    missing = tuple(dict.fromkeys((*form.missing, *words_for_missing(others.to_pylist()))))
-    found = replace(form, percent=bool(is_percent.any()), missing=missing)
+    missing = tuple(dict.fromkeys((*format.missing, *words_for_missing(others.to_pylist()))))
+    found = replace(format, percent=bool(is_percent.any()), missing=missing)
     beside = currencies(numbers, replace(found, decimal=best, thousands=_OTHER[best]))
     found = replace(found, currency=beside[0] if len(beside) == 1 else "")
     signs = _signs(numbers, n_read)
@@ -271,68 +275,68 @@ def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
     return (max(n_read, key=lambda sign: n_read[sign]),)
 
 
-def _no_numbers(present: Any, name: str, form: Form) -> Guess:
+def _no_numbers(present: Any, name: str, format: ColumnFormat) -> Guess:
     note = f"{name!r} holds no numbers, although --numeric names it. It is treated as text."
-    return Guess("categorical", form, [note])
+    return Guess("categorical", format, [note])
 
 
-def _times(present: Any, name: str, form: Form) -> Guess | None:
+def _times(present: Any, name: str, format: ColumnFormat) -> Guess | None:
     """Return durations and times of day, which have one colon, or two."""
     if not matches_any(present.slice(0, 100), "[0-9]:[0-9]"):
         return None
     n_read = {colons: np.array(matches_times(present, colons), dtype=bool) for colons in (1, 2)}
     colons, is_read = max(n_read.items(), key=lambda pair: int(pair[1].sum()))
     others = present.filter(pa.array(~is_read))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
     if not is_read.any() or len(words) > _MOST_OTHER_WORDS * len(present):
         return None
-    missing = tuple(dict.fromkeys((*form.missing, *words_for_missing(others.to_pylist()))))
-    found = replace(form, colons=colons, missing=missing)
+    missing = tuple(dict.fromkeys((*format.missing, *words_for_missing(others.to_pylist()))))
+    found = replace(format, colons=colons, missing=missing)
     notes = [about_times(present.filter(pa.array(is_read)), found, name)]
     return Guess("numeric", found, notes + about_words(others, words, name, len(present)))
 
 
-def _no_category(present: Any, name: str, form: Form) -> Guess:
+def _no_category(present: Any, name: str, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
-    texts = present.filter(pa.array(~means_missing(present, form)))
+    texts = present.filter(pa.array(~means_missing(present, format)))
     if len(texts) == 0:
-        return Guess("categorical", form)
+        return Guess("categorical", format)
     months = month_format(texts)
     if months:
-        return Guess("categorical", form, [about_months(name, months, as_text=True)])
+        return Guess("categorical", format, [about_months(name, months, as_text=True)])
     n_numbers = np.array(pa.compute.match_substring_regex(texts, _BEGINS_AS_A_NUMBER)).sum()
     many = len(texts.unique()) >= _FEWEST_TEXTS or matches_all(texts, _HAS_A_YEAR)
     odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(texts)
     odd = odd or looks_ordered(texts)
-    return Guess("categorical", form, [about_odd_numbers(texts, name)] if odd else [])
+    return Guess("categorical", format, [about_odd_numbers(texts, name)] if odd else [])
 
 
 # --- truths and dates ---
 
 
-def _truths(present: Any, name: str, form: Form) -> Guess | None:
+def _truths(present: Any, name: str, format: ColumnFormat) -> Guess | None:
     words = set(lowered(present.unique()).to_pylist())
     if not words <= set(TRUTHS) or words <= {"0", "1"}:
         return None
     if words <= {"true", "false"}:
-        return Guess("boolean", form)
+        return Guess("boolean", format)
     shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
-    return Guess("boolean", form, [f"{name!r} holds {shown}, read as true and false."])
+    return Guess("boolean", format, [f"{name!r} holds {shown}, read as true and false."])
 
 
-def _dates(present: Any, name: str, form: Form) -> Guess | None:
+def _dates(present: Any, name: str, format: ColumnFormat) -> Guess | None:
     if not matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
         return None
-    texts = present.filter(pa.array(~means_missing(present, form)))
+    texts = present.filter(pa.array(~means_missing(present, format)))
     formats = day_formats(texts) if len(texts) else []
     if not formats:
-        return _no_dates(texts, name, form)
+        return _no_dates(texts, name, format)
     date_format, n_read = formats[0]
     if len(texts) - n_read > _MOST_OTHER_WORDS * len(texts):
-        return Guess("categorical", form, [about_mixed_dates(texts, date_format, name)])
+        return Guess("categorical", format, [about_mixed_dates(texts, date_format, name)])
     if len(formats) > 1:
-        return Guess("categorical", form, [about_either_order(texts, name)])
-    found = _dates_as_told(present, name, replace(form, date_format=date_format))
+        return Guess("categorical", format, [about_either_order(texts, name)])
+    found = _dates_as_told(present, name, replace(format, date_format=date_format))
     notes = _about_other_order(texts, date_format, name)
     if date_format not in (None, "%d.%m.%Y"):
         notes = [about_order(texts, date_format, name), *notes]
@@ -344,29 +348,29 @@ def _about_other_order(texts: Any, date_format: str | None, name: str) -> list[s
     other = other_order(date_format)
     if other is None:
         return []
-    left = texts.filter(pa.array(np.isnan(as_days(texts, Form(date_format=date_format)))))
-    swapped = left.filter(pa.array(~np.isnan(as_days(left, Form(date_format=other)))))
+    left = texts.filter(pa.array(np.isnan(as_days(texts, ColumnFormat(date_format=date_format)))))
+    swapped = left.filter(pa.array(~np.isnan(as_days(left, ColumnFormat(date_format=other)))))
     return [about_other_order(swapped, date_format, name)] if len(swapped) else []
 
 
-def _no_dates(texts: Any, name: str, form: Form) -> Guess | None:
+def _no_dates(texts: Any, name: str, format: ColumnFormat) -> Guess | None:
     if not matches_all(texts, r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"):
         return None
     note = (
         f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but not all exist. It is "
         f"treated as text. Say how they are written with --date-format {name}=..."
     )
-    return Guess("categorical", form, [note])
+    return Guess("categorical", format, [note])
 
 
-def _dates_as_told(present: Any, name: str, form: Form) -> Guess:
+def _dates_as_told(present: Any, name: str, format: ColumnFormat) -> Guess:
     """Read dates as the user says, if most texts are such dates."""
-    is_read = ~np.isnan(as_days(present, form))
+    is_read = ~np.isnan(as_days(present, format))
     others = present.filter(pa.array(~is_read))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, form)]
+    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
     if len(words) > _MOST_OTHER_WORDS * len(present):
-        return guess_form(present, name, form=replace(form, date_format=None))
-    missing = (*form.missing, *words_for_missing(others.to_pylist()))
-    found = replace(form, missing=tuple(dict.fromkeys(missing)))
+        return guess_format(present, name, format=replace(format, date_format=None))
+    missing = (*format.missing, *words_for_missing(others.to_pylist()))
+    found = replace(format, missing=tuple(dict.fromkeys(missing)))
     notes = about_words(others, words, name, len(present), what="dates") if len(others) else []
     return Guess("date", found, notes)

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ._dates import as_days
-from ._forms import Form, as_numbers, currencies, tidy
-from ._reading import as_strptime
+from .column_format import ColumnFormat, as_numbers, currencies, tidy
+from .options import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
@@ -83,20 +83,20 @@ def about_codes(present: Any, name: str) -> str:
     )
 
 
-def about_look(form: Form, numbers: Any, name: str) -> list[str]:
+def about_look(format: ColumnFormat, numbers: Any, name: str) -> list[str]:
     """Say how numbers are read that are not written as a computer writes them."""
     seen = []
-    if form.decimal == ",":
+    if format.decimal == ",":
         seen.append("decimal commas")
-    if form.thousands and matches_any(numbers, rf"[0-9][{form.thousands}][0-9]{{3}}"):
+    if format.thousands and matches_any(numbers, rf"[0-9][{format.thousands}][0-9]{{3}}"):
         seen.append("a sign between thousands")
     elif matches_any(tidy(numbers), "[0-9][ '][0-9]{3}"):
         seen.append("gaps between thousands")
-    if form.percent:
+    if format.percent:
         seen.append("%")
-    if form.unit:
-        seen.append(f"the unit {form.unit}")
-    found = currencies(numbers, form)
+    if format.unit:
+        seen.append(f"the unit {format.unit}")
+    found = currencies(numbers, format)
     if found:
         seen.append("currencies")
     numbers = tidy(numbers)
@@ -106,7 +106,7 @@ def about_look(form: Form, numbers: Any, name: str) -> list[str]:
     if not seen:
         return []
     example = max(numbers.slice(0, 1_000).to_pylist(), key=len)
-    value = as_numbers(pa.array([example]), form)[0][0]
+    value = as_numbers(pa.array([example]), format)[0][0]
     return [
         f"{name!r} is read as numbers with {_listed(seen)}: {example!r} is "
         f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}",
@@ -159,10 +159,10 @@ def about_many_words(words: list[str], name: str, n_present: int) -> str:
     )
 
 
-def about_times(texts: Any, form: Form, name: str) -> str:
+def about_times(texts: Any, format: ColumnFormat, name: str) -> str:
     """Say how durations or times of day are read."""
     first = texts[0].as_py()
-    value = as_numbers(pa.array([first]), form)[0][0]
+    value = as_numbers(pa.array([first]), format)[0][0]
     return (
         f"{name!r} is read as durations or times of day: {first!r} is {value:.15g} in its last "
         f"unit. If that is wrong, use --categorical {name}"
@@ -194,8 +194,8 @@ def month_format(texts: Any) -> str | None:
     """Return how months are written, for --date-format; None if the texts are no months."""
     found = (written for pattern, written in _MONTHS.items() if matches_all(texts, pattern))
     written = next(found, None)
-    form = Form(date_format=None if written is None else as_strptime(written.strip("'")))
-    return None if written is None or np.isnan(as_days(texts, form)).any() else written
+    format = ColumnFormat(date_format=None if written is None else as_strptime(written.strip("'")))
+    return None if written is None or np.isnan(as_days(texts, format)).any() else written
 
 
 def about_months(name: str, written: str, *, as_text: bool = False) -> str:
@@ -227,7 +227,7 @@ def about_either_order(texts: Any, name: str) -> str:
 
 def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
     """Say that dates are written in several ways."""
-    is_other = np.isnan(as_days(texts, Form(date_format=date_format)))
+    is_other = np.isnan(as_days(texts, ColumnFormat(date_format=date_format)))
     first, other = (texts[int(np.argmax(mask))].as_py() for mask in (~is_other, is_other))
     return (
         f"{name!r} holds dates in several formats, such as {first!r} and {other!r}, and is "
@@ -238,7 +238,7 @@ def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
 
 def about_order(texts: Any, date_format: str, name: str) -> str:
     """Say how the first date is read."""
-    days = as_days(texts, Form(date_format=date_format))
+    days = as_days(texts, ColumnFormat(date_format=date_format))
     first = int(np.argmax(~np.isnan(days)))
     day = np.datetime64(int(days[first]), "D")
     return (

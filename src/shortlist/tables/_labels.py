@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from ..exceptions import TableError, TableNote
-from ._columns import SOMEWHERE, Place, as_labels
-from ._forms import is_word_for_missing
+from .column_format import is_word_for_missing
+from .columns import SOMEWHERE, Place, as_labels
 
 __all__ = ["MOST_LABELS", "find_labels", "is_rare_label"]
 

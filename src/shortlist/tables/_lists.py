@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._columns import MISSING_CATEGORY, as_ids, look_damaged
-from ._formats import open_source
-from ._reading import NOTHING_SAID, Reading
-from ._schema import TableSchema
-from ._source import Source
+from ._source import OpenTable
 from ._text_files import is_utf8
-from ._writers import open_writer
+from .columns import MISSING_CATEGORY, as_ids, look_damaged
+from .options import INFER_ALL, ReadOptions
+from .read import open_table
+from .schema import TableSchema
+from .write import open_writer
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
@@ -47,7 +47,7 @@ class CarriedColumns:
 
     Parameters
     ----------
-    source : Source
+    source : OpenTable
         An open table.
     schema : TableSchema
         The columns of the model.
@@ -63,7 +63,7 @@ class CarriedColumns:
 
     def __init__(
         self,
-        source: Source,
+        source: OpenTable,
         schema: TableSchema,
         *,
         keep: Collection[str] = (),
@@ -86,7 +86,7 @@ class CarriedColumns:
         self._latest: Any = None
 
     @property
-    def source(self) -> Source:
+    def source(self) -> OpenTable:
         """The table, for the model to read; each chunk is remembered until the next one."""
         return replace(self._inner, chunks=self._chunks)
 
@@ -118,7 +118,7 @@ class CarriedColumns:
         return {shown: _kind(self._latest[name].type) for name, shown in self.names.items()}
 
 
-def _names(source: Source, keep: Collection[str]) -> list[str]:
+def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
     """Return the columns that --keep names; a name with a comma counts as one column first."""
     names: list[str] = []
     for given in keep:
@@ -158,7 +158,7 @@ def as_texts(column: Any, name: str) -> NDArray[Any]:
     return texts
 
 
-def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID) -> Exclusions:
+def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL) -> Exclusions:
     """Return the ids in a table of cases that were reviewed before.
 
     The table has a column with the name of the id, or only one column. What was said about the
@@ -170,8 +170,8 @@ def read_exclusions(path: Path, id: str | None, reading: Reading = NOTHING_SAID)
             "one with --id."
         )
     encoding = None if is_utf8(path) else reading.encoding
-    said = Reading(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)
-    with open_source(path, reading=said) as source:
+    said = ReadOptions(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)
+    with open_table(path, reading=said) as source:
         name = source.columns[0] if len(source.columns) == 1 else id
         source.require([name], "which is the id of the cases to leave out")
         chunks = [chunk[name] for chunk in source.chunks([name], ())]

@@ -14,13 +14,13 @@ from .._core.probing import PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
-from ._columns import as_values, guess_column
-from ._formats import open_source
-from ._forms import PLAIN
 from ._labels import MOST_LABELS
 from ._model import TableModel
-from ._reading import NOTHING_SAID, Reading
 from ._repeats import IdCounter
+from .column_format import PLAIN
+from .columns import as_values, guess_column
+from .options import INFER_ALL, ReadOptions
+from .read import open_table
 
 __all__ = ["MissedResult", "missed_in_table"]
 
@@ -57,7 +57,7 @@ def missed_in_table(
     confidence: float = 0.95,
     look: int | None = None,
     challenger: TableModel | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
 ) -> MissedResult:
     """Estimate what is missed from a table of reviews.
 
@@ -77,7 +77,7 @@ def missed_in_table(
     challenger : TableModel, default=None
         Another model, to be judged on the same probes; it flags by its own threshold. The table
         must have its columns.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         How to read the file.
 
     Returns
@@ -85,8 +85,8 @@ def missed_in_table(
     MissedResult
     """
     outcome = outcome or model.schema.target
-    reading = NOTHING_SAID if reading is None else reading
-    with open_source(path, reading=reading) as source:
+    reading = INFER_ALL if reading is None else reading
+    with open_table(path, reading=reading) as source:
         names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
         source.require(names, "which a table of reviews needs (see shortlist missed --help)")
         table = source.read()
@@ -114,7 +114,7 @@ def missed_in_table(
     return MissedResult(estimate, expected, fallen)
 
 
-def _flags(model: TableModel, path: Path, reading: Reading | None) -> Mask:
+def _flags(model: TableModel, path: Path, reading: ReadOptions | None) -> Mask:
     """Return which rows a model would flag."""
     with model.schema.open(path, reading=reading) as source:
         return model.decide(model.schema.read(source)).flagged
@@ -148,15 +148,15 @@ def _said(label: Any) -> str:
     return " ".join(str(int(label) if whole else label).split()).casefold()
 
 
-def _chances(column: Any, name: str, reading: Reading) -> Doubles:
+def _chances(column: Any, name: str, reading: ReadOptions) -> Doubles:
     """Return probabilities, however they are written; NaN where there is none."""
-    guess = guess_column(column, name, form=PLAIN.adapted(name, reading), numeric=True)
+    guess = guess_column(column, name, format=PLAIN.adapted(name, reading), numeric=True)
     if guess.kind != "numeric":
         raise ValueError(
             f"The column {name!r} must hold probabilities; it holds "
             f"{column.drop_null()[0].as_py()!r}, for example."
         )
-    return np.asarray(as_values(column, "numeric", name, guess.form), dtype=np.float64)
+    return np.asarray(as_values(column, "numeric", name, guess.format), dtype=np.float64)
 
 
 def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> list[str]:

@@ -28,11 +28,11 @@ from ..exceptions import TableError
 from ..thresholds import Decisions
 from ..worth import expected_worth
 from ._candidates import knows_capacity
-from ._fingerprints import RowFingerprints, SeenRows
 from ._probes import probe_rows
-from ._profile import ColumnProfile
-from ._schema import TableRows, TableSchema
 from ._work import WorkColumns
+from .fingerprints import RowFingerprints, SeenRows
+from .profile import ColumnProfile
+from .schema import TableRows, TableSchema
 
 __all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
 

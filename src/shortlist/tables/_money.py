@@ -15,7 +15,7 @@ from ..exceptions import TableError
 from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve
 from ..thresholds import select
 from ._model import TableModel
-from ._schema import TableRows
+from .schema import TableRows
 
 __all__ = [
     "Money",

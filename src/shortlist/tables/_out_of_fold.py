@@ -26,7 +26,7 @@ from ._rules import (
     measure_random,
     measure_rule,
 )
-from ._schema import TableRows
+from .schema import TableRows
 
 __all__ = ["Candidate", "OutOfFold", "measure_test_rows"]
 

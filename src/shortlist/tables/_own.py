@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ._candidates import prepare_columns
-from ._schema import TableSchema
+from .schema import TableSchema
 
 __all__ = ["is_trained", "own_name", "own_pipeline"]
 

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
-from ._fingerprints import SeenCounter, SeenRows
 from ._model import TableModel
-from ._reading import Reading
-from ._schema import TableRows
-from ._watch import Watch
+from .fingerprints import SeenCounter, SeenRows
+from .monitor import DriftMonitor
+from .options import ReadOptions
+from .schema import TableRows
 
-__all__ = ["Columns", "Passing", "RowsRead"]
+__all__ = ["Columns", "RowStream", "RowsRead"]
 
 _MOST_HELD = 1 << 20  # rows
 #: Called with the number of rows that were read so far.
 RowsRead = Callable[[int], None]
 
 
-class Passing:
+class RowStream:
     """Reads the rows of a table in chunks, and counts those that the model has seen before.
 
     Parameters
@@ -37,14 +37,14 @@ class Passing:
         A table, or a folder with the parts of one.
     target : str or callable, default=None
         The column with the labels, or a function that finds it among the columns.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file.
     on_progress : callable, default=None
         Called with the number of rows that were read so far.
 
     Attributes
     ----------
-    watch : Watch
+    monitor : DriftMonitor
         Compares the columns with the model card.
     hashes : ndarray or None
         Fingerprints of the latest rows, if those of the fit are known.
@@ -58,7 +58,7 @@ class Passing:
         path: Path,
         *,
         target: str | Callable[[list[str]], str | None] | None = None,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         on_progress: RowsRead | None = None,
     ) -> None:
         self._model, self._path, self._reading = model, path, reading
@@ -66,7 +66,7 @@ class Passing:
         self._on_progress = on_progress or (lambda n_rows: None)
         known = model.fingerprints
         self._counter = None if known is None else SeenCounter(known)
-        self.watch = Watch(model)
+        self.monitor = DriftMonitor(model)
         self.hashes: Any = None
         self.n_rows = 0
 
@@ -78,7 +78,7 @@ class Passing:
             for rows in schema.rows(source, target=self.target):
                 if len(rows.X):
                     self.hashes = None if self._counter is None else self._counter.add(rows)
-                    self.watch.add(rows)
+                    self.monitor.add(rows)
                     self.n_rows += len(rows.X)
                     yield rows
                     self._on_progress(self.n_rows)

@@ -12,14 +12,14 @@ from ..capacity import Capacity, exact
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, CountedCurves, Ranking
 from ._evaluate import CurvePoint, check_counts, points_at
-from ._fingerprints import SeenRows
 from ._model import TableModel
 from ._money import MoneyPlan, planned_money, weighed_columns
-from ._passing import Columns, Passing, RowsRead
-from ._reading import Reading
-from ._schema import TableRows
-from ._watch import Finding
+from ._passing import Columns, RowsRead, RowStream
 from ._work import WorkColumns
+from .fingerprints import SeenRows
+from .monitor import Finding
+from .options import ReadOptions
+from .schema import TableRows
 
 __all__ = ["ExpectedFlags", "NextReviewer", "Plan", "plan_capacity"]
 
@@ -74,7 +74,7 @@ def plan_capacity(
     *,
     target: str | None = None,
     load: int = 1,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
 ) -> Plan:
@@ -92,7 +92,7 @@ def plan_capacity(
         The column with the labels; `None` takes the target of the fit if the table has it.
     load : int, default=1
         How many rows one reviewer handles.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
         Columns with values and efforts, and a budget: what it and other budgets would find. This
@@ -110,7 +110,7 @@ def plan_capacity(
     if model.classifier.capacity.kind != "effort":
         work.check_pair()
     model = model.reading_work(work)
-    passing = Passing(
+    passing = RowStream(
         model,
         path,
         target=target or (lambda columns: _own_target(model, columns, work)),
@@ -145,7 +145,7 @@ def plan_capacity(
         next_reviewer=_next_reviewer(curve, capacity, more, load),
         seen=passing.seen,
         money=money,
-        findings=passing.watch.findings(),
+        findings=passing.monitor.findings(),
     )
 
 
@@ -180,7 +180,7 @@ class _ExpectedFlags:
         for place, changed in enumerate(self._changed):
             self._counts[place] += int(changed.decide(rows).flagged.sum())
 
-    def plan(self, passing: Passing) -> Plan:
+    def plan(self, passing: RowStream) -> Plan:
         n_items = passing.n_rows
         expected = [
             ExpectedFlags(
@@ -198,7 +198,7 @@ class _ExpectedFlags:
             expected_flags=expected,
             next_reviewer=None,
             seen=passing.seen,
-            findings=passing.watch.findings(),
+            findings=passing.monitor.findings(),
         )
 
 

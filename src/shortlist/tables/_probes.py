@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from ._columns import MISSING_CATEGORY
-from ._profile import ColumnProfile
-from ._schema import Feature
+from .columns import MISSING_CATEGORY
+from .profile import ColumnProfile
+from .schema import Feature
 
 pd = load_extra("pandas", needed_for="Reading tables")
 

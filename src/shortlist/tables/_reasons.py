@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import MISSING_CATEGORY
 from ._model import TableModel
-from ._watch import date_text
+from .columns import MISSING_CATEGORY
+from .monitor import date_text
 
 __all__ = ["Reason", "reasons_for"]
 

@@ -16,13 +16,13 @@ from .._core.hashing import tie_keys_of
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import MOST_SCORES, check_guarantee
-from ._fingerprints import SeenRows
 from ._model import ModelCard, TableModel
-from ._passing import Columns, Passing, RowsRead
-from ._profile import ColumnProfile
-from ._reading import Reading
-from ._schema import TableRows
-from ._watch import Finding
+from ._passing import Columns, RowsRead, RowStream
+from .fingerprints import SeenRows
+from .monitor import Finding
+from .options import ReadOptions
+from .profile import ColumnProfile
+from .schema import TableRows
 
 __all__ = ["Recalibration", "recalibrate_table"]
 
@@ -67,7 +67,7 @@ def recalibrate_table(
     confidence: float | None = None,
     n_batches: int | None = None,
     target: str | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     on_progress: RowsRead | None = None,
 ) -> Recalibration:
     """Set a new threshold from recent rows, without fitting the model again.
@@ -94,7 +94,7 @@ def recalibrate_table(
     target : str, default=None
         A column with labels, if there is one: their prevalence replaces that of the fit, to which
         a multiple as capacity refers.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
         Called with the number of rows that were read so far.
@@ -117,7 +117,7 @@ def recalibrate_table(
     if target is not None:  # the prevalence that was stated in the fit is replaced as well
         classifier.prevalence = None
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
-    passing = Passing(model, path, target=target, reading=reading, on_progress=on_progress)
+    passing = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
     with _Gathered(model, passing) as gathered:
         for rows in passing:
             gathered.add(rows)
@@ -133,7 +133,7 @@ def recalibrate_table(
             kept.counts["before"],
             round(found.flagged_fraction * kept.n_rows),
             notes,
-            passing.watch.findings(),
+            passing.monitor.findings(),
         )
 
 
@@ -194,7 +194,7 @@ class _Kept:
 class _Gathered(Columns):
     """What is kept of each row: score, tie key, fingerprint, label, and the old decision."""
 
-    def __init__(self, model: TableModel, passing: Passing) -> None:
+    def __init__(self, model: TableModel, passing: RowStream) -> None:
         super().__init__()
         self._model, self._passing = model, passing
         self._profiles = () if model.card is None else model.card.profiles

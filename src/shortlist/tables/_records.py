@@ -16,10 +16,9 @@ import numpy as np
 from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from ..exceptions import TableError
-from ._reading import Reading
 from ._source import (
     MISSING_TEXTS,
-    Source,
+    OpenTable,
     about_left_over,
     about_subtotal,
     about_totals,
@@ -31,6 +30,7 @@ from ._source import (
     translated,
 )
 from ._text_files import open_binary
+from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
@@ -75,7 +75,9 @@ def _as_text(value: Any) -> str:
 # --- Excel ---
 
 
-def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def open_workbook(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     """Open a sheet of an Excel workbook; all of it is held in memory."""
     openpyxl = load_extra("openpyxl", needed_for="Reading Excel files")
     with translated(name), open(path, "rb") as file:
@@ -110,14 +112,14 @@ def open_workbook(path: Path, name: str, stack: contextlib.ExitStack, reading: R
         cells = {c: [None if _is_missing(v, missing) else v for v in data[c]] for c in wanted}
         yield pa.table({c: as_arrow(values) for c, values in cells.items()})
 
-    return Source(name, list(heading.values()), chunks, reading, notes)
+    return OpenTable(name, list(heading.values()), chunks, reading, notes)
 
 
 def _is_missing(value: Any, missing: set[str]) -> bool:
     return isinstance(value, str) and value.strip() in missing
 
 
-def _sheet(book: Any, name: str, reading: Reading, notes: list[str]) -> Any:
+def _sheet(book: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
     names = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
     if reading.sheet in book.sheetnames:
         return book[reading.sheet]
@@ -184,7 +186,7 @@ def _is_filled(value: Any) -> bool:
 
 
 def _without_end(
-    rows: list[list[Any]], name: str, reading: Reading, notes: list[str]
+    rows: list[list[Any]], name: str, reading: ReadOptions, notes: list[str]
 ) -> list[list[Any]]:
     rows = _without_empty_rows(rows)
     if reading.keep_total:
@@ -227,7 +229,9 @@ def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:
 # --- JSON lines ---
 
 
-def open_json_lines(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def open_json_lines(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     """Open a file with one JSON object per line; objects within objects become `a.b`."""
     records = _records(path, name, stack, reading)
     first = list(itertools.islice(records, _CHUNK_LINES))
@@ -246,7 +250,7 @@ def open_json_lines(path: Path, name: str, stack: contextlib.ExitStack, reading:
             yield _as_table(batch, wanted)
             batch = list(itertools.islice(records, _CHUNK_LINES))
 
-    return Source(name, columns, chunks, reading)
+    return OpenTable(name, columns, chunks, reading)
 
 
 def _as_table(records: list[dict[str, Any]], columns: Collection[str]) -> Any:
@@ -254,7 +258,7 @@ def _as_table(records: list[dict[str, Any]], columns: Collection[str]) -> Any:
 
 
 def _records(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: Reading
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
 ) -> Iterator[dict[str, Any]]:
     with translated(name):
         file = open_binary(path, stack, reading)

@@ -22,13 +22,13 @@ from ..worth import expected_worth
 from ._lists import CarriedColumns, Exclusions, as_texts, read_exclusions
 from ._model import TableModel
 from ._pool import Cases, Pool
-from ._reading import Reading
 from ._reasons import reasons_for
 from ._repeats import Repeated
 from ._selection import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
-from ._source import Source
-from ._watch import Finding, Watch
+from ._source import OpenTable
 from ._work import WorkColumns
+from .monitor import DriftMonitor, Finding
+from .options import ReadOptions
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -49,7 +49,7 @@ def select_rows(
     id: str | None = None,
     exclude: Path | None = None,
     probe: float = 0,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> Selection:
@@ -82,7 +82,7 @@ def select_rows(
     probe : float, default=0
         Share of the places for rows below the cut, drawn at random; in each segment of its own.
         See :func:`missed_in_table`.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
         Columns with values and efforts, a budget, and what a slot must be worth. The list then has
@@ -192,32 +192,32 @@ class _Table:
     work: dict[str, Doubles | None] = field(default_factory=dict)
 
 
-def _read(model: TableModel, source: Source, wanted: _Wanted, on_progress: Progress) -> _Table:
+def _read(model: TableModel, source: OpenTable, wanted: _Wanted, on_progress: Progress) -> _Table:
     carried = _carried(model, source, wanted)
     excluded = None
     if wanted.exclude is not None:
         excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
-    watch, pool = Watch(model), Pool(model, wanted.most(carried.id is not None))
+    monitor, pool = DriftMonitor(model), Pool(model, wanted.most(carried.id is not None))
     segments: Counter[str] = Counter()
     weighed = _Weighed(wanted.work)
     for rows in model.schema.rows(carried.source):
-        on_progress(f"{watch.n_items:,} rows scored", 0, 0)
+        on_progress(f"{monitor.n_items:,} rows scored", 0, 0)
         if not len(rows.X):
             continue
-        numbers = np.arange(watch.n_items, watch.n_items + len(rows.X))
-        watch.add(rows)
+        numbers = np.arange(monitor.n_items, monitor.n_items + len(rows.X))
+        monitor.add(rows)
         weighed.add(carried)
         cases = _cases(model, rows, numbers, carried, wanted.segment)
         if cases.segments is not None:
             segments.update(cases.segments.tolist())
         pool.add(cases.take(_allowed(cases, excluded)))
-    if not watch.n_items:
+    if not monitor.n_items:
         raise TableError(f"{source.name} has a heading, but no rows.")
-    found = (carried.id, carried.types(), watch.findings(), watch.n_items, excluded)
+    found = (carried.id, carried.types(), monitor.findings(), monitor.n_items, excluded)
     return _Table(pool.ranked(), *found, pool.repeated, segments, weighed.numbers())
 
 
-def _carried(model: TableModel, source: Source, wanted: _Wanted) -> CarriedColumns:
+def _carried(model: TableModel, source: OpenTable, wanted: _Wanted) -> CarriedColumns:
     others = () if wanted.segment is None else (wanted.segment,)
     source.require(others, "which --segment names")
     for option, column in wanted.work.columns.items():

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from .._core.probing import BY_SCORE
 from ._reasons import Reason
-from ._watch import Finding
+from .monitor import Finding
 
 __all__ = ["LIST_COLUMNS", "PROBE_COLUMNS", "SelectedRow", "Selection"]
 

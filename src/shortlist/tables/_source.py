@@ -12,13 +12,13 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._reading import NOTHING_SAID, Reading
+from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
 __all__ = [
     "MISSING_TEXTS",
-    "Source",
+    "OpenTable",
     "about_left_over",
     "about_subtotal",
     "about_totals",
@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """An open table: its column names and its chunks.
 
     `chunks(columns, numeric)` may be called once. It yields Arrow tables with the named columns.
@@ -57,7 +57,7 @@ class Source:
     name: str
     columns: list[str]
     chunks: Callable[[Collection[str], Collection[str]], Iterator[Any]]
-    reading: Reading = NOTHING_SAID
+    reading: ReadOptions = INFER_ALL
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import train_test_split as split_rows
 from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
 from ..thresholds import FOLD_GUARANTEES
-from ._columns import MISSING_CATEGORY
-from ._schema import TableRows, TableSchema
+from .columns import MISSING_CATEGORY
+from .schema import TableRows, TableSchema
 
 __all__ = ["Parts", "Sidelined", "divide_rows", "make_folds", "set_aside"]
 

@@ -17,10 +17,9 @@ import numpy as np
 from .._core.arrays import Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._reading import Reading
 from ._source import (
     MISSING_TEXTS,
-    Source,
+    OpenTable,
     about_left_over,
     about_subtotal,
     about_totals,
@@ -30,6 +29,7 @@ from ._source import (
     not_utf8,
     translated,
 )
+from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.csv", needed_for="Reading tables")
@@ -50,7 +50,9 @@ _MOST_TRIED = 1_000
 _SEPARATORS = "\t|;,"
 
 
-def open_text(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def open_text(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     """Open a CSV or TSV file; `-` is standard input."""
     file = open_binary(path, stack, reading)
     columns, delimiter = _header(file, name, reading)
@@ -75,7 +77,7 @@ def open_text(path: Path, name: str, stack: contextlib.ExitStack, reading: Readi
                 n_before += table.num_rows
                 yield table
 
-    return Source(name, [c for c in columns if c], chunks, reading, notes, delimiter)
+    return OpenTable(name, [c for c in columns if c], chunks, reading, notes, delimiter)
 
 
 def _parsed(
@@ -84,7 +86,7 @@ def _parsed(
     delimiter: str,
     wanted: Collection[str],
     numeric: Collection[str],
-    reading: Reading,
+    reading: ReadOptions,
 ) -> Any:
     """Parse a block; numbers that are not written plainly come as texts."""
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
@@ -134,7 +136,7 @@ def _arrow_memory(block: bytes) -> Any:
 # --- encodings ---
 
 
-def open_binary(path: Path, stack: contextlib.ExitStack, reading: Reading) -> Any:
+def open_binary(path: Path, stack: contextlib.ExitStack, reading: ReadOptions) -> Any:
     """Open a text file as UTF-8 bytes, whatever its encoding is."""
     if str(path) == "-":
         file: Any = sys.stdin.buffer
@@ -196,7 +198,7 @@ def is_utf8(path: Path) -> bool:
 # --- the heading ---
 
 
-def _header(file: Any, name: str, reading: Reading) -> tuple[list[str], str]:
+def _header(file: Any, name: str, reading: ReadOptions) -> tuple[list[str], str]:
     """Read the heading and nothing after it; return the column names and the delimiter."""
     with translated(name):
         line = _first_line(file, name)
@@ -337,7 +339,7 @@ def _without_end(
     file: _Rest,
     delimiter: str,
     name: str,
-    reading: Reading,
+    reading: ReadOptions,
     notes: list[str],
 ) -> Iterator[bytes]:
     """Hold back the last lines; at the end of the file, leave out a total and empty rows."""

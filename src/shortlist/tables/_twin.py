@@ -12,7 +12,7 @@ from ..learners import make_learner
 from ._candidates import prepare_columns
 from ._evaluate import labels_of
 from ._model import TableModel
-from ._schema import TableRows
+from .schema import TableRows
 
 __all__ = ["smote_twin"]
 

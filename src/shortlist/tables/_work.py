@@ -14,8 +14,8 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList
 from ..thresholds import select
-from ._columns import SOMEWHERE, Place, as_values
-from ._forms import PLAIN, Form
+from .column_format import PLAIN, ColumnFormat
+from .columns import SOMEWHERE, Place, as_values
 
 __all__ = ["WorkColumns"]
 
@@ -106,17 +106,17 @@ class WorkColumns:
         self,
         option: str,
         parts: Sequence[Any],
-        forms: Mapping[str, Form] | None = None,
+        formats: Mapping[str, ColumnFormat] | None = None,
         place: Place = SOMEWHERE,
     ) -> Doubles | None:
         """Return the column of an option as numbers; what is no valid one names its row."""
         name = self.columns.get(option)
         if name is None:
             return None
-        known = forms or {}
-        form = known.get(name, PLAIN)
+        known = formats or {}
+        format = known.get(name, PLAIN)
         try:
-            numbers = np.concatenate([as_values(part, "numeric", name, form) for part in parts])
+            numbers = np.concatenate([as_values(part, "numeric", name, format) for part in parts])
         except TableError:
             if name in known:
                 raise

@@ -11,7 +11,7 @@ import numpy as np
 from .._core.validation import name_rows
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ._schema import TableRows, TableSchema
+from .schema import TableRows, TableSchema
 
 __all__ = ["affordable_folds", "as_flags", "check_rate", "promise_about_work", "with_bound"]
 

@@ -13,8 +13,8 @@ from ..capacity import exact
 from ..exceptions import TableError, TooManyFlagsError
 from ..thresholds import Decisions
 from ._model import TableModel
-from ._schema import TableRows
 from ._work import WorkColumns
+from .schema import TableRows
 
 __all__ = ["SpentWork", "WorkSpent"]
 

@@ -1,6 +1,6 @@
 """What visibly breaks a promise: units, unseen categories, empty columns, too many flags.
 
-A watch sees rows pass in chunks and compares them with the model card, in constant memory.
+A monitor sees rows pass in chunks and compares them with the model card, in constant memory.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from .._core.arrays import Mask
-from ._columns import MISSING_CATEGORY
-from ._drift import SIGNIFICANT, chances_of_flags
 from ._model import TableModel
-from ._profile import ColumnProfile
-from ._schema import TableRows
-
-__all__ = ["Finding", "Watch", "date_text", "is_of_nines", "shown_value"]
+from .columns import MISSING_CATEGORY
+from .drift import SIGNIFICANT, chances_of_flags
+from .profile import ColumnProfile
+from .schema import TableRows
 
 # A finding must be less probable than this if nothing has changed, by an exact test.
 _UNLIKELY = 0.001
@@ -61,7 +59,7 @@ class Finding:
     is_serious: bool = True
 
 
-class Watch:
+class DriftMonitor:
     """Compares rows with the model card while they pass.
 
     Parameters
@@ -436,7 +434,6 @@ def date_text(days: float) -> str:
 
     Examples
     --------
-    >>> from shortlist.tables import date_text
     >>> date_text(19724.0)
     '2024-01-02'
     """

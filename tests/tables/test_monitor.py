@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from made_cases import make_cases
-from shortlist.tables import TableRows, Watch, check_table
+from shortlist.tables import check_table
+from shortlist.tables.monitor import DriftMonitor
+from shortlist.tables.schema import TableRows
 
 
 def rows_of(model, frame, tmp_path):
@@ -16,13 +18,13 @@ def rows_of(model, frame, tmp_path):
 
 
 def findings_on(model, frame, tmp_path, n_chunks=1):
-    """Return what a watch finds in a frame that comes in chunks."""
+    """Return what the monitor finds in a frame that comes in chunks."""
     rows = rows_of(model, frame, tmp_path)
-    watch = Watch(model)
+    monitor = DriftMonitor(model)
     for places in np.array_split(np.arange(len(rows.X)), n_chunks):
         part = rows.take(places)
-        watch.add(part, model.classifier.flag(part.X, ids=part.ids))
-    return watch.findings()
+        monitor.add(part, model.classifier.flag(part.X, ids=part.ids))
+    return monitor.findings()
 
 
 def test_tables_of_the_same_kind_give_no_warning(table_fit, tmp_path):
@@ -96,7 +98,7 @@ def test_a_few_unseen_values_are_not_serious(table_fit, tmp_path):
 
 def test_nothing_was_watched(table_fit):
     """Nothing is said."""
-    assert Watch(table_fit.model).findings() == []
+    assert DriftMonitor(table_fit.model).findings() == []
 
 
 def test_a_watch_without_a_card_counts_flags(table_fit, tmp_path):
@@ -110,8 +112,8 @@ def test_a_watch_without_a_card_counts_flags(table_fit, tmp_path):
 
 
 def test_rows_in_memory(table_fit):
-    """A watch takes rows in the form of the model."""
+    """A monitor takes rows in the form of the model."""
     X = pd.DataFrame({"amount": [1.0], "country": ["ar"], "opened": [19_800.0], "vip": [0.0]})
-    watch = Watch(table_fit.model)
-    watch.add(TableRows(X, np.array(["c1"], dtype=object)))
-    assert (watch.n_items, watch.findings()) == (1, [])
+    monitor = DriftMonitor(table_fit.model)
+    monitor.add(TableRows(X, np.array(["c1"], dtype=object)))
+    assert (monitor.n_items, monitor.findings()) == (1, [])

@@ -14,18 +14,7 @@ from scipy.stats import betabinom, hypergeom, ks_2samp
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from ..thresholds import CalibratedThreshold
-from ._profile import ColumnProfile
-
-__all__ = [
-    "SIGNIFICANT",
-    "chances_of_flags",
-    "compare_columns",
-    "compare_scores",
-    "count_columns",
-    "judge_shifts",
-    "stability_index",
-    "verdict_on",
-]
+from .profile import ColumnProfile
 
 # The usual limits of the index for a moderate and for a large shift.
 _MODERATE, _LARGE = 0.1, 0.25

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import TableError
-from ._drift import compare_columns, compare_scores, judge_shifts, verdict_on
 from ._model import TableModel
-from ._reading import Reading
-from ._watch import Finding, Watch, date_text
-
-__all__ = ["TableCheck", "check_table"]
+from .drift import compare_columns, compare_scores, judge_shifts, verdict_on
+from .monitor import DriftMonitor, Finding, date_text
+from .options import ReadOptions
 
 _NOTABLE = ("moderate", "large")
 
@@ -54,7 +52,7 @@ class TableCheck:
     has_drifted: bool
 
 
-def check_table(model: TableModel, path: Path, *, reading: Reading | None = None) -> TableCheck:
+def check_table(model: TableModel, path: Path, *, reading: ReadOptions | None = None) -> TableCheck:
     """Compare the rows of a table with the calibration rows of a model; no labels are needed.
 
     Parameters
@@ -63,34 +61,34 @@ def check_table(model: TableModel, path: Path, *, reading: Reading | None = None
         Fitted.
     path : Path
         A table with the columns that the model needs, of any length.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
 
     Returns
     -------
     TableCheck
     """
-    watch, scores = Watch(model), []
+    monitor, scores = DriftMonitor(model), []
     with model.schema.open(path, reading=reading) as source:
         for rows in model.schema.rows(source):
             if len(rows.X):
                 decided = model.decide(rows)
-                watch.add(rows, decided.flagged)
+                monitor.add(rows, decided.flagged)
                 scores.append(np.asarray(decided.scores))
     if not scores:
         raise TableError(f"{path} has a heading, but no rows. There is nothing to check.")
     score = compare_scores(model.classifier.calibration_scores_, np.concatenate(scores))
     profiles = () if model.card is None else model.card.profiles
-    columns = compare_columns(profiles, watch.counts)
+    columns = compare_columns(profiles, monitor.counts)
     judge_shifts([score, *columns])
     columns = [{**column, "in_words": _in_words(column)} for column in columns]
     columns.sort(key=lambda column: -column["psi"])
-    as_many, as_few = watch.chances
-    findings = watch.findings(advice="See which columns have shifted.")
+    as_many, as_few = monitor.chances
+    findings = monitor.findings(advice="See which columns have shifted.")
     return TableCheck(
-        n_items=watch.n_items,
-        n_flagged=watch.n_flagged,
-        room=watch.room,
+        n_items=monitor.n_items,
+        n_flagged=monitor.n_flagged,
+        room=monitor.room,
         chance_of_as_many=as_many,
         chance_of_as_few=as_few,
         score=score,

@@ -12,8 +12,6 @@ from typing import Any, BinaryIO
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 
-__all__ = ["open_writer", "output_format"]
-
 pa = load_extra("pyarrow", needed_for="Writing tables")
 for _module in ("csv", "ipc", "parquet"):
     load_extra(f"pyarrow.{_module}", needed_for="Writing tables")

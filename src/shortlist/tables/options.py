@@ -9,8 +9,6 @@ from typing import Any
 
 from ..exceptions import TableError
 
-__all__ = ["NOTHING_SAID", "Reading", "as_strptime"]
-
 _SIGNS = (".", ",")
 #: Letters of dates as spreadsheets know them, and those of `strptime`.
 _LETTERS = (("YYYY", "%Y"), ("MM", "%m"), ("DD", "%d"), ("YY", "%y"))
@@ -21,7 +19,7 @@ _TUPLES = ("na", "drop", "columns", "categorical", "numeric", "date_format")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """What the user says about a file; everything else is inferred from the file.
 
     Attributes
@@ -50,8 +48,8 @@ class Reading:
 
     Examples
     --------
-    >>> from shortlist.tables import Reading
-    >>> Reading(decimal=",", drop=("cancelled_on",)).decimal
+    >>> from shortlist.tables import ReadOptions
+    >>> ReadOptions(decimal=",", drop=("cancelled_on",)).decimal
     ','
     """
 
@@ -81,17 +79,17 @@ class Reading:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         self.date_formats()  # raises an error for what is none
 
-    def after(self, earlier: Reading) -> Reading:
+    def after(self, earlier: ReadOptions) -> ReadOptions:
         """Return what this object says, and what was said earlier where it says nothing.
 
         Parameters
         ----------
-        earlier : Reading
+        earlier : ReadOptions
             What was said when the model was fitted.
 
         Returns
         -------
-        Reading
+        ReadOptions
             What was said about numbers and dates is not repeated: the schema of the model has it
             for every column.
         """
@@ -122,13 +120,13 @@ class Reading:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Reading:
+    def from_json(cls, content: dict[str, Any]) -> ReadOptions:
         """Read what :meth:`to_json` wrote."""
         return cls(**{name: _or_tuple(value) for name, value in content.items()})
 
 
 #: Everything is inferred from the file.
-NOTHING_SAID = Reading()
+INFER_ALL = ReadOptions()
 
 
 def _or_tuple(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """The file formats of tables: which function reads which extension, and Parquet and Feather.
 
 The extension of a file decides its format. To add a format, add a function to `_OPENERS`; formats
-for writing are in `_writers.py`.
+for writing are in `write.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
-from ._reading import NOTHING_SAID, Reading
 from ._records import open_json_lines, open_workbook
-from ._source import Source, listed, translated
+from ._source import OpenTable, listed, translated
 from ._text_files import open_text
-
-__all__ = ["files_of", "open_source"]
+from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 for _module in ("ipc", "parquet"):
@@ -34,7 +32,7 @@ _OLD_EXCEL = (".xls", ".xlsb", ".ods", ".numbers")
 
 
 @contextlib.contextmanager
-def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Source]:
+def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[OpenTable]:
     """Open a table by its extension; `-` is CSV from standard input.
 
     Parameters
@@ -42,7 +40,7 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
     path : Path
         A CSV, TSV (also gzipped), Excel, JSON lines, Parquet or Feather file, or a folder with the
         parts of one table.
-    reading : Reading, default=None
+    reading : ReadOptions, default=None
         What to know about the file; everything else is inferred.
 
     Returns
@@ -51,7 +49,7 @@ def open_source(path: Path, *, reading: Reading | None = None) -> Iterator[Sourc
         It gives a source: the names of the columns, and their values in chunks. Its notes become
         warnings at the end, unless they were taken.
     """
-    reading = NOTHING_SAID if reading is None else reading
+    reading = INFER_ALL if reading is None else reading
     opener = _opener(path)
     name = "Standard input" if str(path) == "-" else str(path)
     with contextlib.ExitStack() as stack:
@@ -85,7 +83,9 @@ def _opener(path: Path) -> Opener:
     return opener
 
 
-def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def _open_parquet(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     raw = stack.enter_context(pa.OSFile(str(path)))
     # With buffering in advance, the whole file would end up in memory.
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
@@ -99,7 +99,9 @@ def _open_parquet(path: Path, name: str, stack: contextlib.ExitStack, reading: R
     return _typed_source(name, file.schema_arrow, chunks, reading)
 
 
-def _open_feather(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def _open_feather(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
@@ -140,31 +142,33 @@ def _is_part(name: Path, path: Path) -> bool:
     return path.is_file() and not any(part.startswith(("_", ".")) for part in name.parts)
 
 
-def _open_folder(path: Path, name: str, stack: contextlib.ExitStack, reading: Reading) -> Source:
+def _open_folder(
+    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
     files = files_of(path)
     notes: list[str] = []
-    with open_source(files[0], reading=reading) as first:
+    with open_table(files[0], reading=reading) as first:
         columns, sep, _ = first.columns, first.sep, first.take_notes()
 
     def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
         for file in files:
-            with open_source(file, reading=reading) as source:
+            with open_table(file, reading=reading) as source:
                 source.require(wanted, f"which {files[0]} has")
                 yield from source.chunks(wanted, numeric)
                 notes.extend(note for note in source.take_notes() if note not in notes)
 
-    return Source(name, columns, chunks, reading, notes, sep)
+    return OpenTable(name, columns, chunks, reading, notes, sep)
 
 
 def _typed_source(
-    name: str, schema: Any, chunks: Callable[..., Iterator[Any]], reading: Reading
-) -> Source:
+    name: str, schema: Any, chunks: Callable[..., Iterator[Any]], reading: ReadOptions
+) -> OpenTable:
     """Leave out the unnamed index that pandas saves: row numbers must not be learned from."""
     columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
-    return Source(name, columns, chunks, reading)
+    return OpenTable(name, columns, chunks, reading)
 
 
-def _check_unique(source: Source) -> None:
+def _check_unique(source: OpenTable) -> None:
     twice = [column for column, times in Counter(source.columns).items() if times > 1]
     if twice:
         raise TableError(
@@ -173,7 +177,7 @@ def _check_unique(source: Source) -> None:
         )
 
 
-Opener = Callable[[Path, str, contextlib.ExitStack, Reading], Source]
+Opener = Callable[[Path, str, contextlib.ExitStack, ReadOptions], OpenTable]
 _OPENERS: dict[str, Opener] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), open_text),
     **dict.fromkeys((".xlsx", ".xlsm"), open_workbook),

@@ -14,20 +14,18 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
-from ._formats import open_source
-from ._forms import PLAIN, Form
 from ._inference import Guess, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
-from ._reading import NOTHING_SAID, Reading
 from ._repeats import IdCounter, Repeated
-from ._source import Source
+from ._source import OpenTable
 from ._text_files import is_utf8
 from ._work import WorkColumns
+from .column_format import PLAIN, ColumnFormat
+from .columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
+from .options import INFER_ALL, ReadOptions
+from .read import open_table
 
 pd = load_extra("pandas", needed_for="Reading tables")
-
-__all__ = ["Feature", "TableRows", "TableSchema", "infer_schema", "reference_values"]
 
 
 @dataclass(frozen=True)
@@ -39,19 +37,19 @@ class Feature:
 
     name: str
     kind: str
-    form: Form = PLAIN
+    format: ColumnFormat = PLAIN
 
     @property
     def in_words(self) -> str:
         """The kind, and how values are written if that is not plain."""
-        written = self.form.in_words
+        written = self.format.in_words
         return f"{self.kind} ({written})" if written else self.kind
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Feature:
         """Read what :meth:`TableSchema.to_json` wrote."""
-        form = {**content["form"], "missing": tuple(content["form"]["missing"])}
-        return cls(content["name"], content["kind"], Form(**form))
+        format = {**content["form"], "missing": tuple(content["form"]["missing"])}
+        return cls(content["name"], content["kind"], ColumnFormat(**format))
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class TableSchema:
         The label to look for, as text.
     id : str or None
         The column that identifies a row. Ties are broken by it.
-    reading : Reading
+    reading : ReadOptions
         What the user said about the file when the model was fitted.
     labels : tuple of str
         The labels that the target had then.
@@ -115,7 +113,7 @@ class TableSchema:
     target: str
     rare_label: str
     id: str | None = None
-    reading: Reading = NOTHING_SAID
+    reading: ReadOptions = INFER_ALL
     labels: tuple[str, ...] = ()
     work: WorkColumns | None = None
 
@@ -135,19 +133,21 @@ class TableSchema:
             content["target"],
             content["rare_label"],
             content["id"],
-            Reading.from_json(content["reading"]),
+            ReadOptions.from_json(content["reading"]),
             tuple(content["labels"]),
             WorkColumns.from_json(content.get("work")),
         )
 
-    def open(self, path: Path, *, reading: Reading | None = None) -> AbstractContextManager[Source]:
+    def open(
+        self, path: Path, *, reading: ReadOptions | None = None
+    ) -> AbstractContextManager[OpenTable]:
         """Open a later file, which is read as the table of the fit was.
 
         Parameters
         ----------
         path : Path
             A table.
-        reading : Reading, default=None
+        reading : ReadOptions, default=None
             What the user says about this file; it goes before what was said at the fit.
 
         Returns
@@ -155,36 +155,36 @@ class TableSchema:
         context manager
             It gives a source for :meth:`rows` and :meth:`read`.
         """
-        said = reading or NOTHING_SAID
+        said = reading or INFER_ALL
         merged = said.after(self.reading)
         if said.encoding is None and merged.encoding is not None and is_utf8(path):
             merged = replace(merged, encoding=None)  # this file has another one than the first
-        return open_source(path, reading=merged)
+        return open_table(path, reading=merged)
 
-    def adapted(self, reading: Reading) -> TableSchema:
+    def adapted(self, reading: ReadOptions) -> TableSchema:
         """Return this schema for values about which the user says more than at the fit.
 
         Parameters
         ----------
-        reading : Reading
+        reading : ReadOptions
             What the user says; it goes before what was said at the fit.
 
         Returns
         -------
         TableSchema
         """
-        features = [replace(f, form=f.form.adapted(f.name, reading)) for f in self.features]
+        features = [replace(f, format=f.format.adapted(f.name, reading)) for f in self.features]
         return replace(self, features=tuple(features))
 
-    def rows(self, source: Source, *, target: str | None = None) -> Iterator[TableRows]:
+    def rows(self, source: OpenTable, *, target: str | None = None) -> Iterator[TableRows]:
         """Read the rows of an open table in chunks, with labels if `target` names their column.
 
         Missing columns raise an error immediately, before the first chunk is read.
 
         Parameters
         ----------
-        source : Source
-            What :func:`open_source` yields.
+        source : OpenTable
+            What :func:`open_table` yields.
         target : str, default=None
             The column with the labels.
 
@@ -206,11 +206,11 @@ class TableSchema:
         wanted = list(dict.fromkeys(wanted))
         schema = self.adapted(source.reading)
         numbers = [f for f in schema.features if f.kind == "numeric"]
-        plain = {f.name for f in numbers if f.form.is_plain and not f.form.whole}
+        plain = {f.name for f in numbers if f.format.is_plain and not f.format.whole}
         return schema._converted(source, wanted, plain - {target, self.id}, target)
 
     def _converted(
-        self, source: Source, wanted: list[str], plain: set[str], target: str | None
+        self, source: OpenTable, wanted: list[str], plain: set[str], target: str | None
     ) -> Iterator[TableRows]:
         n_before, empty, ids = 0, _EmptyRows(self.features), IdCounter()
         for chunk in source.chunks(wanted, plain):
@@ -232,7 +232,7 @@ class TableSchema:
             "cases, keep one row of each: results look surer than they are."
         ]
 
-    def read(self, source: Source, *, target: str | None = None) -> TableRows:
+    def read(self, source: OpenTable, *, target: str | None = None) -> TableRows:
         """Read all rows of an open table at once; a table without rows raises an error.
 
         Parameters
@@ -275,10 +275,10 @@ class TableSchema:
 
     def _values_and_efforts(self, table: Any, place: Place) -> list[Doubles | None]:
         work = self._work
-        forms = {name: PLAIN.adapted(name, self.reading) for name in work.columns.values()}
-        forms |= {f.name: f.form for f in self.features if f.kind == "numeric"}
+        formats = {name: PLAIN.adapted(name, self.reading) for name in work.columns.values()}
+        formats |= {f.name: f.format for f in self.features if f.kind == "numeric"}
         return [
-            work.numbers(option, [table[work.columns[option]]], forms, place)
+            work.numbers(option, [table[work.columns[option]]], formats, place)
             if option in work.columns
             else None
             for option in ("--value", "--effort")
@@ -316,8 +316,8 @@ class _EmptyRows:
 def _column(values: Any, feature: Feature, place: Place) -> Any:
     """Return a column of a frame, of a type that encoders know in all versions of pandas."""
     dtype = object if feature.kind == "categorical" else np.float64
-    name, kind, form = feature.name, feature.kind, feature.form
-    return pd.Series(as_values(values, kind, name, form, place=place), dtype=dtype)
+    name, kind, format = feature.name, feature.kind, feature.format
+    return pd.Series(as_values(values, kind, name, format, place=place), dtype=dtype)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -325,7 +325,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def infer_schema(
-    source: Source,
+    source: OpenTable,
     table: Any,
     *,
     target: str,
@@ -357,7 +357,7 @@ def infer_schema(
     return TableSchema(features, target, rare_label, id, source.reading, labels, work)
 
 
-def _chosen(source: Source, target: str, id: str | None) -> list[str]:
+def _chosen(source: OpenTable, target: str, id: str | None) -> list[str]:
     """Return the columns to learn from: those that were asked for, without those left out."""
     reading = source.reading
     wanted = reading.names("columns", source.columns, source.name) or source.columns
@@ -367,7 +367,7 @@ def _chosen(source: Source, target: str, id: str | None) -> list[str]:
     return [name for name in wanted if name not in (target, id, *dropped)]
 
 
-def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ...]:
+def _features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
     told = [
@@ -383,7 +383,7 @@ def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ..
         except TableError as error:
             source.notes.append(f"{name!r} is left out. {error}")
             continue
-        if guess.kind == "categorical" and not guess.form.codes and is_prose(table[name]):
+        if guess.kind == "categorical" and not guess.format.codes and is_prose(table[name]):
             source.notes.append(
                 f"{name!r} holds free text and is left out. To learn from it as categories, use "
                 f"--categorical {name}"
@@ -395,18 +395,18 @@ def _features(source: Source, table: Any, names: list[str]) -> tuple[Feature, ..
     settled = settle_decimals(guesses, decimal=source.reading.decimal, sep=source.sep)
     for guess in settled.values():
         source.notes.extend(guess.notes)
-    return tuple(Feature(name, guess.kind, guess.form) for name, guess in settled.items())
+    return tuple(Feature(name, guess.kind, guess.format) for name, guess in settled.items())
 
 
-def _guess(source: Source, column: Any, name: str) -> Guess:
+def _guess(source: OpenTable, column: Any, name: str) -> Guess:
     reading = source.reading
-    form = PLAIN.adapted(name, reading)
+    format = PLAIN.adapted(name, reading)
     if name in reading.names("categorical", source.columns, source.name):
-        return Guess("categorical", replace(form, codes=True, date_format=None))
+        return Guess("categorical", replace(format, codes=True, date_format=None))
     numeric = name in reading.names("numeric", source.columns, source.name)
-    guess = guess_column(column, name, form=form, numeric=numeric)
+    guess = guess_column(column, name, format=format, numeric=numeric)
     asked = dict(reading.date_formats()).get(name)
-    if asked is not None and guess.form.date_format != asked:
+    if asked is not None and guess.format.date_format != asked:
         raise _NoDates(
             f"--date-format {name}=... does not fit the column {name!r}, which holds "
             f"{column.drop_null()[0].as_py()!r}, for example. Use the format of its values."

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._core.arrays import Floats, Mask
-from ._columns import MISSING_CATEGORY, look_damaged
-from ._schema import Feature, TableRows, TableSchema
-from ._watch import is_of_nines, shown_value
+from .columns import MISSING_CATEGORY, look_damaged
+from .monitor import is_of_nines, shown_value
+from .schema import Feature, TableRows, TableSchema
 
 __all__ = ["notes_on", "notes_on_times"]
 

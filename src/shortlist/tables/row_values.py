@@ -13,12 +13,10 @@ from typing import Any
 
 from .._core.extras import load_extra
 from .._core.validation import LARGEST
-from ._columns import MISSING_CATEGORY
-from ._schema import Feature, TableSchema
+from .columns import MISSING_CATEGORY
+from .schema import Feature, TableSchema
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-
-__all__ = ["RowValues"]
 
 _SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,7 +41,7 @@ class RowValues:
 
     Examples
     --------
-    >>> from shortlist.tables import Feature, RowValues, TableSchema
+    >>> from shortlist.tables.schema import Feature, TableSchema
     >>> kinds = {"amount": "numeric", "opened": "date", "by": "categorical"}
     >>> features = tuple(Feature(name, kind) for name, kind in kinds.items())
     >>> values = RowValues(TableSchema(features, target="fraud", rare_label="yes"))
@@ -77,7 +75,7 @@ def _converter(schema: TableSchema, feature: Feature) -> Callable[[Any], Any]:
     by_column = functools.lru_cache(_MOST_REMEMBERED)(lambda value: column([value])[0])
     quick, samples = _QUICK[feature.kind]
     # Words that mean "missing" in this column; they may be numbers.
-    words = frozenset(feature.form.missing)
+    words = frozenset(feature.format.missing)
     numbers = frozenset(number for word in words for number in _numbers_in(word))
 
     def convert(value: Any) -> Any:

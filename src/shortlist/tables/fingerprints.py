@@ -13,11 +13,9 @@ from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
 from .._core.hashing import hash_ids, hash_rows
-from ._schema import TableRows
+from .schema import TableRows
 
 pd = load_extra("pandas", needed_for="Reading tables")
-
-__all__ = ["RowFingerprints", "SeenCounter", "SeenRows"]
 
 #: The most hashes that are kept: one megabyte. Of longer tables, a random sample of rows is kept.
 _MOST = 1 << 17
@@ -99,7 +97,7 @@ class RowFingerprints:
     Examples
     --------
     >>> import pandas as pd
-    >>> from shortlist.tables import RowFingerprints, TableRows
+    >>> from shortlist.tables.schema import TableRows
     >>> rows = TableRows(pd.DataFrame({"amount": [10.0, 20.0, 30.0], "town": ["x", "y", "z"]}))
     >>> seen = RowFingerprints.of(rows, key=0).compare(rows.take([0, 2]))
     >>> seen.n_seen, seen.n_items

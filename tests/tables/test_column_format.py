@@ -7,20 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.exceptions import TableError
-from shortlist.tables import Form, Reading, TableSchema, read_number
-from shortlist.tables._columns import guess_column
-from shortlist.tables._forms import as_numbers
+from shortlist.tables import ReadOptions
+from shortlist.tables.column_format import ColumnFormat, as_numbers, read_number
+from shortlist.tables.columns import guess_column
+from shortlist.tables.schema import TableSchema
 
 FORMS = st.builds(
-    Form,
+    ColumnFormat,
     decimal=st.sampled_from([".", ","]),
     percent=st.booleans(),
     unit=st.sampled_from(["", "kg"]),
     missing=st.sampled_from([(), ("-999",), ("refused", "-1,5"), ("0:30",)]),
     colons=st.sampled_from([0, 0, 1, 2]),
 ).flatmap(
-    lambda form: st.sampled_from(
-        [form, Form(form.decimal, "," if form.decimal == "." else ".", form.percent)]
+    lambda format: st.sampled_from(
+        [
+            format,
+            ColumnFormat(format.decimal, "," if format.decimal == "." else ".", format.percent),
+        ]
     )
 )
 TEXTS = st.text(alphabet="0123456789.,:'+-−() %€$EURkgeinf\u00a0", max_size=9)
@@ -29,15 +33,15 @@ KNOWN = ["1.234,5", "(1,5)", "-999", "n/a", "12 %", "0.123", "1,23,456", "0:30",
 
 
 @given(st.lists(TEXTS | st.sampled_from(KNOWN)), FORMS)
-def test_one_value_is_read_as_a_column_is(texts, form):
+def test_one_value_is_read_as_a_column_is(texts, format):
     """Lines of a stream get the numbers that a table gets, and the same texts are refused."""
-    values, is_odd = as_numbers(pa.array(texts, pa.string()), form)
+    values, is_odd = as_numbers(pa.array(texts, pa.string()), format)
     for text, value, odd in zip(texts, values.tolist(), is_odd.tolist(), strict=True):
         if odd:
             with pytest.raises(ValueError, match="is not a number"):
-                read_number(text, form)
+                read_number(text, format)
         elif not np.isinf(value):
-            one = read_number(text, form)
+            one = read_number(text, format)
             assert value == pytest.approx(one) if one is not None else np.isnan(value)
 
 
@@ -47,7 +51,7 @@ def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
     written = [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in numbers]
     guess = guess_column(pa.chunked_array([written]), "x")
     assert guess.kind == "numeric"
-    assert as_numbers(pa.array(written), guess.form)[0].tolist() == numbers
+    assert as_numbers(pa.array(written), guess.format)[0].tolist() == numbers
 
 
 @pytest.mark.parametrize(
@@ -62,23 +66,23 @@ def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
 def test_impossible_options_are_refused(options, complaint):
     """When they are said, not when a file is read."""
     with pytest.raises(TableError, match=complaint):
-        Reading(**options)
+        ReadOptions(**options)
 
 
 def test_what_was_said_and_decided_survives_a_file():
     """A schema comes back from JSON as it was."""
-    from shortlist.tables import Feature
+    from shortlist.tables.schema import Feature
 
-    form = Form(",", ".", True, "%d/%m/%Y", ("unknown",), "kg", True, True, "€", 2)
-    features = (Feature("x", "numeric", form),)
-    reading = Reading(sep="|", na=("-999",), drop=("y",))
+    format = ColumnFormat(",", ".", True, "%d/%m/%Y", ("unknown",), "kg", True, True, "€", 2)
+    features = (Feature("x", "numeric", format),)
+    reading = ReadOptions(sep="|", na=("-999",), drop=("y",))
     schema = TableSchema(features, "y", "yes", "id", reading, ("yes", "no"))
     assert TableSchema.from_json(schema.to_json()) == schema
 
 
 def test_what_is_said_later_goes_first():
     """And what was said earlier is kept where nothing else is said."""
-    earlier = Reading(sep="|", encoding="cp1252", na=("x",), decimal=",")
-    later = Reading(encoding="utf-8", na=("y",)).after(earlier)
+    earlier = ReadOptions(sep="|", encoding="cp1252", na=("x",), decimal=",")
+    later = ReadOptions(encoding="utf-8", na=("y",)).after(earlier)
     assert (later.sep, later.encoding, later.na) == ("|", "utf-8", ("x", "y"))
     assert later.decimal is None  # the schema has it, column by column

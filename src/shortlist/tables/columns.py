@@ -18,10 +18,11 @@ from .._core.extras import load_extra
 from .._core.validation import LARGEST
 from ..exceptions import TableError, TableNote
 from ._dates import as_days, days_since_1970
-from ._forms import (
+from ._inference import Guess, guess_format
+from .column_format import (
     PLAIN,
     TRUTHS,
-    Form,
+    ColumnFormat,
     as_numbers,
     combined,
     currencies,
@@ -30,22 +31,9 @@ from ._forms import (
     lowered,
     sentinels,
 )
-from ._inference import Guess, guess_form
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
-
-__all__ = [
-    "MISSING_CATEGORY",
-    "SOMEWHERE",
-    "Place",
-    "as_ids",
-    "as_labels",
-    "as_values",
-    "guess_column",
-    "is_text",
-    "look_damaged",
-]
 
 #: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"
@@ -69,20 +57,22 @@ class Place:
 SOMEWHERE = Place()
 
 
-def guess_column(column: Any, name: str, *, form: Form = PLAIN, numeric: bool = False) -> Guess:
+def guess_column(
+    column: Any, name: str, *, format: ColumnFormat = PLAIN, numeric: bool = False
+) -> Guess:
     """Tell the kind and the form of an Arrow column, from its type or from all of its texts."""
     if is_text(column.type):
-        return guess_form(_as_text(column), name, form=form, numeric=numeric)
+        return guess_format(_as_text(column), name, format=format, numeric=numeric)
     kind = pa.types
     if kind.is_null(column.type) or (kind.is_floating(column.type) and _is_empty(column).all()):
-        return Guess("numeric", form, [f"{name!r} is empty. Nothing can be learned from it."])
+        return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
     if kind.is_boolean(column.type):
-        return Guess("boolean", form)
+        return Guess("boolean", format)
     if _is_number(column.type):
         whole = bool(pa.types.is_integer(column.type))
-        return Guess("numeric", replace(form, whole=whole))
+        return Guess("numeric", replace(format, whole=whole))
     if _is_moment(column.type):
-        return Guess("date", form)
+        return Guess("date", format)
     raise TableError(
         f"A model cannot use values of type {column.type}. Leave the column out, or "
         "convert it to numbers, texts, dates or true and false."
@@ -90,10 +80,10 @@ def guess_column(column: Any, name: str, *, form: Form = PLAIN, numeric: bool = 
 
 
 def as_values(
-    column: Any, kind: str, name: str, form: Form = PLAIN, *, place: Place = SOMEWHERE
+    column: Any, kind: str, name: str, format: ColumnFormat = PLAIN, *, place: Place = SOMEWHERE
 ) -> Any:
     """Return a column as 64-bit floats (days since 1970 for dates), or as texts for categories."""
-    values = _CONVERTERS[kind](column, name, form, place)
+    values = _CONVERTERS[kind](column, name, format, place)
     if kind == "numeric":
         _check_size(values, name, place)
     return values
@@ -158,24 +148,24 @@ def _is_empty(column: Any) -> Mask:
 # --- one kind at a time ---
 
 
-def _numeric(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+def _numeric(column: Any, name: str, format: ColumnFormat, place: Place) -> NDArray[np.float64]:
     if is_text(column.type):
         texts = combined(_as_text(column))
-        values, is_odd = as_numbers(texts, form)
+        values, is_odd = as_numbers(texts, format)
         if is_odd.any():
-            raise _unreadable(texts, is_odd, name, "numeric", form, place)
-        _tell_of_words(texts, np.isnan(values), name, form)
-        _tell_of_signs(texts, values, name, form)
+            raise _unreadable(texts, is_odd, name, "numeric", format, place)
+        _tell_of_words(texts, np.isnan(values), name, format)
+        _tell_of_signs(texts, values, name, format)
         return np.array(values, dtype=np.float64)
     if not (_is_number(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "numeric")
     values = _floats(column)
-    if form.missing:
-        values[np.isin(values, sentinels(form))] = np.nan
+    if format.missing:
+        values[np.isin(values, sentinels(format))] = np.nan
     return values
 
 
-def _boolean(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+def _boolean(column: Any, name: str, format: ColumnFormat, place: Place) -> NDArray[np.float64]:
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return _floats(pa.compute.cast(column, pa.uint8()))
@@ -186,26 +176,26 @@ def _boolean(column: Any, name: str, form: Form, place: Place) -> NDArray[np.flo
     elif is_text(kind):
         texts = combined(_as_text(column))
         words = [word or "" for word in lowered(texts).to_pylist()]
-        is_odd = np.array([not (w in TRUTHS or is_word_for_missing(w, form)) for w in words])
+        is_odd = np.array([not (w in TRUTHS or is_word_for_missing(w, format)) for w in words])
         if not is_odd.any():
             return np.array([TRUTHS.get(word, np.nan) for word in words], dtype=np.float64)
-        raise _unreadable(texts, is_odd, name, "boolean", form, place)
+        raise _unreadable(texts, is_odd, name, "boolean", format, place)
     raise _changed(column, name, "true or false")
 
 
-def _date(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float64]:
+def _date(column: Any, name: str, format: ColumnFormat, place: Place) -> NDArray[np.float64]:
     if is_text(column.type):
         texts = combined(_as_text(column))
-        days = as_days(texts, form)
+        days = as_days(texts, format)
         lacks = np.flatnonzero(np.isnan(days))
         is_odd = np.zeros(len(days), dtype=bool)
-        odd = [not is_word_for_missing(texts[int(row)].as_py() or "", form) for row in lacks]
+        odd = [not is_word_for_missing(texts[int(row)].as_py() or "", format) for row in lacks]
         is_odd[lacks] = odd
         if is_odd.any():
-            raise _unreadable(texts, is_odd, name, "date", form, place)
+            raise _unreadable(texts, is_odd, name, "date", format, place)
         return days
-    if _is_number(column.type) and form.date_format is not None:
-        return _date(pa.array(as_ids(column.fill_null(0), name)), name, form, place)
+    if _is_number(column.type) and format.date_format is not None:
+        return _date(pa.array(as_ids(column.fill_null(0), name)), name, format, place)
     if not (_is_moment(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "a date")
     zone = getattr(column.type, "tz", None)
@@ -213,16 +203,16 @@ def _date(column: Any, name: str, form: Form, place: Place) -> NDArray[np.float6
     return np.asarray(days_since_1970(moments.to_numpy(zero_copy_only=False)))
 
 
-def _categorical(column: Any, name: str, form: Form, place: Place) -> Any:
-    if form.codes and _is_number(column.type):
+def _categorical(column: Any, name: str, format: ColumnFormat, place: Place) -> Any:
+    if format.codes and _is_number(column.type):
         column = _codes(column)
     if not (is_text(column.type) or pa.types.is_null(column.type)):
         raise _changed(column, name, "text")
     texts = pa.compute.utf8_trim_whitespace(_as_text(column)).fill_null("")
     # A text of spaces is missing, too.
     is_missing = pa.compute.equal(texts, "")
-    if form.missing:
-        known = pa.compute.is_in(lowered(texts), value_set=pa.array(form.missing, pa.string()))
+    if format.missing:
+        known = pa.compute.is_in(lowered(texts), value_set=pa.array(format.missing, pa.string()))
         is_missing = pa.compute.or_(combined(is_missing), known)
         texts = combined(texts)
     filled = pa.compute.if_else(is_missing, MISSING_CATEGORY, texts)
@@ -247,30 +237,32 @@ _CONVERTERS: dict[str, Any] = {
 # --- what goes wrong ---
 
 
-def _tell_of_words(texts: Any, is_missing: Mask, name: str, form: Form) -> None:
+def _tell_of_words(texts: Any, is_missing: Mask, name: str, format: ColumnFormat) -> None:
     """Say which words are read as missing that did not occur when the model was fitted."""
     present = texts.filter(pa.array(is_missing)).drop_null().unique().to_pylist()
-    words = [text for text in present if text.strip() and text.strip().lower() not in form.missing]
+    words = [
+        text for text in present if text.strip() and text.strip().lower() not in format.missing
+    ]
     if words:
         shown = ", ".join(repr(word) for word in words[:3])
         _note(f"{name!r} holds {shown}, read as missing.")
 
 
-def _tell_of_signs(texts: Any, values: Any, name: str, form: Form) -> None:
+def _tell_of_signs(texts: Any, values: Any, name: str, format: ColumnFormat) -> None:
     """Say where signs of numbers may mean something else than when the model was fitted."""
     is_part = values != np.floor(values)
     is_part &= ~np.isnan(values)
-    if form.whole and is_part.any():
+    if format.whole and is_part.any():
         parts = texts.filter(pa.array(is_part))
         if pa.compute.all(pa.compute.match_substring_regex(parts, _LIKE_THOUSANDS)).as_py():
             _note(
                 f"{name!r} had whole numbers when the model was fitted, and now has such as "
                 f"{parts[0].as_py()!r}, read as {values[is_part][0]:.15g}. If the sign separates "
-                f"thousands, use --decimal {_other(form.decimal)}"
+                f"thousands, use --decimal {_other(format.decimal)}"
             )
-    before = form.currency or form.unit
+    before = format.currency or format.unit
     if before:
-        others = [sign for sign in currencies(texts, form) if sign != before]
+        others = [sign for sign in currencies(texts, format) if sign != before]
         if others:
             _note(
                 f"{name!r} was in {before} when the model was fitted, and now holds "
@@ -288,28 +280,30 @@ def _other(decimal: str) -> str:
 
 
 def _unreadable(
-    texts: Any, is_odd: Mask, name: str, kind: str, form: Form, place: Place
+    texts: Any, is_odd: Mask, name: str, kind: str, format: ColumnFormat, place: Place
 ) -> TableError:
     row = int(np.flatnonzero(is_odd)[0])
     text = str(texts[row].as_py())
     return TableError(
         f"The column {name!r} was {_WAS[kind]} when the model was fitted; now {place.row(row)} "
-        f"holds {text!r:.80}, for example. {_remedy(text, name, kind, form)}"
+        f"holds {text!r:.80}, for example. {_remedy(text, name, kind, format)}"
     )
 
 
-def _remedy(text: str, name: str, kind: str, form: Form) -> str:
+def _remedy(text: str, name: str, kind: str, format: ColumnFormat) -> str:
     missing = (
         f"If it means missing, use --na {text!r:.80}; otherwise correct it, or fit a new model."
     )
     if kind == "date":
         return f"Use --date-format {name}=... if dates are written differently here. {missing}"
-    if kind == "numeric" and form.percent and is_number(text, replace(form, percent=False)):
+    if kind == "numeric" and format.percent and is_number(text, replace(format, percent=False)):
         return f"Its numbers ended in %, and 12 % is 0.12. Write the % here, too. {missing}"
-    if kind == "numeric" and is_number(text, replace(form, percent=True)):
+    if kind == "numeric" and is_number(text, replace(format, percent=True)):
         return f"Its numbers had no %. Write them without it, in the same unit. {missing}"
-    other = _other(form.decimal)
-    if is_number(text, form) or not is_number(text, Form(decimal=other, thousands=form.decimal)):
+    other = _other(format.decimal)
+    if is_number(text, format) or not is_number(
+        text, ColumnFormat(decimal=other, thousands=format.decimal)
+    ):
         return missing
     words = "commas" if other == "," else "points"
     return f"Use --decimal {other} if this file has decimal {words}. {missing}"

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.plain_json import to_plain
-from ._columns import MISSING_CATEGORY
-from ._schema import TableSchema
-
-__all__ = ["ColumnProfile", "column_profiles"]
+from .columns import MISSING_CATEGORY
+from .schema import TableSchema
 
 _N_BINS = 10
 _MOST_CATEGORIES = 20
@@ -36,7 +34,6 @@ class ColumnProfile:
 
     Examples
     --------
-    >>> from shortlist.tables import ColumnProfile
     >>> profile = ColumnProfile.from_values("country", "categorical", ["ar", "ar", "br"])
     >>> profile.bins, profile.counts
     (('ar', 'br'), (2, 1, 0, 0))

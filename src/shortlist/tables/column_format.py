@@ -14,31 +14,10 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from ._reading import Reading
+from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
-
-__all__ = [
-    "PLAIN",
-    "TRUTHS",
-    "Form",
-    "as_numbers",
-    "combined",
-    "currencies",
-    "is_currency",
-    "is_number",
-    "is_word_for_missing",
-    "lowered",
-    "matches_numbers",
-    "matches_times",
-    "means_missing",
-    "read_number",
-    "read_truth",
-    "sentinels",
-    "tidy",
-    "words_for_missing",
-]
 
 #: Texts, in small letters, that mean "missing" in a column of numbers, dates or truths.
 _WORDS = frozenset(
@@ -66,7 +45,7 @@ _TRANSLATION = str.maketrans(_ODD)
 
 
 @dataclass(frozen=True)
-class Form:
+class ColumnFormat:
     """How the values of a column are written, where they are texts.
 
     Attributes
@@ -118,8 +97,8 @@ class Form:
 
         Examples
         --------
-        >>> from shortlist.tables import Form
-        >>> Form(decimal=",", thousands=".", currency="€", missing=("unknown",)).in_words
+        >>> from shortlist.tables.column_format import ColumnFormat
+        >>> ColumnFormat(decimal=",", thousands=".", currency="€", missing=("unknown",)).in_words
         "decimal comma, thousands with a point, in €, missing: 'unknown'"
         """
         signs = {".": "point", ",": "comma"}
@@ -134,7 +113,7 @@ class Form:
         ]
         return ", ".join(word for word in words if word)
 
-    def adapted(self, name: str, reading: Reading) -> Form:
+    def adapted(self, name: str, reading: ReadOptions) -> ColumnFormat:
         """Return the form of a column in a file about which the user says more."""
         given = dict(reading.date_formats())
         sign = reading.decimal
@@ -147,7 +126,7 @@ class Form:
         )
 
 
-PLAIN = Form()
+PLAIN = ColumnFormat()
 
 
 def _other(decimal: str) -> str:
@@ -159,10 +138,10 @@ def words_for_missing(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip().lower() for text in texts))
 
 
-def is_word_for_missing(text: str, form: Form = PLAIN) -> bool:
+def is_word_for_missing(text: str, format: ColumnFormat = PLAIN) -> bool:
     """Return whether a text means "missing" among numbers, dates or truths."""
     word = text.strip().lower()
-    return word in _WORDS or word in form.missing
+    return word in _WORDS or word in format.missing
 
 
 # --- numbers ---
@@ -184,50 +163,50 @@ def _pattern(decimal: str, thousands: str, unit: str = "") -> str:
     )
 
 
-def _pattern_of(form: Form) -> str:
-    return _pattern(form.decimal, form.thousands, form.unit)
+def _pattern_of(format: ColumnFormat) -> str:
+    return _pattern(format.decimal, format.thousands, format.unit)
 
 
-def read_number(text: str, form: Form = PLAIN) -> float | None:
+def read_number(text: str, format: ColumnFormat = PLAIN) -> float | None:
     """Read one number as a column of this form is read; None if the text means "missing".
 
     Anything else raises a ValueError.
 
-    >>> read_number("1.234,50 €", Form(decimal=",", thousands="."))
+    >>> read_number("1.234,50 €", ColumnFormat(decimal=",", thousands="."))
     1234.5
     """
-    if is_word_for_missing(text, form):
+    if is_word_for_missing(text, format):
         return None
-    number = _number(text, form)
+    number = _number(text, format)
     if number is None:
         raise ValueError(f"{text!r} is not a number of this column.")
-    return None if number in sentinels(form) else number
+    return None if number in sentinels(format) else number
 
 
-def is_number(text: str, form: Form) -> bool:
+def is_number(text: str, format: ColumnFormat) -> bool:
     """Return whether a text is a number of this form."""
-    return _number(text, form) is not None
+    return _number(text, format) is not None
 
 
-def _number(text: str, form: Form) -> float | None:
+def _number(text: str, format: ColumnFormat) -> float | None:
     """Return the number that a text is, or None."""
     tidied = text.translate(_TRANSLATION).strip()
-    if form.colons:
-        parts = re.match(_times(form.colons), tidied)
+    if format.colons:
+        parts = re.match(_times(format.colons), tidied)
         if parts is None:
             return None
         minus, *numbers = parts.groups()
         return float(f"{minus}1") * _sixtieths(*map(float, numbers))
-    found = re.match(_pattern_of(form), tidied)
+    found = re.match(_pattern_of(format), tidied)
     if found is None or bool(found["open"]) != bool(found["close"]):
         return None
-    if bool(found["percent"]) != form.percent:
+    if bool(found["percent"]) != format.percent:
         return None
-    plain = found["number"].replace(form.thousands, "") if form.thousands else found["number"]
-    number = float(re.sub("[ ']", "", plain.replace(form.decimal, ".")))
+    plain = found["number"].replace(format.thousands, "") if format.thousands else found["number"]
+    number = float(re.sub("[ ']", "", plain.replace(format.decimal, ".")))
     signs = found["open"] + found["before"] + found["inside"] + found["after"]
     number = -number if set(signs) & set("(-") else number
-    return number / 100 if form.percent else number
+    return number / 100 if format.percent else number
 
 
 def _times(colons: int) -> str:
@@ -249,21 +228,21 @@ def matches_times(texts: Any, colons: int) -> Any:
     )
 
 
-def _as_times(texts: Any, form: Form) -> tuple[Any, Any]:
-    parts = pa.compute.extract_regex(tidy(texts), _times(form.colons))
-    named = ("first", "second", "last")[: form.colons + 1]
+def _as_times(texts: Any, format: ColumnFormat) -> tuple[Any, Any]:
+    parts = pa.compute.extract_regex(tidy(texts), _times(format.colons))
+    named = ("first", "second", "last")[: format.colons + 1]
     fields = [pa.compute.cast(pa.compute.struct_field(parts, n), pa.float64()) for n in named]
     values = np.array(_sixtieths(*(f.to_numpy(zero_copy_only=False) for f in fields)))
     values[_equals(pa.compute.struct_field(parts, "minus"), "-")] *= -1
-    values[np.isin(values, sentinels(form))] = np.nan
+    values[np.isin(values, sentinels(format))] = np.nan
     is_time = np.array(pa.compute.is_valid(parts), dtype=bool)
-    return values, ~is_time & ~means_missing(texts, form)
+    return values, ~is_time & ~means_missing(texts, format)
 
 
 @functools.cache
-def sentinels(form: Form) -> tuple[float, ...]:
+def sentinels(format: ColumnFormat) -> tuple[float, ...]:
     """Return the numbers among the words for missing, such as -999."""
-    found = [_number(word, form) for word in form.missing]
+    found = [_number(word, format) for word in format.missing]
     return tuple(number for number in found if number is not None)
 
 
@@ -275,9 +254,9 @@ def matches_numbers(texts: Any, decimal: str, unit: str = "") -> Any:
     return is_number, pa.compute.fill_null(percent, False)
 
 
-def currencies(texts: Any, form: Form) -> list[str]:
+def currencies(texts: Any, format: ColumnFormat) -> list[str]:
     """Return the signs and names of currencies that stand beside numbers."""
-    parts = pa.compute.extract_regex(tidy(texts), _pattern_of(form))
+    parts = pa.compute.extract_regex(tidy(texts), _pattern_of(format))
     found = [pa.compute.struct_field(parts, place).unique() for place in ("ahead", "front", "back")]
     return sorted({sign for signs in found for sign in signs.to_pylist() if sign})
 
@@ -287,43 +266,43 @@ def is_currency(text: str) -> bool:
     return re.fullmatch(_CURRENCY, text) is not None
 
 
-def as_numbers(texts: Any, form: Form) -> tuple[Any, Any]:
+def as_numbers(texts: Any, format: ColumnFormat) -> tuple[Any, Any]:
     """Return texts as 64-bit floats, and which of them are neither numbers nor missing."""
     texts = combined(texts)
-    if _may_be_plain(texts, form):
+    if _may_be_plain(texts, format):
         try:
             fast = pa.compute.cast(pa.compute.utf8_trim_whitespace(texts), pa.float64())
             return fast.to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
         except pa.ArrowInvalid:
             pass
-    if form.colons:
-        return _as_times(texts, form)
+    if format.colons:
+        return _as_times(texts, format)
     compute = pa.compute
-    parts = compute.extract_regex(tidy(texts), _pattern_of(form))
+    parts = compute.extract_regex(tidy(texts), _pattern_of(format))
     field = functools.partial(compute.struct_field, parts)
     number = field("number")
-    for sign in (form.thousands, " ", "'"):
+    for sign in (format.thousands, " ", "'"):
         number = compute.replace_substring(number, sign, "") if sign else number
-    number = compute.replace_substring(number, form.decimal, ".")
+    number = compute.replace_substring(number, format.decimal, ".")
     values = np.array(compute.cast(number, pa.float64()).to_numpy(zero_copy_only=False))
     is_minus = _any(field("open"), field("after")) | _equals(field("before"), "-")
     is_minus |= _equals(field("inside"), "-")
     values[is_minus] *= -1
-    is_odd = _any(field("percent")) != form.percent
+    is_odd = _any(field("percent")) != format.percent
     is_odd |= _any(field("open")) != _any(field("close"))
     values[is_odd] = np.nan
-    if form.percent:
+    if format.percent:
         values /= 100
-    values[np.isin(values, sentinels(form))] = np.nan
+    values[np.isin(values, sentinels(format))] = np.nan
     is_number = ~is_odd & np.array(compute.is_valid(parts), dtype=bool)
-    return values, ~is_number & ~means_missing(texts, form)
+    return values, ~is_number & ~means_missing(texts, format)
 
 
-def _may_be_plain(texts: Any, form: Form) -> bool:
+def _may_be_plain(texts: Any, format: ColumnFormat) -> bool:
     """Return whether texts may be numbers as a computer writes them, which are read quickly."""
-    if form.missing or form.percent or form.unit or form.colons:
+    if format.missing or format.percent or format.unit or format.colons:
         return False
-    if form.is_plain:
+    if format.is_plain:
         return True
     return not pa.compute.any(pa.compute.match_substring_regex(texts, "[.,]")).as_py()
 
@@ -339,9 +318,9 @@ def _equals(part: Any, sign: str) -> Any:
     return np.array(found, dtype=bool)
 
 
-def means_missing(texts: Any, form: Form) -> Any:
+def means_missing(texts: Any, format: ColumnFormat) -> Any:
     """Return which texts are empty or mean "missing", as `is_word_for_missing` tells of one."""
-    known = pa.array(sorted(_WORDS | set(form.missing)))
+    known = pa.array(sorted(_WORDS | set(format.missing)))
     is_missing = pa.compute.is_in(lowered(texts), value_set=known)
     return np.array(pa.compute.or_(is_missing, pa.compute.is_null(texts)), dtype=bool)
 
