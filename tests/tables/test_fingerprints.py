@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables import fingerprints
+from shortlist.tables import fingerprints as module
 from shortlist.tables.fingerprints import RowFingerprints
 from shortlist.tables.schema import TableRows
 
@@ -59,7 +59,7 @@ def test_renumbered_rows_are_recognised(rng):
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_sample_of_a_long_table_gives_an_interval(rng, share, monkeypatch):
     """The size of the file is bounded, and the estimate says how sure it is."""
-    monkeypatch.setattr(fingerprints, "_MOST", 2_000)
+    monkeypatch.setattr(module, "_MOST", 2_000)
     old, new = rows_of(20_000, rng), rows_of(10_000, rng)
     fingerprints = RowFingerprints.of(old, key=0)
     assert fingerprints.hashes.size == 2_000

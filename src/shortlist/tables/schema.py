@@ -48,7 +48,7 @@ class Feature:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Feature:
         """Read what :meth:`TableSchema.to_json` wrote."""
-        format = {**content["form"], "missing": tuple(content["form"]["missing"])}
+        format = {**content["format"], "missing": tuple(content["format"]["missing"])}
         return cls(content["name"], content["kind"], ColumnFormat(**format))
 
 
