@@ -190,8 +190,8 @@ class Capacity:
             raise CapacityError(_NOT_FLAGS.format(self))
         if prevalence is None:
             raise CapacityError(
-                f"{self!r} counts in units of the prevalence, which is unknown here. Pass "
-                "prevalence=..., or use Capacity.fraction(...) or Capacity.count(...)."
+                f"{self!r} counts in units of the prevalence, which is unknown here. Use "
+                "Capacity.fraction(...) or Capacity.count(..., per=...), or pass prevalence=..."
             )
         ratio = exact(self.value) * check_prevalence(prevalence)
         if ratio > 1 and isinstance(prevalence, EstimatedShare):
@@ -387,7 +387,7 @@ def _check_rate(kind: str, value: Any) -> None:
     if kind == "fraction" and exact(value) > 1:
         raise CapacityError(
             f"Capacity.fraction({value!r}) must be at most 1. For a number of items use "
-            f"Capacity.count({value!r}); for {value!r} % use Capacity.fraction({value!r} / 100)."
+            f"Capacity.count({value!r}); for {value!r} % use Capacity.fraction({value / 100:.12g})."
         )
 
 

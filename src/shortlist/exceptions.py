@@ -12,6 +12,9 @@
     UserWarning
     ├── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
     └── TableNote                        how something in a table was read, or left out
+
+Messages name a parameter as one passes it in Python: ``rare=...``, ``n_batches=5``,
+``Capacity.fraction(0.06)``. The command line shows the option in its place.
 """
 
 __all__ = [

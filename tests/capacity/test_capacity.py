@@ -90,7 +90,7 @@ def test_a_count_needs_a_sensible_reference(bad):
 
 def test_a_fraction_above_one_suggests_what_was_meant():
     """Someone who writes 5 for 5 % or for five items gets both answers."""
-    with pytest.raises(CapacityError, match=r"Capacity.count\(5\).*Capacity.fraction\(5 / 100\)"):
+    with pytest.raises(CapacityError, match=r"Capacity.count\(5\).*Capacity.fraction\(0.05\)"):
         Capacity.fraction(5)
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import _demo_steps, app
-from shortlist.cli._shared import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.cli._errors import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import _flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli._words import in_options
+from shortlist.cli._errors import in_options
 
 NEW = {
     "select": ("--count", "--segment", "--keep", "--exclude", "--id"),
@@ -26,7 +26,9 @@ NEW = {
             "use --fraction or --capacity and --per.",
         ),
         ("Capacity.count(600, per=10_000)", "--capacity 600 --per 10000"),
-        ("for 6.0 % use Capacity.fraction(6.0 / 100)", "for 6.0 % use --fraction 0.06"),
+        ("for 6 % use Capacity.fraction(0.06).", "for 6 % use --fraction 0.06."),
+        ("Say how: date_format='day=DD.MM.YY'.", "Say how: --date-format 'day=DD.MM.YY'."),
+        ("Use decimal=',' or sep='|'.", "Use --decimal ',' or --sep '|'."),
         (
             "n_batches=7 belongs to guarantee='next-batch'",
             "--n-batches 7 belongs to --guarantee next-batch",

@@ -154,8 +154,8 @@ def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
     if rounded.size:
         raise ValueError(
             f"ids must not be floats as large as {array[rounded[0]]!r} ({name_rows(rounded)}): "
-            "whole numbers of this size may have been rounded to one another. A gap turns a column "
-            'of whole numbers into floats. Read it with dtype="Int64", or as texts.'
+            "whole numbers of this size may have been rounded to one another. A missing "
+            "value turns a column of whole numbers into floats. Fill it, or read ids as texts."
         )
     return array
 

@@ -12,6 +12,7 @@ from .. import __version__
 from ._audit import audit
 from ._check import check
 from ._demo import demo
+from ._errors import USER_ERROR
 from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
@@ -24,7 +25,6 @@ from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
 from ._serve import serve
-from ._shared import USER_ERROR
 from ._stream import stream
 
 __all__ = ["app"]

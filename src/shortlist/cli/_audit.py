@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ._shared import USER_ERROR, AsJson, answering, print_json
+from ._errors import USER_ERROR, answering
+from ._shared import AsJson, print_json
 
 
 @answering

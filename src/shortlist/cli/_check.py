@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
+from ._errors import DRIFT, answering
 from ._reading import with_reading_options
-from ._shared import DRIFT, AsJson, Data, Model, answering, percent, print_json, tell, waiting
+from ._shared import AsJson, Data, Model, percent, print_json, tell, waiting
 
 if TYPE_CHECKING:
     from ..tables import ReadOptions

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._shared import AsJson, answering, print_json
+from ._errors import answering
+from ._shared import AsJson, print_json
 
 if TYPE_CHECKING:
     from ._demo_steps import DemoResult

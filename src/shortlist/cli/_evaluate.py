@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
     Data,
     Model,
     Target,
-    answering,
     interval,
     percent,
     print_json,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._core.atomic import check_writable
+from ._errors import answering
 from ._reading import with_reading_options
-from ._shared import AsJson, Model, answering, print_json
+from ._shared import AsJson, Model, print_json
 
 if TYPE_CHECKING:
     from ..persistence import OnnxExport

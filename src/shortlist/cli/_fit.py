@@ -14,6 +14,7 @@ from rich.table import Table
 
 from .._core.atomic import check_writable
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
@@ -27,7 +28,6 @@ from ._shared import (
     Multiple,
     NBatches,
     Per,
-    answering,
     columns_of_data,
     interval,
     percent,

@@ -13,6 +13,7 @@ import typer
 
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -22,7 +23,6 @@ from ._shared import (
     Keep,
     Model,
     Out,
-    answering,
     percent,
     print_json,
     progress_bar,

@@ -7,7 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ._shared import AsJson, Model, answering, percent, print_json
+from ._errors import answering
+from ._shared import AsJson, Model, percent, print_json
 
 
 @answering

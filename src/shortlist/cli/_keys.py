@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from ._errors import answering
 from ._serve import Database, DataFolder, database_in
-from ._shared import AsJson, answering, print_json
+from ._shared import AsJson, print_json
 
 
 @answering

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ._errors import answering
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, answering, percent, print_json
+from ._shared import AsJson, Data, Model, percent, print_json
 
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate

@@ -9,20 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._evaluate import curve_table, warn_of_seen
 from ._reading import with_reading_options
-from ._shared import (
-    AsJson,
-    Data,
-    Model,
-    Target,
-    answering,
-    percent,
-    print_json,
-    progress_bar,
-    rows_read,
-    tell,
-)
+from ._shared import AsJson, Data, Model, Target, percent, print_json, progress_bar, rows_read, tell
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, plan_table
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import typer
 
 from .._core.atomic import check_writable
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -22,7 +23,6 @@ from ._shared import (
     Multiple,
     NBatches,
     Per,
-    answering,
     capacity_from,
     percent,
     print_json,

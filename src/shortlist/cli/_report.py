@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.atomic import check_writable, write_whole
+from ._errors import answering
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, answering, percent, print_json
+from ._shared import AsJson, Data, Model, Target, percent, print_json
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:

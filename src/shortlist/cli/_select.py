@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
+from ._errors import answering
 from ._reading import with_reading_options
 from ._shared import (
     AsJson,
@@ -20,7 +21,6 @@ from ._shared import (
     Keep,
     Model,
     Out,
-    answering,
     columns_of_data,
     percent,
     print_json,

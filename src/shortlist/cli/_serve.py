@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ._compiling import announce_compiling
-from ._shared import ZONE_HELP, Probe, ProbeKey, answering, period_from
+from ._errors import answering
+from ._shared import ZONE_HELP, Probe, ProbeKey, period_from
 from ._worth_options import WorthOption, check_budget
 
 Database = Annotated[

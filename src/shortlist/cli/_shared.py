@@ -1,42 +1,26 @@
-"""What all commands share: their options, their answers, and one line for what goes wrong.
-
-Exit codes: 0 for success, 2 for an invalid option, table or model file, 3 if an output cannot be
-written (or the operating system reports another error), 4 if more cases than --at-most would be
-flagged, 5 if a check has found drift, 130 after Ctrl-C. Any other error is a bug and shows its
-traceback.
-"""
+"""What all commands share: their options and their answers."""
 
 from __future__ import annotations
 
-import errno
-import functools
 import json
 import math
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..exceptions import TableNote, TooManyFlagsError
-from ._words import in_options
+from ._errors import say
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
     from ..tables.monitor import Finding
 
 __all__ = [
-    "DRIFT",
-    "INTERRUPTED",
-    "SYSTEM_ERROR",
-    "TOO_MANY",
-    "USER_ERROR",
     "ZONE_HELP",
     "AsJson",
     "CapacityCount",
@@ -53,7 +37,6 @@ __all__ = [
     "Out",
     "Per",
     "Target",
-    "answering",
     "as_json_text",
     "capacity_from",
     "columns_of_data",
@@ -67,16 +50,8 @@ __all__ = [
     "waiting",
 ]
 
-USER_ERROR = 2
-SYSTEM_ERROR = 3
-TOO_MANY = 4
-DRIFT = 5
-INTERRUPTED = 130
-
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
-
-Command = TypeVar("Command", bound=Callable[..., None])
 
 # --- options ---
 
@@ -316,75 +291,15 @@ def period_from(period: str, zone: str | None) -> float | str:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
-# --- errors and warnings ---
-
-
-def answering(command: Command) -> Command:
-    """Turn the errors of a command into one line and an exit code."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            with _warnings_in_one_line():
-                command(*args, **kwargs)
-        except KeyboardInterrupt:
-            _stop("Interrupted. No output file was written.", INTERRUPTED)
-        except (ValueError, ImportError) as error:
-            if os.environ.get("SHORTLIST_DEBUG"):
-                raise
-            many = isinstance(error, TooManyFlagsError)
-            _stop(str(error), TOO_MANY if many else USER_ERROR)
-        except MemoryError:
-            _stop("Not enough memory. Use a smaller table, or a larger machine.", SYSTEM_ERROR)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of the output has stopped reading
-                raise
-            _stop(_system_error(error), SYSTEM_ERROR)
-
-    return run  # type: ignore[return-value]
-
-
-def _stop(message: str, code: int) -> None:
-    typer.echo(f"Error: {in_options(_one_line(message))}", err=True)
-    raise typer.Exit(code)
-
-
-def _system_error(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return (
-            "The disk is full. No output file was written. Free some space, or write to another "
-            "disk."
-        )
-    return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-
-
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
-
-
-@contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
-    """Print each warning once, without its source line, even if an error follows."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
-                word = "Note" if issubclass(kind, TableNote) else "Warning"
-                typer.echo(f"{word}: {in_options(_one_line(message))}", err=True)
-
-
 # --- answers ---
 
 
 def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
     """Print notes and warnings on standard error, one line each."""
     for note in notes:
-        typer.echo(f"Note: {_one_line(note)}", err=True)
+        say("Note", note)
     for finding in findings:
-        kind = "Warning" if finding.is_serious else "Note"
-        typer.echo(f"{kind}: {_one_line(finding.message)}", err=True)
+        say("Warning" if finding.is_serious else "Note", finding.message)
 
 
 def print_json(content: Any) -> None:

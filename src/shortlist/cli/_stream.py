@@ -14,15 +14,14 @@ from .._core.atomic import check_distinct
 from .._core.timestamps import parse_moment
 from ..capacity import Capacity
 from ._compiling import announce_compiling
+from ._errors import INTERRUPTED, answering
 from ._reading import with_line_options
 from ._shared import (
-    INTERRUPTED,
     ZONE_HELP,
     AsJson,
     Model,
     Probe,
     ProbeKey,
-    answering,
     as_json_text,
     capacity_from,
     period_from,

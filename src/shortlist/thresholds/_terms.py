@@ -309,6 +309,6 @@ def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:
         warn_user(
             f"The threshold is the lowest out-of-bag score, which {tied:.0%} of the items have. "
             "With all trees, fewer items have this score, and more items than the capacity may be "
-            "flagged. Use larger leaves (min_samples_leaf), or hold items out: cv=0.5.",
+            "flagged. Use larger leaves (min_samples_leaf), another learner, or cv=0.5.",
             UserWarning,
         )
