@@ -1,24 +1,29 @@
 """The house in numbers: sizes, imports and private crossings of a package, and walks through it.
 
     python tools/house.py [FOLDER]     # numbers of src/shortlist, or of another package
-    python tools/house.py --walks      # files and hops of fit, predict, flag on a CSV and stream
+    python tools/house.py --walks      # files, hops and calls back of some calls and commands
 
-A *private crossing* is an import of a private module or name of another package. The shared floors
-(`_core`, `_wrapping`) belong to all packages. A *hop* is a call from one file into another one.
+A *private crossing* is an import of a private module or name of another package. The shared floor
+`_core` belongs to all packages. A *public name* is one in the `__all__` of a package or of a module
+beside the packages. A *hop* is a call from one file into another one; a *call back* is a hop into a
+file that is already on the stack.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
 import itertools
 import os
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 OWN = ("self", "cls", "super()")
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,12 +64,15 @@ class House:
         yield "lines of code (no comments, no docstrings)", self.code_lines()
         yield "file length p50 / p90 / max", percentiles(lengths)
         yield "files under 60 lines", sum(length < 60 for length in lengths)
+        yield "files above 400 lines", sum(length > 400 for length in lengths)
         yield "functions, per module", f"{len(bodies)}, {len(bodies) / len(self.trees):.1f}"
         yield "function body p50 / p90 / max", percentiles(bodies)
         yield "depth of own inheritance", max(map(self.depth, self.bases()), default=0)
         yield "mixins with one user", self.lonely_mixins()
         yield "imports per module", f"{len(set(self.imports())) / len(self.trees):.2f}"
         yield "import cycles", self.cycles()
+        yield "public names", self.public_names()
+        yield "commands / options / different options", commands_and_options()
         yield "private crossings", len(crossings)
         yield "private attributes read across packages", len(set(self.private_attributes()))
         for crossing in crossings:
@@ -78,6 +86,15 @@ class House:
             code = (n for n, line in enumerate(lines, 1) if line.strip()[:1] not in ("", "#"))
             total += sum(n not in doc for n in code)
         return total
+
+    def public_names(self) -> int:
+        """Count the names that packages, and modules beside them, offer to users."""
+        rooms = [name for name in self.trees if name in self.packages or name.count(".") == 1]
+        return sum(
+            len(exported(self.trees[name]))
+            for name in rooms
+            if not any(is_private(part) for part in name.split("."))
+        )
 
     def imported(self) -> Iterator[tuple[str, str, str]]:
         """Yield importing module, imported module, and imported name."""
@@ -195,6 +212,35 @@ def defined(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
+def exported(tree: ast.Module) -> list[ast.expr]:
+    """Return what `__all__` lists."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(getattr(node.value, "elts", []))
+    return []
+
+
+def commands_and_options() -> str:
+    """Count commands, their options, and the different names of these."""
+    import typer.main
+
+    from shortlist.cli import app
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    options = [name for each in commands.values() for name in options_of(each)]
+    return f"{len(commands)} / {len(options)} / {len(set(options))}"
+
+
+def options_of(command: object) -> Iterator[str]:
+    """Yield the long names of the options of a command and of its sub-commands, without --help."""
+    for each in command.params:  # type: ignore[attr-defined]
+        long = [name for name in each.opts if name.startswith("--")]
+        if long:
+            yield long[0]
+    for inner in getattr(command, "commands", {}).values():
+        yield from options_of(inner)
+
+
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield all functions."""
     for node in ast.walk(tree):
@@ -241,13 +287,40 @@ def walks() -> Iterator[tuple[str, object]]:
     yield "predict", trace(lambda: model.predict(X))
     with tempfile.TemporaryDirectory() as folder:
         paths = write_tables(Path(folder), X, y)
-        fitted = ["--target", "y", "--fraction", "0.1", "--learner", "logistic"]
-        run_command("fit", paths["known"], *fitted, "--out", paths["model"])
-        flag = ["flag", paths["model"], paths["new"], "--out", paths["out"]]
-        yield "flag on a CSV", trace(lambda: run_command(*flag))
+        fit = ["fit", paths["known"], "--target", "y", "--fraction", "0.1", "--learner", "logistic"]
+        commands = {
+            "fit on a CSV": [*fit, "--out", paths["model"]],
+            "flag": ["flag", paths["model"], paths["new"], "--out", paths["out"]],
+            "select": ["select", paths["model"], paths["new"], "--count", "20"],
+            "evaluate": ["evaluate", paths["model"], paths["known"]],
+        }
+        for name, command in commands.items():
+            yield f"shortlist {name}", trace(lambda command=command: run_command(*command))
         stream = ["stream", paths["model"], "--count", "10", "--period", "day", "--state"]
         states = (str(Path(folder) / f"{number}.state") for number in itertools.count())
-        yield "stream", trace(lambda: run_command(*stream, next(states), lines=paths["lines"]))
+        walk = trace(lambda: run_command(*stream, next(states), lines=paths["lines"]))
+        yield "shortlist stream, 20 lines", walk
+        yield "one served decision", trace_service(Path(folder))
+
+
+def trace_service(folder: Path) -> str:
+    """Follow one decision through a service in this process."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from service.helpers import case, fit_small_model, serving
+
+    model = fit_small_model(folder)
+    walk = Walk()
+    threading.setprofile(walk.follow)  # for the threads that the service starts
+    try:
+        with serving(str(folder / "service.db"), model) as client:
+            ids = (f"case {number}" for number in itertools.count())
+            ask = lambda: client.post("/v1/queues/default/decisions", json=case(next(ids)))  # noqa: E731
+            ask()
+            with walk.recording():
+                ask()
+    finally:
+        threading.setprofile(None)
+    return str(walk)
 
 
 def defined_twice(estimator: type) -> list[str]:
@@ -288,27 +361,53 @@ def run_command(*arguments: str, lines: str = os.devnull) -> None:
 
 
 def trace(call: Callable[[], object]) -> str:
-    """Count the files of shortlist that a call passes, and the calls from one into another."""
+    """Follow a call through the files of shortlist, the second time it is made."""
     call()  # what is imported or compiled once is no part of the walk
-    files: Counter[str] = Counter()
-    hops = 0
-
-    def follow(frame, event, argument):  # type: ignore[no-untyped-def]
-        nonlocal hops
-        if event == "call" and "shortlist" in frame.f_code.co_filename.split("/"):
-            caller = frame.f_back
-            while caller is not None and "shortlist" not in caller.f_code.co_filename.split("/"):
-                caller = caller.f_back
-            here = frame.f_code.co_filename
-            files[here] += 1
-            hops += caller is not None and caller.f_code.co_filename != here
-
-    sys.setprofile(follow)
+    walk = Walk()
+    sys.setprofile(walk.follow)
     try:
-        call()
+        with walk.recording():
+            call()
     finally:
         sys.setprofile(None)
-    return f"{len(files)} files, {hops} hops"
+    return str(walk)
+
+
+class Walk:
+    """Counts files, hops and calls back while it records."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self.hops = self.calls_back = 0
+        self.is_recording = False
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Count what is called meanwhile."""
+        self.is_recording = True
+        yield
+        self.is_recording = False
+
+    def follow(self, frame: Any, event: str, argument: object) -> None:
+        """Count a call into a file of shortlist; for `sys.setprofile`."""
+        if not self.is_recording or event != "call" or not is_ours(frame):
+            return
+        here, stack = frame.f_code.co_filename, []
+        while frame := frame.f_back:
+            if is_ours(frame):
+                stack.append(frame.f_code.co_filename)
+        self.files.add(here)
+        if stack and stack[0] != here:
+            self.hops += 1
+            self.calls_back += here in stack
+
+    def __str__(self) -> str:
+        return f"{len(self.files)} files, {self.hops} hops, {self.calls_back} calls back"
+
+
+def is_ours(frame: Any) -> bool:
+    """Whether a frame runs code of the package."""
+    return "/shortlist/" in frame.f_code.co_filename
 
 
 if __name__ == "__main__":
