@@ -25,9 +25,8 @@ import pyarrow.parquet
 
 from _measure import table
 from shortlist import Capacity
-from shortlist.persistence import load_model, save_model
 from shortlist.streaming import DurableController, StreamSettings, make_controller, run_stream
-from shortlist.tables import TableModel, fit_table
+from shortlist.tables import TableModel, fit_table, load_model, save_model
 
 _CHUNK = 10**6
 _NUMBERS = 8

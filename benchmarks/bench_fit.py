@@ -20,9 +20,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from _measure import table
 from shortlist import Capacity, CapacityClassifier
-from shortlist.compiled import compile_scorer
 from shortlist.datasets import make_fraud
 from shortlist.learners import SIZES, CapacityEnsembleClassifier
+from shortlist.models import compile_scorer
 
 BATCH = 1_000
 ALONE = 200

@@ -24,14 +24,13 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from shortlist import Capacity
-from shortlist.persistence import save_model
-from shortlist.tables import fit_table
+from shortlist.tables import fit_table, save_model
 
 _PART = 10**6
 _RUN = """
 import json, re, sys
 from pathlib import Path
-from shortlist.persistence import load_model
+from shortlist.tables import load_model
 from shortlist.tables import _passing, evaluate_table, plan_capacity, recalibrate_table
 from shortlist.distributed import evaluate
 

@@ -19,7 +19,7 @@ import onnxruntime
 from _measure import cpu_seconds, table
 from bench_cli import _frame
 from shortlist import Capacity
-from shortlist.persistence import export_onnx, save_model
+from shortlist.persistence import export_onnx
 from shortlist.streaming import (
     DurableController,
     ItemScorer,
@@ -28,7 +28,7 @@ from shortlist.streaming import (
     make_controller,
     run_stream,
 )
-from shortlist.tables import LEARNERS, TableModel, fit_table
+from shortlist.tables import LEARNERS, TableModel, fit_table, save_model
 
 _STREAMED = [
     *("learner", "scorer", "lines/s, model", "compiled", "ratio"),

@@ -88,7 +88,7 @@ def folded_fit(cases):
 @pytest.fixture(scope="session")
 def model_file(table_fit, tmp_path_factory):
     """Return the path of that model in a file."""
-    from shortlist.persistence import save_model
+    from shortlist.tables import save_model
 
     path = tmp_path_factory.mktemp("models") / "model.shortlist"
     save_model(table_fit.model, path)

@@ -26,7 +26,7 @@ ROWS = [
     {"classifier", "multiclass"},
     {"learners"},
     {"aware"},
-    {"compiled"},
+    {"models"},
     {"datasets", "plots", "tables"},
     {"client", "distributed", "persistence", "report", "streaming"},
     {"dask", "service", "spark"},

@@ -55,10 +55,9 @@ def listed_modules():
 
 
 def public_modules():
-    """Return all modules without an underscore that have an `__all__`."""
-    found = pkgutil.walk_packages(shortlist.__path__, "shortlist.")
-    names = [m.name for m in found if not any(part[0] == "_" for part in m.name.split("."))]
-    kept = [n for n in names if not any(n == x or n.startswith(f"{x}.") for x in NOT_LISTED)]
+    """Return the rooms that have names for users; `x.py` inside a room is for its siblings."""
+    rooms = [room.name for room in pkgutil.iter_modules(shortlist.__path__, "shortlist.")]
+    kept = [n for n in rooms if n not in NOT_LISTED and not n.startswith("shortlist._")]
     return {"shortlist", *(n for n in kept if hasattr(importlib.import_module(n), "__all__"))}
 
 

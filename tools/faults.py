@@ -263,8 +263,7 @@ def prepare(folder: Path) -> Path:
     import numpy as np
 
     from shortlist import Capacity
-    from shortlist.persistence import save_model
-    from shortlist.tables import fit_table
+    from shortlist.tables import fit_table, save_model
 
     rng = np.random.default_rng(0)
     amounts = rng.uniform(50, 250, 400)

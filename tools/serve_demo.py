@@ -15,9 +15,8 @@ import pandas as pd
 from shortlist import Capacity
 from shortlist.client import Client, ServiceError
 from shortlist.datasets import make_fraud
-from shortlist.persistence import save_model
 from shortlist.service import ServiceConfig, prepare, run_service
-from shortlist.tables import fit_table
+from shortlist.tables import fit_table, save_model
 
 
 def main(port: int = 8_000) -> int:

@@ -71,6 +71,7 @@ _MODULES = (
     "feedback",
     "learners",
     "metrics",
+    "models",
     "multiclass",
     "online",
     "persistence",

@@ -107,7 +107,7 @@ def test_a_share_lies_between_nothing_and_everything(make, few_rare, share):
 def test_what_is_learned_can_be_stored_without_code(model, others):
     """Model files trust every type they contain."""
     skops = pytest.importorskip("skops.io")
-    from shortlist.persistence import trusted_types
+    from shortlist.models import trusted_types
 
     stored = skops.dumps(model)
     assert set(skops.get_untrusted_types(data=stored)) <= set(trusted_types())

@@ -299,7 +299,6 @@ def test_a_missing_extra_is_named(cases, tmp_path, monkeypatch):
     """With what to type."""
     for module in [name for name in sys.modules if name.startswith("shortlist.tables")]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.delitem(sys.modules, "shortlist.persistence", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")
     check_refused(result, 2, "pip install 'shortlist[cli]'")

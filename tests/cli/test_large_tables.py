@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.distributed import evaluate
-from shortlist.persistence import load_model
+from shortlist.tables import load_model
 
 
 def run(*words):

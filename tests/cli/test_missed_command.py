@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 from shortlist import Capacity, select
 from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
-from shortlist.persistence import save_model
-from shortlist.tables import fit_table
+from shortlist.tables import fit_table, save_model
 
 
 @pytest.fixture(scope="module")

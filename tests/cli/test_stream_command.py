@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from shortlist import Capacity
 from shortlist.cli import _stream, app
-from shortlist.persistence import load_model, save_model
 from shortlist.streaming import DurableController
-from shortlist.tables import fit_table, flag_rows
+from shortlist.tables import fit_table, flag_rows, load_model, save_model
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
 DAY = ("--count", "5", "--period", "day")

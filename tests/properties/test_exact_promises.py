@@ -25,11 +25,11 @@ from shortlist._core.binomial import (
 from shortlist._core.hashing import hash_ids
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
 from shortlist.exceptions import ModelFileError
+from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _prices, _rule
 from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
 from shortlist.online._clock import period_of
 from shortlist.online._decisions import AnswerMemory
-from shortlist.persistence import _model_file
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
@@ -366,5 +366,5 @@ def test_foreign_types_are_named_and_not_loaded(monkeypatch):
     constructed = []
     monkeypatch.setattr(Stranger, "__new__", lambda cls: constructed.append(cls))
     with pytest.raises(ModelFileError, match=r"contains types .*Stranger"):
-        _model_file._load(payload, "file")
+        load_estimator(payload, "file")
     assert not constructed

@@ -274,8 +274,7 @@ def fit_small_model(folder):
     import pandas as pd
 
     from shortlist import Capacity
-    from shortlist.persistence import save_model
-    from shortlist.tables import fit_table
+    from shortlist.tables import fit_table, save_model
 
     rng = np.random.default_rng(0)
     amount, country = rng.lognormal(3, 1, 600).round(2), rng.choice(["DE", "FR", "US"], 600)

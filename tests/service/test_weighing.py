@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist.persistence import save_model
 from shortlist.service import audit_store, opened
-from shortlist.tables import WorkColumns, fit_table
+from shortlist.tables import WorkColumns, fit_table, save_model
 from tests.service.helpers import FakeClock, case, serving
 
 BASE = "/v1/queues/default"

@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
-from shortlist.persistence import load_model, save_model
-from shortlist.tables import ModelCard, fit_table
+from shortlist.tables import ModelCard, fit_table, load_model, save_model
 from shortlist.tables._twin import smote_twin
 from shortlist.tables.profile import column_profiles
 from shortlist.tables.schema import Feature, TableRows, TableSchema

@@ -93,7 +93,7 @@ def test_fingerprints_go_through_a_file(rng):
 
 def test_a_model_file_keeps_them(model_file, cases):
     """And a model knows the rows of its own table."""
-    from shortlist.persistence import load_model
+    from shortlist.tables import load_model
 
     model = load_model(model_file)
     with model.schema.open(cases) as source:

@@ -15,8 +15,9 @@ from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError
 from shortlist.learners import TrainedModel
-from shortlist.persistence import load_model, load_own_model, save_model, trusted_types
-from shortlist.tables import calibrate_own, recalibrate_table
+from shortlist.models import trusted_types
+from shortlist.models.files import load_own_model
+from shortlist.tables import calibrate_own, load_model, recalibrate_table, save_model
 
 
 def test_the_threshold_is_that_of_the_library(table_fit, new_cases):

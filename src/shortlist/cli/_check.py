@@ -28,8 +28,7 @@ def check(model: Model, data: Data, as_json: AsJson = False, *, reading: ReadOpt
 
     Example: shortlist check fraud.model today.csv || echo "look at today.csv first"
     """
-    from ..persistence import load_model
-    from ..tables import check_table
+    from ..tables import check_table, load_model
 
     announce_compiling()
     with waiting("Reading and scoring ..."):

@@ -58,8 +58,7 @@ def evaluate(
     With --value, and with a model that was fitted with it, the value found is measured as well,
     beside lists of the same budget in other orders.
     """
-    from ..persistence import load_model
-    from ..tables import WorkColumns, evaluate_table
+    from ..tables import WorkColumns, evaluate_table, load_model
 
     work = WorkColumns(value, effort, budget, worth, unit)
 

@@ -45,7 +45,8 @@ def export(
 ) -> None:
     """Write the decision as an ONNX file, to run without Python."""
     check_writable(out, keep=(model, check))
-    from ..persistence import export_onnx, load_model
+    from ..persistence import export_onnx
+    from ..tables import load_model
 
     exported = export_onnx(load_model(model), out, ties=ties, check=check, reading=reading)
     if as_json:

@@ -209,8 +209,7 @@ def fit(
     """
     limit = rate_from(capacity, per, fraction, multiple, budget, effort)
     check_writable(out, keep=(data, model, unlabelled))  # before any work
-    from ..persistence import save_model
-    from ..tables import WorkColumns
+    from ..tables import WorkColumns, save_model
 
     announce_compiling()
     with progress_bar() as progress:

@@ -79,8 +79,7 @@ def flag(
 
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
     """
-    from ..persistence import load_model
-    from ..tables import WorkColumns, flag_rows
+    from ..tables import WorkColumns, flag_rows, load_model
     from ..tables.write import output_format
 
     work = WorkColumns(value, effort, budget, worth, unit)

@@ -20,7 +20,7 @@ def inspect(model: Model, as_json: AsJson = False) -> None:
 
     Example: shortlist inspect fraud.model --json
     """
-    from ..persistence import describe_model
+    from ..tables.model_file import describe_model
 
     content = describe_model(model)
     if as_json:

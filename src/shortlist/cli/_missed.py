@@ -92,8 +92,7 @@ def missed(
 
     Example: shortlist missed fraud.model reviews.csv --period week --look 3
     """
-    from ..persistence import load_model
-    from ..tables import missed_in_table
+    from ..tables import load_model, missed_in_table
 
     result = missed_in_table(
         load_model(model),

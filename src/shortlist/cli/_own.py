@@ -63,7 +63,7 @@ def fit_or_calibrate(
         return fit_table(data, learner=learner, **options)
     if learner != "auto":
         raise typer.BadParameter("--model and --learner both name a model; give one of them")
-    from ..persistence import load_own_model
+    from ..models.files import load_own_model
 
     estimator = load_own_model(own, trust=trust)
     if not is_trained(estimator):

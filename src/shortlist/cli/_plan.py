@@ -43,8 +43,7 @@ def plan(
     of flags can be predicted. With --value, --effort and --budget, it also shows the value that
     other budgets would find, and what one more unit of effort is worth.
     """
-    from ..persistence import load_model
-    from ..tables import WorkColumns, plan_capacity
+    from ..tables import WorkColumns, load_model, plan_capacity
 
     work = WorkColumns(value, effort, budget, worth, unit)
 

@@ -75,8 +75,7 @@ def recalibrate(
     """
     limit = _capacity(capacity, per, fraction, multiple, budget)
     check_writable(out, keep=(model, data))  # before any work
-    from ..persistence import load_model, save_model
-    from ..tables import recalibrate_table
+    from ..tables import load_model, recalibrate_table, save_model
 
     announce_compiling()
     loaded = load_model(model, with_twin=True)

@@ -83,9 +83,8 @@ def report(
     """
     kept = (model, data) if reviews is None else (model, data, reviews)
     check_writable(out, keep=kept)  # before any work
-    from ..persistence import load_model
     from ..report import find_browser, make_report, print_report, render_report
-    from ..tables import WorkColumns
+    from ..tables import WorkColumns, load_model
 
     is_paper = _is_paper(out)
     if is_paper:

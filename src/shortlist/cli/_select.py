@@ -90,8 +90,7 @@ def select(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
-    from ..persistence import load_model
-    from ..tables import WorkColumns, select_rows
+    from ..tables import WorkColumns, load_model, select_rows
     from ..tables.write import output_format
 
     work = WorkColumns(value, effort, budget, worth, unit)

@@ -152,9 +152,8 @@ def stream(
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction, budget)
-    from ..persistence import load_model
     from ..streaming import StreamSettings
-    from ..tables import WorkColumns
+    from ..tables import WorkColumns, load_model
 
     announce_compiling()
     work = WorkColumns(value, effort, None, worth, unit)

@@ -69,7 +69,7 @@ class ModelRows:
             return
         if not isinstance(self.model, CapacityDecisionMixin):
             raise TypeError(
-                f"model must be a TableModel (from shortlist.persistence.load_model) or a fitted "
+                f"model must be a TableModel (from shortlist.tables.load_model) or a fitted "
                 f"CapacityClassifier; got {type(self.model).__name__}."
             )
         if not hasattr(self.model, "feature_names_in_"):

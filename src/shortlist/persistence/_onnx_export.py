@@ -26,7 +26,7 @@ from .._core.atomic import write_whole
 from .._core.validation import check_option
 from ..exceptions import ModelFileError
 from ..tables import ReadOptions, TableModel
-from ._model_file import manifest_of
+from ..tables.model_file import manifest_of
 from ._onnx_compare import OnnxComparison, compare_content, largest_difference, probe_rows
 from ._onnx_graph import GraphBuilder, add_columns
 from ._onnx_learners import add_score

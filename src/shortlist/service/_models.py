@@ -18,9 +18,8 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from ..capacity import Capacity
-from ..persistence import load_model
 from ..streaming import Item, ItemScorer, LineReader
-from ..tables import TableModel, WorkColumns
+from ..tables import TableModel, WorkColumns, load_model
 from ._store import Store, StoreError
 
 __all__ = [

@@ -43,6 +43,7 @@ from ._selection import SelectedRow, Selection
 from ._work import WorkColumns
 from ._work_spent import SpentWork
 from .check import check_table
+from .model_file import load_model, save_model
 from .options import ReadOptions
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "interval_of_flags",
     "interval_of_rule",
     "is_trained",
+    "load_model",
     "measure_list",
     "measure_money",
     "measure_random",
@@ -95,6 +97,7 @@ __all__ = [
     "read_labelled",
     "reasons_for",
     "recalibrate_table",
+    "save_model",
     "select_rows",
     "spread_capacities",
     "weighed_columns",

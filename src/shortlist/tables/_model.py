@@ -23,8 +23,8 @@ from .._core.validation import check_seed
 from .._core.work import reaches
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
-from ..compiled import RowScorer, compile_scorer
 from ..exceptions import TableError
+from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
 from ._candidates import knows_capacity
@@ -328,7 +328,7 @@ class TableModel:
 
         It takes what :class:`RowValues` returns. On artificial rows with the distributions of the
         columns it has been compared with the classifier: see
-        :func:`~shortlist.compiled.compile_scorer`.
+        :func:`~shortlist.models.compile_scorer`.
         """
         profiles = () if self.card is None else self.card.profiles
         probes = probe_rows(self.schema.features, profiles, self.reference)

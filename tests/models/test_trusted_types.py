@@ -28,7 +28,7 @@ from shortlist.learners import (
     KernelKNeighborsClassifier,
     TrainedModel,
 )
-from shortlist.persistence import trusted_types
+from shortlist.models import trusted_types
 
 CAPACITY = Capacity.fraction(0.1)
 ESTIMATORS = [
@@ -99,7 +99,7 @@ def test_no_public_estimator_is_forgotten():
 
 def test_the_list_is_the_same_in_a_fresh_interpreter():
     """It does not depend on what was imported or fitted before, except for training networks."""
-    code = "from shortlist.persistence import trusted_types; print(*trusted_types())"
+    code = "from shortlist.models import trusted_types; print(*trusted_types())"
     fresh = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist.persistence import trusted_types
+from shortlist.models import trusted_types
 
 mlflow = pytest.importorskip("mlflow", minversion="3")
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow warns about its own dependencies

@@ -14,8 +14,8 @@ from sklearn.pipeline import FunctionTransformer, make_pipeline
 import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
-from shortlist.persistence import FORMAT_VERSION, describe_model, load_model, save_model
-from shortlist.tables import LEARNERS, _candidates, fit_table
+from shortlist.tables import LEARNERS, _candidates, fit_table, load_model, save_model
+from shortlist.tables.model_file import FORMAT_VERSION, describe_model
 from shortlist.tables.read import open_table
 
 

@@ -131,7 +131,7 @@ def compile_scorer(
     --------
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from shortlist import Capacity, CapacityClassifier
-    >>> from shortlist.compiled import compile_scorer
+    >>> from shortlist.models import compile_scorer
     >>> from shortlist.datasets import make_fraud
     >>> X, y = make_fraud(n_samples=2_000, random_state=0)
     >>> model = CapacityClassifier(

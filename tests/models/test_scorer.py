@@ -43,8 +43,8 @@ from shortlist.aware import (
     CapacityAwareForestClassifier,
     CapacityAwareLinearClassifier,
 )
-from shortlist.compiled import SCORER_KINDS, compile_scorer
 from shortlist.learners import CapacityEnsembleClassifier
+from shortlist.models.scorer import SCORER_KINDS, compile_scorer
 
 CAPACITY = Capacity.multiple(2)
 NUMBERS = ["a", "b", "c"]

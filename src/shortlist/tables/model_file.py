@@ -1,8 +1,8 @@
 """Model files: a zip archive with a manifest in JSON and the model in the format of skops.
 
-Reading a file constructs only the types in :func:`trusted_types` and those that skops trusts by
-default. The manifest is read first; it tells which version wrote the file, which columns the model
-needs, and what it promises.
+Reading a file constructs only the types in :func:`~shortlist.models.trusted_types` and those that
+skops trusts by default. The manifest is read first; it tells which version wrote the file, which
+columns the model needs, and what it promises.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from sklearn.pipeline import Pipeline
 
 from .. import __version__
 from .._core.atomic import write_whole
-from .._core.extras import load_skops
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
-from ..tables import ModelCard, TableModel
-from ..tables.fingerprints import RowFingerprints
-from ..tables.schema import TableSchema
-from ._trusted_types import trusted_types
-
-skops = load_skops()
+from ..models.files import dump_estimator, load_estimator
+from ._model import ModelCard, TableModel
+from .fingerprints import RowFingerprints
+from .schema import TableSchema
 
 __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "save_model"]
 
@@ -49,9 +46,9 @@ def save_model(model: TableModel, path: Path) -> None:
         Where to write.
     """
     manifest = json.dumps(manifest_of(model), indent=1, allow_nan=False).encode()
-    parts = {_MANIFEST: manifest, _MODEL: skops.dumps(model.classifier)}
+    parts = {_MANIFEST: manifest, _MODEL: dump_estimator(model.classifier)}
     if model.twin is not None:
-        parts[_TWIN] = skops.dumps(model.twin)
+        parts[_TWIN] = dump_estimator(model.twin)
     if model.fingerprints is not None:
         parts[_ROWS] = model.fingerprints.to_bytes()
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -221,7 +218,7 @@ def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, byt
 
 
 def _classifier(payload: bytes, name: str) -> CapacityClassifier:
-    classifier = _load(payload, name)
+    classifier = load_estimator(payload, name)
     if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "rule_"):
         raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
     return classifier
@@ -229,23 +226,7 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
 
 def _twin(path: Path) -> Any:
     payload = _read(path, optional=_TWIN).get(_TWIN)
-    twin = None if payload is None else _load(payload, str(path))
+    twin = None if payload is None else load_estimator(payload, str(path))
     if twin is not None and not isinstance(twin, Pipeline):
         raise ModelFileError(f"{path} is damaged: its second model, for comparison, is no model.")
     return twin
-
-
-def _load(payload: bytes, name: str) -> Any:
-    trusted = trusted_types()
-    try:
-        foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
-        if foreign:
-            raise ModelFileError(
-                f"{name} was not loaded, because it contains types that a model of shortlist does "
-                f"not need ({', '.join(foreign[:3])}). Only load files that you made yourself."
-            )
-        return skops.loads(payload, trusted=trusted)
-    except ModelFileError:
-        raise
-    except Exception as error:  # a damaged payload can raise any error inside skops
-        raise ModelFileError(f"{name} is damaged: {type(error).__name__} in its model.") from None
