@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
+from shortlist._core import drawing
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.metrics import _passes
 from shortlist.tables import (
     _passing,
     _pool,
-    _recalibrate,
     _text_files,
     evaluate_table,
     plan_capacity,
@@ -21,7 +21,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.thresholds import _kept
+from shortlist.thresholds import _terms
 
 #: The rows below repeat ids, which is noted.
 pytestmark = pytest.mark.filterwarnings("ignore:150 rows repeat an id:UserWarning")
@@ -168,20 +168,22 @@ def test_recalibrations(table_fit, path, whole, in_pieces, target):
 
 
 @pytest.mark.parametrize("guarantee", ["expected", "confident"])
-def test_what_is_kept_of_many_scores(table_fit, whole, in_pieces, guarantee, monkeypatch):
-    """The rule that is made from blocks of scores keeps what the rule from all of them keeps."""
-    for name, few in {"MOST_SCORES": 300, "_TOP": 50, "_NEAR": 9, "_SAMPLED": 100}.items():
-        monkeypatch.setattr(_kept, name, few)
-    options = {"capacity": Capacity.multiple(2), "guarantee": guarantee}
-    want = recalibrate_table(table_fit.model, whole, **options).model.classifier
+@pytest.mark.parametrize("target", [None, "fraud"])
+def test_what_is_drawn_of_many_scores(table_fit, whole, in_pieces, guarantee, target, monkeypatch):
+    """The same rows are drawn, in chunks and at once; the flags of all rows are counted."""
+    for module in (drawing, _terms):
+        monkeypatch.setattr(module, "MOST_ITEMS", 300)
+    options = {"capacity": Capacity.multiple(2), "guarantee": guarantee, "target": target}
+    want = recalibrate_table(table_fit.model, whole, **options)
     in_pieces()
-    monkeypatch.setattr(_recalibrate, "MOST_SCORES", 300)
-    got = recalibrate_table(table_fit.model, whole, **options).model.classifier
+    got = recalibrate_table(table_fit.model, whole, **options)
+    assert (got.n_rows, got.flagged_now) == (want.n_rows, want.flagged_now)
+    got, want = got.model.classifier, want.model.classifier
     assert got.calibrations_ == want.calibrations_
-    for name in ("scores", "tie_keys", "before", "n_items", "keyed_by_ids"):
+    for name in ("scores", "tie_keys", "keyed_by_ids"):
         kept, expected = (getattr(each.rule_.samples[0], name) for each in (got, want))
         np.testing.assert_array_equal(kept, expected)
-    assert 100 < got.rule_.samples[0].scores.size < 300
+    assert 100 < got.rule_.samples[0].scores.size <= 300
 
 
 def test_the_new_threshold_is_that_of_the_classifier(table_fit, whole):

@@ -434,34 +434,6 @@ class CapacityDecisionMixin:
         if self.rule_.segments is not None:
             raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
 
-    def recalibrate_blocks(self, blocks: Any, n_items: int, *, n_rare: int | None = None) -> Self:
-        """Do what :meth:`recalibrate_scores` does, from scores that need not fit into memory.
-
-        Parameters
-        ----------
-        blocks : callable
-            Returns blocks of scores and of tie keys, as often as it is called.
-        n_items : int
-            Number of scores.
-        n_rare : int, default=None
-            Number of rare items, if there are labels. A confident multiple of their share makes use
-            of single labels, which only :meth:`recalibrate_scores` has.
-
-        Returns
-        -------
-        self
-        """
-        self._check_fitted()
-        self.rule_.check_work(Work())
-        self._check_no_segments()
-        old = self.rule_.terms
-        labels = old.reference if n_rare is None else ReferencePrevalence(None, n_rare, n_items)
-        terms = terms_of(self, labels, old.seed)
-        self.rule_ = self.rule_.recalibrated_in_blocks(
-            blocks, n_items, capacity=self.capacity, terms=terms
-        )
-        return self
-
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
         """Return a controller that decides one item at a time and keeps the capacity over time.
 

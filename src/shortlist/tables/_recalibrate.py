@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.drawing import is_drawn
 from .._core.hashing import tie_keys_of
+from .._core.ranking import Cut, flag_above, lift
+from .._core.work import Work
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..thresholds import MOST_SCORES, check_guarantee
+from ..thresholds import CalibratedThreshold, check_guarantee
 from ._model import ModelCard, TableModel
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
@@ -81,8 +84,7 @@ def recalibrate_table(
         Fitted; it is not changed.
     path : Path
         Recent rows: a table, or a folder of them. Beyond a million rows, scores and a few other
-        numbers go to temporary files, and memory is bounded. Exceptions, which take 30 bytes of
-        memory a row: values, efforts, and a confident multiple of the prevalence with labels.
+        numbers go to temporary files, and about a million rows, drawn at random, set the threshold.
     capacity : Capacity, default=None
         Another capacity; `None` keeps it.
     guarantee : str, default=None
@@ -131,28 +133,32 @@ def recalibrate_table(
             kept.n_rows,
             passing.n_rows - kept.n_rows,
             kept.counts["before"],
-            round(found.flagged_fraction * kept.n_rows),
+            _n_flagged(found, kept),
             notes,
             passing.monitor.findings(),
         )
 
 
 def _set_threshold(classifier: Any, kept: _Kept, *, keyed_by_ids: bool) -> None:
-    """Set the threshold from the rows at once, or if there are many, from blocks of them."""
-    needs_labels = "is_rare" in kept and classifier.guarantee == "confident"
-    needs_labels &= classifier.capacity.kind == "multiple"
-    is_weighed = "values" in kept or "efforts" in kept or classifier.worth is not None
-    if kept.n_rows > MOST_SCORES and not (needs_labels or is_weighed):
-        classifier.recalibrate_blocks(
-            lambda: kept.blocks("scores", "keys"), kept.n_rows, n_rare=kept.counts.get("is_rare")
-        )
-        return
+    """Set the threshold from the rows, or if there are many, from those drawn."""
     classifier.recalibrate_scores(
         kept["scores"],
         kept["keys"],
         keyed_by_ids=keyed_by_ids,
         **{name: kept[name] for name in ("is_rare", "values", "efforts") if name in kept},
     )
+
+
+def _n_flagged(found: CalibratedThreshold, kept: _Kept) -> int:
+    """Count the rows that a threshold flags, of all that are kept."""
+    names = ["scores", "keys", *(name for name in ("values", "efforts") if name in kept)]
+    n_flagged, cut = 0, Cut(found.value, found.tie_key)
+    for block in kept.blocks(*names):
+        scores, keys, *weights = block
+        work = Work(**dict(zip(names[2:], weights, strict=True)))
+        flagged = flag_above(lift(work.weigh(scores)), cut, keys.__getitem__)
+        n_flagged += int(np.count_nonzero(flagged))
+    return n_flagged
 
 
 class _Kept:
@@ -188,7 +194,13 @@ class _Kept:
         return name in self._gathered
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return np.concatenate([block for (block,) in self.blocks(name)])
+        """Return a column of those that are drawn."""
+        parts, start = [], 0
+        for (block,) in self.blocks(name):
+            positions = np.arange(start, start + block.size)
+            parts.append(block[is_drawn(positions, self.n_rows)])
+            start += block.size
+        return np.concatenate(parts)
 
 
 class _Gathered(Columns):

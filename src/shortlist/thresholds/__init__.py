@@ -17,7 +17,6 @@ from ._guarantees import (
     next_batch_sample_size,
     plug_in_k,
 )
-from ._kept import MOST_SCORES
 from ._promise import GUARANTEES, check_guarantee
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
@@ -27,7 +26,6 @@ from ._terms import CalibrationSample, ReferencePrevalence, Terms
 __all__ = [
     "FOLD_GUARANTEES",
     "GUARANTEES",
-    "MOST_SCORES",
     "TIES",
     "CalibratedThreshold",
     "CalibrationSample",

@@ -6,8 +6,7 @@ another capacity. A rule never changes: each change returns another rule.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from ..worth import Worth
 from ._choosing import Selection, check_capacity_for, choose
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
 from ._folds import mixed_interval
-from ._kept import Blocks, kept_of, representative, thinned
 from ._terms import CalibrationSample, Terms
 from ._words import describe_promise
 
@@ -189,25 +187,7 @@ class Rule:
         terms = terms or self.terms
         if len(samples) > 1:
             return FoldRule(samples, capacity, terms)
-        return ThresholdRule(samples, capacity, terms).without_bulk()
-
-    def recalibrated_in_blocks(
-        self, blocks: Blocks, n_items: int, *, capacity: Capacity, terms: Terms
-    ) -> Rule:
-        """Return a rule with one threshold from scores that are read in blocks, several times.
-
-        It is the rule from all of them at once, as :meth:`recalibrated` makes it.
-        """
-        sample = self.samples[0]
-        keys = None if sample.tie_keys is None else np.zeros(1)
-        kept: dict[str, Any] = {"scores": np.full(1, np.inf), "before": np.zeros(1, np.int64)}
-        kept |= {"tie_keys": keys, "keyed_by_ids": sample.keyed_by_ids, "n_items": n_items}
-        (found,) = ThresholdRule([CalibrationSample(**kept)], capacity, terms).calibrations
-        fields, is_tied = kept_of(lambda: _lifted(blocks, keys is not None), n_items, found.k)
-        kept |= fields
-        if keys is not None:  # an item that ties with no other needs no key
-            kept["tie_keys"] = np.where(is_tied, kept["tie_keys"], 0.0)
-        return ThresholdRule([CalibrationSample(**kept)], capacity, terms)
+        return ThresholdRule(samples, capacity, terms)
 
     def describe(self) -> dict[str, Any]:
         """Return the capacity, the promise and the thresholds as plain values."""
@@ -260,8 +240,8 @@ class Rule:
 
     @property
     def calibration_scores(self) -> Floats:
-        """The scores of all calibration items; of a thinned sample, a part that stands for all."""
-        return np.concatenate([representative(sample) for sample in self.samples])
+        """The scores of all calibration items."""
+        return np.concatenate([sample.scores for sample in self.samples])
 
     @property
     def segment_thresholds(self) -> dict[Any, Any]:
@@ -284,33 +264,13 @@ class Rule:
 
 
 class ThresholdRule(Rule):
-    """One threshold: an item is flagged when its score lies strictly above.
-
-    Of more than 1,048,576 calibration scores, a rule that was recalibrated or saved has those that
-    later capacities need. Then `with_capacity` is exact up to 524,288 flags of the calibration
-    items and next to the present threshold. Elsewhere it may be stricter by a few flags in ten
-    thousand, and never less strict.
-    """
+    """One threshold: an item is flagged when its score lies strictly above."""
 
     def __init__(
         self, samples: Sequence[CalibrationSample], capacity: Capacity, terms: Terms
     ) -> None:
         super().__init__(samples, capacity, terms)
         self.calibrations = terms.thresholds(self.samples, capacity, terms.confidence)
-
-    def without_bulk(self) -> ThresholdRule:
-        """Return this rule with the calibration scores that later capacities need."""
-        lean = copy.copy(self)
-        lean.samples = self._needed()
-        return lean
-
-    def _needed(self) -> list[CalibrationSample]:
-        (sample,), (found,) = self.samples, self.calibrations
-        return [sample if self.terms.worth is not None else thinned(sample, found.k)]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A saved rule does not grow with the calibration data.
-        return {**vars(self), "samples": self._needed()}
 
 
 class FoldRule(Rule):
@@ -321,11 +281,6 @@ class FoldRule(Rule):
     ) -> None:
         super().__init__(samples, capacity, terms)
         self.calibrations = terms.thresholds(self.samples, capacity, terms.confidence)
-
-
-def _lifted(blocks: Blocks, hashed: bool) -> Iterator[tuple[Floats, Any]]:
-    for scores, keys in blocks():
-        yield lift(check_scores(scores)), keys if hashed else None
 
 
 def _joined(parts: list[Decisions], rows: list[Rows], keys: TieKeys | None) -> Decisions:

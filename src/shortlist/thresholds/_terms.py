@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.drawing import MOST_ITEMS, is_drawn
 from .._core.labels import EstimatedShare
 from .._core.ranking import TieKeys, lift, tied_positions
 from .._core.validation import check_scores, warn_user
@@ -19,7 +20,6 @@ from ..worth import Worth
 from ._calibrate_scores import calibrate_scores
 from ._decisions import CalibratedThreshold
 from ._folds import FOLD_GUARANTEES, fold_thresholds
-from ._kept import calibrate_kept
 from ._promise import COVER_PREVALENCE, Promise, prevalence_lower_bound
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
@@ -55,10 +55,6 @@ class CalibrationSample:
         How much work the items take. Scores are then what they are worth per unit of it.
     has_values : bool
         Whether scores were multiplied by values.
-    before : ndarray of shape (n_kept,) or None
-        If only some scores are kept: how many of all items come before each of them.
-    n_items : int
-        Then the number of all items.
     """
 
     scores: Floats
@@ -71,8 +67,6 @@ class CalibrationSample:
     efforts: Doubles | None = None
     has_values: bool = False
     refitted: bool = False
-    before: NDArray[np.int64] | None = None
-    n_items: int = 0
 
     @classmethod
     def of(
@@ -92,10 +86,14 @@ class CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
         `tie_keys`, `is_rare`, `segments` and `groups` belong to all items. Only tied items are
-        hashed.
+        hashed. Of more than 1,048,576 rows without segments and groups, some are drawn.
         """
+        scores = check_scores(scores, rows=rows)
+        if segments is None and groups is None and scores.size > MOST_ITEMS:
+            drawn = is_drawn(np.arange(scores.size), scores.size)
+            scores, rows = scores[drawn], rows[drawn]
         own = work.within(rows)
-        scores = lift(own.weigh(check_scores(scores, rows=rows)))
+        scores = lift(own.weigh(scores))
         if not scores.size:
             raise ValueError("Calibration needs at least one item; got none.")
         keys = None
@@ -297,8 +295,6 @@ class Terms:
 def _calibrate(
     sample: CalibrationSample, capacity: Capacity, options: dict[str, Any]
 ) -> CalibratedThreshold:
-    if sample.before is not None:
-        return calibrate_kept(sample, capacity, options)
     return calibrate_scores(sample.scores, capacity, **options)
 
 
