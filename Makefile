@@ -97,7 +97,7 @@ $(VENV)/.bytecode: $(VENV)/.installed-dev | $(VENV)/.clusters
 
 # One thread for each worker: two workers with two threads each would wait for one another.
 test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.bytecode $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
 	$(BIN)/ruff check .
