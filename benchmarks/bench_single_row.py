@@ -140,9 +140,9 @@ def _syncs_per_second(folder: Path, n: int = 50) -> float:
 def _score_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]:
     reader = LineReader(model.schema, id_field=None, time_field="at")
     items = [reader.read(k, line) for k, line in enumerate(lines)]
-    values = reader.row_values()
-    rows = [values(item.values) for item in items]
-    scorer, by_model = ItemScorer(model, reader), ItemScorer(model, reader, scorer="model")
+    rows = [item.values for item in items]
+    scorer = ItemScorer(model, reader.parser)
+    by_model = ItemScorer(model, reader.parser, scorer="model")
     whole = cpu_seconds(
         lambda: [scorer.scores([reader.read(k, line)]) for k, line in enumerate(lines)]
     )

@@ -50,7 +50,7 @@ def test_lines_are_scored_as_by_the_model(forest, table_fit, lines):
     """Trees give the same bits, alone and together; a linear model is never above."""
     for model, kind in ((forest, "exact"), (table_fit.model, "bounded")):
         reader, items = read(model, lines)
-        ours, theirs = ItemScorer(model, reader), ItemScorer(model, reader, scorer="model")
+        ours, theirs = (ItemScorer(model, reader.parser, scorer=how) for how in ("auto", "model"))
         assert model.row_scorer.kind == kind, model.row_scorer.note
         assert (ours.scores(items) <= theirs.scores(items)).all()
         np.testing.assert_allclose(ours.scores(items), theirs.scores(items), rtol=1e-9)

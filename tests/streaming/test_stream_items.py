@@ -32,7 +32,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     assert [item.error for item in items if item.error] == []
     with open_table(new_cases) as source:
         rows = table_fit.model.schema.read(source)
-    pd.testing.assert_frame_equal(reader.frame(items), rows.X)
+    pd.testing.assert_frame_equal(reader.parser.frame([item.values for item in items]), rows.X)
     assert_array_equal([item.id for item in items], rows.ids)
 
 
@@ -49,6 +49,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"vip": "perhaps"}, "'vip' must be true or false"),
         ({"vip": 3}, "'vip' must be true or false"),
         ({"opened": 17}, "'opened' must be a date"),
+        ({"opened": "soon"}, "'opened' must be a date such as 2024-05-31; got 'soon'."),
         ({"country": {}}, "'country' must be a string"),
         ({"country": "\ud800"}, "'country' must be a string"),
         ({"case": 1.5}, "'case' must be a string or a whole number"),
@@ -83,10 +84,10 @@ def test_what_may_be_missing(reader):
     """Null is a missing value, as is NA in a number; the id and the moment are optional."""
     item = read(reader, amount=None, country=None, opened=None, vip=None, case=None)
     assert (item.error, item.id, item.at) == (None, None, None)
-    row = reader.frame([item]).iloc[0]
+    row = reader.parser.frame([item.values]).iloc[0]
     assert np.isnan(row["amount"])
     assert row["country"] == "(missing)"
-    assert read(reader, amount="NA").values[0] is None
+    assert np.isnan(read(reader, amount="NA").values[0])
     assert read(reader, amount=" 7 ").values[0] == 7
     assert "The column 'amount' is missing" in reader.read(1, b'{"case": "c1", "vip": true}').error
 

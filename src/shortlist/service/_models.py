@@ -18,8 +18,9 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from ..capacity import Capacity
-from ..streaming import Item, ItemScorer, LineReader
+from ..streaming import Item, ItemScorer
 from ..tables import TableModel, WorkColumns, load_model
+from ..tables.row_parser import RowParser
 from ._store import Store, StoreError
 
 __all__ = [
@@ -51,8 +52,8 @@ class LoadedModel:
     def __init__(self, id: int, model: TableModel) -> None:
         self.id, self.table = id, model
         self.scorer = scorer_name(model)
-        self._reader = LineReader(model.schema, id_field=None, time_field="")
-        self._scorer = ItemScorer(model, self._reader)
+        self._parser = RowParser(model.schema)
+        self._scorer = ItemScorer(model, self._parser)
 
     @property
     def id_fields(self) -> tuple[str, ...]:
@@ -63,8 +64,8 @@ class LoadedModel:
     def read(self, fields: dict[str, Any]) -> Item:
         """Return the columns of a case, or what is wrong with it."""
         try:
-            values = self._reader.values(fields)
-            return Item(0, None, None, None, values, None, **self._reader.weights(fields))
+            values = self._parser.values(fields)
+            return Item(0, None, None, None, values, None, **self._parser.weights(fields))
         except (TypeError, ValueError) as error:
             return Item(0, error=" ".join(str(error).split()))
 
@@ -85,7 +86,7 @@ class LoadedModel:
 
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
-        return self._reader.frame(items)
+        return self._parser.frame([item.values for item in items])
 
 
 class ModelShelf:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from ..tables import TableModel
 from ..tables.monitor import DriftMonitor, Finding
+from ..tables.row_parser import RowParser
 from ..tables.schema import TableRows
-from ._lines import Item, LineReader
+from ._lines import Item
 
 __all__ = ["FirstLines"]
 
@@ -23,16 +24,16 @@ class FirstLines:
     ----------
     model : TableModel
         The model.
-    reader : LineReader
+    parser : RowParser
         Has parsed the lines.
     on_finding : callable
         Called with each :class:`~shortlist.tables.monitor.Finding` that does not fit.
     """
 
     def __init__(
-        self, model: TableModel, reader: LineReader, on_finding: Callable[[Finding], None]
+        self, model: TableModel, parser: RowParser, on_finding: Callable[[Finding], None]
     ) -> None:
-        self._model, self._reader, self._on_finding = model, reader, on_finding
+        self._model, self._parser, self._on_finding = model, parser, on_finding
         self._items: list[Item] | None = []
 
     def add(self, items: list[Item]) -> None:
@@ -49,6 +50,6 @@ class FirstLines:
         if not items:
             return
         monitor = DriftMonitor(self._model)
-        monitor.add(TableRows(self._reader.frame(items)))
+        monitor.add(TableRows(self._parser.frame([item.values for item in items])))
         for finding in monitor.findings():
             self._on_finding(finding)

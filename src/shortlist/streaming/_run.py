@@ -107,8 +107,8 @@ def run_stream(
     StreamSummary
     """
     reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
-    scores = ItemScorer(model, reader, scorer=scorer).scores
-    first = FirstLines(model, reader, on_finding or _warn)
+    scores = ItemScorer(model, reader.parser, scorer=scorer).scores
+    first = FirstLines(model, reader.parser, on_finding or _warn)
     summary, n_read = StreamSummary(), 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():

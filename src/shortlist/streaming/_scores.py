@@ -11,7 +11,8 @@ from .._core.ranking import lift
 from .._core.validation import check_option
 from .._core.work import weigh
 from ..tables import TableModel
-from ._lines import Item, LineReader
+from ..tables.row_parser import RowParser
+from ._lines import Item
 
 __all__ = ["SCORERS", "ItemScorer", "scorer_identity"]
 
@@ -29,17 +30,16 @@ class ItemScorer:
     ----------
     model : TableModel
         The model.
-    reader : LineReader
+    parser : RowParser
         Has parsed the lines.
     scorer : {"auto", "model"}, default="auto"
         "auto" takes :attr:`TableModel.row_scorer <shortlist.tables.TableModel>`, "model" the
         classifier and a data frame, which takes milliseconds for a line.
     """
 
-    def __init__(self, model: TableModel, reader: LineReader, *, scorer: str = "auto") -> None:
-        self._classifier, self._reader = model.classifier, reader
+    def __init__(self, model: TableModel, parser: RowParser, *, scorer: str = "auto") -> None:
+        self._classifier, self._parser = model.classifier, parser
         self._compiled = None if _kind(model, scorer) == "model" else model.row_scorer
-        self._values = None if self._compiled is None else reader.row_values()
 
     def scores(self, items: list[Item]) -> Floats:
         """Score valid lines; a line that the model cannot score raises a ValueError.
@@ -64,9 +64,10 @@ class ItemScorer:
         return np.asarray(lift(scores), dtype=np.float64)
 
     def _raw(self, items: list[Item]) -> Floats:
-        if self._compiled is None or self._values is None:
-            return self._classifier.score_samples(self._reader.frame(items))
-        return self._compiled.score_rows([self._values(item.values) for item in items])
+        rows = [item.values for item in items]
+        if self._compiled is None:
+            return self._classifier.score_samples(self._parser.frame(rows))
+        return self._compiled.score_rows(rows)
 
 
 def _weighed(scores: Floats, items: list[Item]) -> Floats:

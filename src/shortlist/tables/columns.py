@@ -187,6 +187,8 @@ def _date(column: Any, name: str, format: ColumnFormat, place: Place) -> NDArray
     if is_text(column.type):
         texts = combined(_as_text(column))
         days = as_days(texts, format)
+        if format.missing:  # a date may stand for a missing one
+            days[_is_called_missing(texts, format)] = np.nan
         lacks = np.flatnonzero(np.isnan(days))
         is_odd = np.zeros(len(days), dtype=bool)
         odd = [not is_word_for_missing(texts[int(row)].as_py() or "", format) for row in lacks]
@@ -212,11 +214,18 @@ def _categorical(column: Any, name: str, format: ColumnFormat, place: Place) -> 
     # A text of spaces is missing, too.
     is_missing = pa.compute.equal(texts, "")
     if format.missing:
-        known = pa.compute.is_in(lowered(texts), value_set=pa.array(format.missing, pa.string()))
-        is_missing = pa.compute.or_(combined(is_missing), known)
         texts = combined(texts)
+        is_missing = pa.compute.or_(
+            combined(is_missing), pa.array(_is_called_missing(texts, format))
+        )
     filled = pa.compute.if_else(is_missing, MISSING_CATEGORY, texts)
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object)
+
+
+def _is_called_missing(texts: Any, format: ColumnFormat) -> Mask:
+    """Return which texts are words that mean "missing" in this column alone."""
+    known = pa.compute.is_in(lowered(texts), value_set=pa.array(format.missing, pa.string()))
+    return np.array(known, dtype=bool)
 
 
 def _codes(column: Any) -> Any:
