@@ -15,7 +15,9 @@ import pandas as pd
 from shortlist import Capacity
 from shortlist.client import Client, ServiceError
 from shortlist.datasets import make_fraud
-from shortlist.service import ServiceConfig, prepare, run_service
+from shortlist.service.config import ServiceConfig
+from shortlist.service.setup import prepare
+from shortlist.service.supervisor import run_service
 from shortlist.tables import fit_table, save_model
 
 
@@ -33,11 +35,11 @@ def main(port: int = 8_000) -> int:
         )  # fmt: skip
         save_model(fitted.model, folder / "model")
         database = str(folder / "shortlist.db")
-        shelf = prepare(database, folder / "model", {"default": 20}, period=600.0, expect=1_200)
+        models = prepare(database, folder / "model", {"default": 20}, period=600.0, expect=1_200)
         arriving = table.sample(frac=1, random_state=1).to_dict("records")
         threading.Thread(target=_send, args=(port, arriving), daemon=True).start()
         return run_service(
-            ServiceConfig(database), host="127.0.0.1", port=port, workers=2, shelf=shelf,
+            ServiceConfig(database), host="127.0.0.1", port=port, workers=2, models=models,
             on_ready=lambda host, port: print(f"Open http://{host}:{port} - Ctrl-C stops."),
         )  # fmt: skip
 

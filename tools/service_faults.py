@@ -47,14 +47,14 @@ MUTANTS = (
 # --- the service under test -----------------------------------------------------------------------
 
 
-def serve(folder, database, port, kernel, mutant):
+def serve(folder, database, port, build, mutant):
     """Run a service whose model is a field of the case, and whose clock is a file."""
-    from shortlist.service import QueueSettings, ServiceConfig, _supervisor
-    from shortlist.service._clock import SteadyClock
-    from shortlist.service._follower import kernel_name
-    from shortlist.service._open import open_store
-    from shortlist.service._setup import warm_up
-    from tests.service.helpers import PlainShelf
+    from shortlist.service import supervisor
+    from shortlist.service.config import ServiceConfig, SteadyClock
+    from shortlist.service.databases import open_store
+    from shortlist.service.settings import QueueSettings, build_name
+    from shortlist.service.setup import warm_up
+    from tests.service.helpers import PlainModels
 
     if mutant:
         mutate(mutant)
@@ -66,7 +66,7 @@ def serve(folder, database, port, kernel, mutant):
             return time.time() + offset + rng.uniform(-0.3, 0.3)
         return time.time()
 
-    class Shelf(PlainShelf):
+    class Models(PlainModels):
         def use(self, store):
             """Ignore the connection of a worker."""
 
@@ -78,10 +78,10 @@ def serve(folder, database, port, kernel, mutant):
     warm_up(QueueSettings(PERIOD, 200.0), store, 1)
     store.close()
     config = ServiceConfig(
-        database, clock=SteadyClock(60.0, wall=wall), kernel=kernel or kernel_name(), patience=3.0
+        database, clock=SteadyClock(60.0, wall=wall), build=build or build_name(), patience=3.0
     )
-    return _supervisor.run_service(
-        config, host="127.0.0.1", port=port, workers=WORKERS, shelf=Shelf()
+    return supervisor.run_service(
+        config, host="127.0.0.1", port=port, workers=WORKERS, models=Models()
     )
 
 
@@ -104,7 +104,7 @@ def mutate(name):
     elif name == "answer-before-commit":
         decide = _decider.Decider._decide
 
-        def early(self, follower, row, total, batch, changes, finished):
+        def early(self, replica, row, total, batch, changes, finished):
             commit = self._store.commit
 
             def late(group):
@@ -119,19 +119,19 @@ def mutate(name):
 
             self._store.commit = late
             try:
-                decide(self, follower, row, total, batch, changes, finished)
+                decide(self, replica, row, total, batch, changes, finished)
             finally:
                 del self._store.commit
 
         _decider.Decider._decide = early
     elif name == "no-rewind":
-        _decider.Follower.fork = lambda self: self
+        _decider.Replica.fork = lambda self: self
         in_doubt = _decider.Decider._in_doubt
 
         def go_on(self, *args):
-            follower = self._follower
+            replica = self._replica
             in_doubt(self, *args)
-            self._follower = follower
+            self._replica = replica
 
         _decider.Decider._in_doubt = go_on
 
@@ -205,8 +205,8 @@ class Bench:
         new_queue(self.database, capacity=CAPACITY, period=PERIOD, arrivals=200)
         if mutant:
             self.drop_constraints()
-        kernels = [None, "another version"] if two_versions and not mutant else [None]
-        self.services = {free_port(): kernel for kernel in kernels}
+        builds = [None, "another version"] if two_versions and not mutant else [None]
+        self.services = {free_port(): build for build in builds}
         self.parents = {}
 
     def start_all(self):
@@ -238,7 +238,7 @@ class Bench:
         """Start a service, and wait until it is ready."""
         command = [
             sys.executable, __file__, "--serve", str(self.folder), "--database", self.database,
-            "--port", str(port), "--kernel", self.services[port] or "",
+            "--port", str(port), "--build", self.services[port] or "",
             "--mutant", self.mutant or "",
         ]  # fmt: skip
         with open(self.folder / f"service-{port}.log", "a") as log:
@@ -456,7 +456,8 @@ def _count_reordered(answers):
 
 def audit(bench):
     """Replay the log with the service's own audit; return its problems."""
-    from shortlist.service import audit_store, opened
+    from shortlist.service.audit import audit_store
+    from shortlist.service.databases import opened
 
     with opened(bench.database) as store:
         [found] = audit_store(store)
@@ -490,14 +491,14 @@ def main():
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between faults")
     parser.add_argument("--csv", type=Path, help="append a line for each run to this file")
     parser.add_argument("--mutants", action="store_true")
-    for name in ("--serve", "--database", "--kernel", "--mutant"):
+    for name in ("--serve", "--database", "--build", "--mutant"):
         parser.add_argument(name, default="", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         sys.exit(
             serve(
-                Path(options.serve), options.database, options.port, options.kernel, options.mutant
+                Path(options.serve), options.database, options.port, options.build, options.mutant
             )
         )
     failed = run_mutants(options) if options.mutants else run_faults(options)

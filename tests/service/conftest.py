@@ -1,6 +1,7 @@
 """A PostgreSQL server and empty databases for the tests of the service."""
 
 import contextlib
+import functools
 import itertools
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("msgspec")
 pytest.importorskip("starlette")
 
+from shortlist.service import _models, setup
 from tests.service.helpers import PostgresServer, find_postgres
 
 _numbers = itertools.count()
@@ -46,6 +48,25 @@ def model_file(tmp_path_factory):
     from tests.service.helpers import fit_small_model
 
     return fit_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_are_read_once():
+    """Read each model file once: every service of a test would read the same one again."""
+    with pytest.MonkeyPatch.context() as patch:
+        once = functools.lru_cache(maxsize=8)(_models.read_model)
+        for module in (_models, setup):
+            patch.setattr(module, "read_model", once)
+        yield
+
+
+@pytest.fixture(scope="session")
+def untouched(tmp_path_factory, model_file):
+    """Yield a service, shared by all tests that let it decide nothing."""
+    from tests.service.helpers import serving
+
+    with serving(tmp_path_factory.mktemp("untouched") / "shortlist.db", model_file) as client:
+        yield client
 
 
 @pytest.fixture

@@ -15,15 +15,16 @@ import httpx
 import numpy as np
 import uvicorn
 
-from shortlist.service import Service, ServiceConfig, make_app, prepare
-from shortlist.service._clock import SteadyClock
 from shortlist.service._decider import Decider
-from shortlist.service._follower import kernel_name
-from shortlist.service._joining import make_queue
-from shortlist.service._open import open_store
-from shortlist.service._settings import QueueSettings
-from shortlist.service._store import StoreError
+from shortlist.service._replica import make_queue
+from shortlist.service._service import Service
 from shortlist.service._waiting import Change, Ticket, Waiting
+from shortlist.service.app import make_app
+from shortlist.service.config import ServiceConfig, SteadyClock
+from shortlist.service.databases import open_store
+from shortlist.service.settings import QueueSettings, build_name
+from shortlist.service.setup import prepare
+from shortlist.service.store import StoreError
 from shortlist.streaming import Item
 
 
@@ -110,7 +111,7 @@ class PlainModel:
         return np.array([float(item.values[0]) * self.id for item in items])
 
 
-class PlainShelf:
+class PlainModels:
     """Gives out plain models."""
 
     def get(self, id):
@@ -137,7 +138,7 @@ def new_queue(
     """Make a database with one queue, and return the queue's number."""
     store = open_store(address)
     store.connect(create=True)
-    store.migrate()
+    store.make_tables()
     for id in (1, 2):
         file = f"model {id}".encode()
         row = {"sha256": sha256(file).hexdigest(), "scorer": "plain", "added": 0.0, "file": file}
@@ -151,10 +152,10 @@ def new_queue(
     return number
 
 
-def make_decider(address, queue, deliver, *, kernel=None, clock=None, **options):
+def make_decider(address, queue, deliver, *, build=None, clock=None, **options):
     """Return a decider with a store of its own."""
     return Decider(
-        queue, open_store(address), PlainShelf(), kernel=kernel or kernel_name(), deliver=deliver,
+        queue, open_store(address), PlainModels(), build=build or build_name(), deliver=deliver,
         clock=clock or SteadyClock(), **options,
     )  # fmt: skip
 
@@ -225,10 +226,10 @@ class FaultyStore:
 class Hand:
     """A decider whose threads are replaced by calls, step by step."""
 
-    def __init__(self, address, queue, *, clock=None, kernel=None, error=StoreError, **options):
+    def __init__(self, address, queue, *, clock=None, build=None, error=StoreError, **options):
         self.store = FaultyStore(open_store(address), error)
         self.decider = Decider(
-            queue, self.store, PlainShelf(), kernel=kernel or kernel_name(),
+            queue, self.store, PlainModels(), build=build or build_name(),
             deliver=lambda tickets: None, clock=clock or SteadyClock(), **options,
         )  # fmt: skip
 
@@ -297,11 +298,11 @@ def serving(database, model_file, *, count=5, queues=None, made=None, adopt=Fals
     # A period begins with the test, whatever the hour; a second start finds it as it was.
     start = _STARTS.setdefault(str(database), time.time())
     wanted = {"default": count, **(queues or {})}
-    shelf = prepare(
+    models = prepare(
         str(database), model_file, wanted, period=86_400.0, starts_at=start, expect=100,
         adopt=adopt, **(made or {}),
     )  # fmt: skip
-    service = Service(ServiceConfig(str(database), **options), shelf=shelf)
+    service = Service(ServiceConfig(str(database), **options), models=models)
     settings = uvicorn.Config(make_app(service), log_level="warning", lifespan="on", ws="none")
     server, port = uvicorn.Server(settings), free_port()
     with socket.socket() as listener:

@@ -4,8 +4,10 @@ import time
 
 import pytest
 
-from shortlist.service import ROLES, describe_api, make_key, opened, revoke_key
-from shortlist.service._store import PromiseError
+from shortlist.service._api import describe_api
+from shortlist.service.databases import opened
+from shortlist.service.keys import ROLES, make_key, revoke_key
+from shortlist.service.store import PromiseError
 from tests.service.helpers import case, serving
 
 BASE = "/v1/queues/default"
@@ -48,14 +50,14 @@ def test_a_case_gets_an_object_and_a_list_gets_a_list(service):
         (b" " * (5 << 20), 413),
     ],
 )
-def test_invalid_bodies_are_problems(service, content, status):
+def test_invalid_bodies_are_problems(untouched, content, status):
     """The answer is a problem that says what to do; nothing is decided."""
     headers = {"content-type": "application/json"}
-    answer = service.post(f"{BASE}/decisions", content=content, headers=headers)
+    answer = untouched.post(f"{BASE}/decisions", content=content, headers=headers)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
-    assert service.get(f"{BASE}/status").json()["seen"] == 0
+    assert untouched.get(f"{BASE}/status").json()["seen"] == 0
 
 
 def test_a_known_id_with_other_columns_is_refused(service):
@@ -354,7 +356,7 @@ def test_every_operation_and_every_role(tmp_path, model_file):
 
 def test_a_revoked_key_stops_working(tmp_path, model_file, monkeypatch):
     """Within seconds, without a restart."""
-    monkeypatch.setattr("shortlist.service._keys._FRESH", 0.2)
+    monkeypatch.setattr("shortlist.service.keys._FRESH", 0.2)
     database = tmp_path / "shortlist.db"
     with serving(database, model_file):
         pass

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.client import Client, ServiceError
-from shortlist.service import audit_store, opened
+from shortlist.service.audit import audit_store
+from shortlist.service.databases import opened
 from tests.service.helpers import case, free_port, serving
 
 

@@ -6,7 +6,8 @@ import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-from shortlist.service import make_key, opened  # noqa: E402
+from shortlist.service.databases import opened  # noqa: E402
+from shortlist.service.keys import make_key  # noqa: E402
 from tests.service.helpers import case, serving  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -3,9 +3,9 @@
 import numpy as np
 
 from shortlist.online import replay, simulate_stream
-from shortlist.service import opened
 from shortlist.service._models import calibration_of
-from shortlist.service._settings import first_controller
+from shortlist.service.databases import opened
+from shortlist.service.settings import first_controller
 from tests.service.helpers import FakeClock, QueueSettings, case, serving
 
 START = 20_000 * 86_400.0

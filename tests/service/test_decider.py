@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist.online import REASONS
-from shortlist.service._store import CAPACITY, MODEL, Group, PromiseError
+from shortlist.service.store import CAPACITY, MODEL, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue, open_store
 
 PERIOD = 100.0
@@ -80,7 +80,7 @@ def test_a_case_from_long_ago_gets_its_first_answer(queue):
     first = queue.hand().decide([("a", 9.0), ("b", 0.5)])
     other = queue.hand()
     other.decide([("c", 0.0)])
-    other.decider.follower.recent.clear()
+    other.decider.replica.recent.clear()
     again = other.decide([("a", 9.0), ("d", 0.0), ("b", 1.0)])
     assert (again[0].repeated, again[0].flag) == (True, first[0].flag)
     assert (again[1].repeated, again[2].status) == (False, 422)
@@ -205,17 +205,17 @@ def test_a_long_pause_must_be_accepted(queue):
 
 def test_two_versions_share_a_queue(queue):
     """A version whose arithmetic differs follows the other's decisions and counts its flags."""
-    old, new = queue.hand(kernel="old"), queue.hand(kernel="new")
+    old, new = queue.hand(build="old"), queue.hand(build="new")
     rng = np.random.default_rng(3)
     for step in range(60):
         hand = (old, new)[step % 2]
         hand.decide(cases(100 * step, rng.normal(size=6) + 1))
         # The new version paces otherwise: its thresholds differ from the old one's.
-        new.decider.follower and new.decider.follower.controller.state_floats.__setitem__(2, 90.0)
+        new.decider.replica and new.decider.replica.controller.state_floats.__setitem__(2, 90.0)
         queue.clock.advance(15)
     assert max(queue.flags().values()) == 3
     assert old.decider.stopped is None
-    assert queue.hand(kernel="old").decide([("end", 0.0)])[0].reason in REASONS
+    assert queue.hand(build="old").decide([("end", 0.0)])[0].reason in REASONS
 
 
 def test_a_log_that_differs_stops_the_process(queue):
@@ -224,7 +224,7 @@ def test_a_log_that_differs_stops_the_process(queue):
     hand.decide(cases(0, [0.0]))
     other.decide(cases(10, [0.0]))
     # `other` decides with a state that it made up.
-    other.decider.follower.controller.state_floats[2] = 9.0
+    other.decider.replica.controller.state_floats[2] = 9.0
     other.decide(cases(20, [0.5] * 10))
     [answer] = hand.decide([("a", 9.0)])
     assert answer.status == 503
@@ -260,7 +260,7 @@ def test_a_shared_total_bounds_several_queues(address):
     clock = FakeClock()
     store = open_store(address)
     store.connect(create=True)
-    store.migrate()
+    store.make_tables()
     store.query("INSERT INTO total (name, capacity) VALUES ('all', 4)")
     store.close()
     ids = [
@@ -330,5 +330,5 @@ def test_the_drift_alarm_sees_every_score_once(queue):
         one.decide(cases(1_000 * group, np.zeros(100)))
     two.decide(cases(9_000, np.zeros(5)))
     one.decide(cases(9_100, np.zeros(5)))
-    seen = [hand.decider.follower.drift.state()["sizes"][1] for hand in (one, two)]
+    seen = [hand.decider.replica.drift.state()["sizes"][1] for hand in (one, two)]
     assert seen == [410, 405]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from shortlist import Capacity
-from shortlist.service._settings import first_controller
-from shortlist.service._store import CAPACITY, MODEL, OBSERVATION
+from shortlist.service.settings import first_controller
+from shortlist.service.store import CAPACITY, MODEL, OBSERVATION
 from tests.service.helpers import (
     Crash,
     FakeClock,

@@ -8,7 +8,7 @@ schemathesis = pytest.importorskip("schemathesis")
 
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
-from shortlist.service import describe_api  # noqa: E402
+from shortlist.service._api import describe_api  # noqa: E402
 from tests.service.helpers import serving  # noqa: E402
 
 SCHEMA = schemathesis.openapi.from_dict(describe_api())

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist.service import audit_store, opened
+from shortlist.service.audit import audit_store
+from shortlist.service.databases import opened
 from shortlist.tables import WorkColumns, fit_table, save_model
 from tests.service.helpers import FakeClock, case, serving
 

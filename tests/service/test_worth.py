@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from shortlist.online import REASONS
-from shortlist.service import QueueSettings, audit_store, opened
-from shortlist.service._settings import units_of
-from shortlist.service._store import CAPACITY, OBSERVATION, Group, PromiseError
+from shortlist.service.audit import audit_store
+from shortlist.service.databases import opened
+from shortlist.service.settings import QueueSettings, units_of
+from shortlist.service.store import CAPACITY, OBSERVATION, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue
 
 PERIOD = 100.0
@@ -101,7 +102,7 @@ def test_the_database_itself_refuses_work_too_much(address):
 def test_two_versions_share_a_budget_of_work(address):
     """A version counts the work that another one has spent."""
     desk, rng = Desk(address, 120.0, usual_effort=30.0), np.random.default_rng(1)
-    old, new = desk.hand(kernel="old"), desk.hand()
+    old, new = desk.hand(build="old"), desk.hand()
     for step in range(10):
         (old, new)[step % 2].decide(efforts(rng, 6))
         desk.clock.advance(30)

@@ -33,7 +33,11 @@ def audit(
     flagged cases are scored again by the model files; both are compared bit for bit. The exit code
     is 2 if anything is wrong.
     """
-    from ..service import audit_store, export_log, opened
+    from ..service.config import check_extra
+
+    check_extra()
+    from ..service.audit import audit_store, export_log
+    from ..service.databases import opened
 
     with opened(database) as store:
         found = audit_store(store)

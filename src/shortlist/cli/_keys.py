@@ -38,7 +38,11 @@ def keys(
     A key is shown once. A running service knows a new key, and forgets a revoked one, within
     seconds; its first key takes effect when it is started again.
     """
-    from ..service import list_keys, make_key, opened, revoke_key
+    from ..service.config import check_extra
+
+    check_extra()
+    from ..service.databases import opened
+    from ..service.keys import list_keys, make_key, revoke_key
 
     with opened(database_in(database, data)) as store:
         if make is not None:

@@ -110,19 +110,23 @@ def serve(
     if budget is not None:
         check_budget(budget)
     queues = _queues(model, count, budget, queue)
-    from ..service import prepare, run_service
+    from ..service.config import check_extra
+
+    check_extra()
+    from ..service.setup import prepare
+    from ..service.supervisor import run_service
 
     announce_compiling()
     where = database_in(database, data)
     if database is None:
         data.mkdir(parents=True, exist_ok=True)
-    shelf = prepare(
+    models = prepare(
         where, model, queues, period=period_from(period, zone), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=probe_key, adopt=adopt,
     )  # fmt: skip
     config = _config(where, host, workers, rate=rate, accept_clock=accept_clock)
     raise typer.Exit(
-        run_service(config, host=host, port=port, workers=workers, shelf=shelf, on_ready=_say)
+        run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
 
 
@@ -149,7 +153,8 @@ def _queues(
 
 
 def _config(where: str, host: str, workers: int, **options: Any) -> Any:
-    from ..service import ServiceConfig, has_keys
+    from ..service.config import ServiceConfig
+    from ..service.keys import has_keys
 
     keys = has_keys(where)
     if not _is_loopback(host) and not keys:

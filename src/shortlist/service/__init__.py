@@ -1,40 +1,25 @@
 """The decision service: cases over HTTP, never over capacity, nothing lost.
 
-Needs the extra `service`. Start it with ``shortlist serve``.
+Start it with ``shortlist serve``. It needs the extra `service`; `shortlist stream`, which keeps its
+decisions in the same kind of database, needs the extra `cli` only.
 """
 
-from .._core.extras import load_extra
+from importlib import import_module
+from typing import Any
 
-for _package in ("msgspec", "starlette", "uvicorn", "prometheus_client", "psycopg"):
-    load_extra(_package, needed_for="The decision service")
+__all__ = ["ServiceConfig", "audit_store", "make_app", "run_service"]
 
-from ._app import make_app  # noqa: E402
-from ._audit import QueueAudit, audit_store, export_log  # noqa: E402
-from ._config import ServiceConfig  # noqa: E402
-from ._keys import ROLES, has_keys, list_keys, make_key, revoke_key  # noqa: E402
-from ._open import open_store, opened  # noqa: E402
-from ._openapi import describe_api  # noqa: E402
-from ._service import Service  # noqa: E402
-from ._settings import QueueSettings  # noqa: E402
-from ._setup import prepare  # noqa: E402
-from ._supervisor import run_service  # noqa: E402
+_HOMES = {
+    "ServiceConfig": "config",
+    "audit_store": "audit",
+    "make_app": "app",
+    "run_service": "supervisor",
+}
 
-__all__ = [
-    "ROLES",
-    "QueueAudit",
-    "QueueSettings",
-    "Service",
-    "ServiceConfig",
-    "audit_store",
-    "describe_api",
-    "export_log",
-    "has_keys",
-    "list_keys",
-    "make_app",
-    "make_key",
-    "open_store",
-    "opened",
-    "prepare",
-    "revoke_key",
-    "run_service",
-]
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: a stream needs no web server."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module(f"{__name__}.config").check_extra()
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -14,14 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ._clock import ClockError, SteadyClock
-from ._follower import Follower, ReplayError
 from ._group import GroupMaker, answer_all, sort_out
-from ._joining import join_queue
-from ._models import ModelShelf
-from ._scoring import Scorer
-from ._store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
-from ._waiting import Change, Failure, Ticket, Waiting
+from ._models import ModelCache
+from ._replica import ReplayError, Replica, join_queue
+from ._waiting import Change, Failure, Scorer, Ticket, Waiting
+from .config import ClockError, SteadyClock
+from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Decider"]
 
@@ -41,10 +39,10 @@ class Decider:
         The number of the queue.
     store : Store
         For the deciding thread only; it connects by itself.
-    shelf : ModelShelf
+    models : ModelCache
         The models.
-    kernel : str
-        This version of the program, see :func:`kernel_name`.
+    build : str
+        This version of the program, see :func:`build_name`.
     deliver : callable
         Called with a list of finished tickets, from another thread.
     clock : SteadyClock
@@ -59,23 +57,23 @@ class Decider:
         self,
         queue: int,
         store: Store,
-        shelf: ModelShelf,
+        models: ModelCache,
         *,
-        kernel: str,
+        build: str,
         deliver: Callable[[list[Ticket]], None],
         clock: SteadyClock,
         accept_clock: bool = False,
         patience: float = 5.0,
     ) -> None:
-        self.queue, self._store, self._shelf, self._kernel_name = queue, store, shelf, kernel
+        self.queue, self._store, self._models, self._build_name = queue, store, models, build
         self._deliver, self._clock, self._accept = deliver, clock, accept_clock
         self.patience = patience
-        self._scorer = Scorer(shelf)
+        self._scorer = Scorer(models)
         self._cases: deque[Waiting] = deque()
         self._changes: deque[Change] = deque()
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._follower: Follower | None = None
+        self._replica: Replica | None = None
         self._settled = 0  # the last entry of the log that is surely on the disk
         self._connected = self._closing = False
         self.stopped: str | None = None
@@ -106,9 +104,9 @@ class Decider:
         return len(self._cases)
 
     @property
-    def follower(self) -> Follower | None:
+    def replica(self) -> Replica | None:
         """The controller as this process knows it, for reading only."""
-        return self._follower
+        return self._replica
 
     def submit(self, cases: list[Waiting]) -> bool:
         """Let cases wait for their answers; False if too many wait already."""
@@ -152,21 +150,21 @@ class Decider:
         batch: list[Waiting] = []
         changes: list[Change] = []
         try:
-            follower = self._join()
+            replica = self._join()
             if not (self._cases or self._changes):
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
             if not self._scorer.is_quick or len(self._cases) >= _MANY:
-                batch = self._scored(follower.model, finished)
-            row, entries, total = self._store.begin(self.queue, follower.seq)
-            if row.last_seq < follower.seq:
+                batch = self._scored(replica.model, finished)
+            row, entries, total = self._store.begin(self.queue, replica.seq)
+            if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
-            follower.follow(entries)
+            replica.follow(entries)
             changes = _take(self._changes, MOST_IN_A_GROUP)
             if self._scorer.is_quick:
-                batch += self._scored(follower.model, finished, beside=len(batch))
-            batch = self._still_scored(batch, follower.model)
-            self._decide(follower, row, total, batch, changes, finished)
+                batch += self._scored(replica.model, finished, beside=len(batch))
+            batch = self._still_scored(batch, replica.model)
+            self._decide(replica, row, total, batch, changes, finished)
         except StoreError as error:
             self._in_doubt(str(error), batch, changes, finished)
         except PromiseError as error:
@@ -179,10 +177,10 @@ class Decider:
         except ReplayError as error:
             self._store.rollback()
             self._cases.extendleft(reversed(batch))
-            self.stopped, self._follower, self.ready = str(error), None, False
+            self.stopped, self._replica, self.ready = str(error), None, False
             self._alarm("replay", str(error))
         except Exception as error:  # a thread that ends would leave every case without an answer
-            self._follower = None
+            self._replica = None
             self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
             self._in_doubt(str(error), batch, changes, finished)
 
@@ -196,23 +194,23 @@ class Decider:
             self._cases.extendleft(reversed(batch))
             self._changes.extendleft(reversed(changes))
             return
-        self._follower = None
+        self._replica = None
         self._alarm("promise", f"The database refused a write: {why}")
         self._in_doubt(why, batch, changes, finished)
 
-    def _join(self) -> Follower:
+    def _join(self) -> Replica:
         """Return the controller of the queue, after connecting and reading if need be."""
         if self.stopped is not None:
             raise StoreError(f"This process has stopped deciding. {self.stopped}")
         if not self._connected:
             self._store.connect()
             self._connected = True
-        if self._follower is None:
-            self._follower = join_queue(self._store, self.queue, self._kernel_name, self._clock)
+        if self._replica is None:
+            self._replica = join_queue(self._store, self.queue, self._build_name, self._clock)
         if not self.ready:
-            self.id_fields = self._shelf.get(self._follower.model).id_fields
+            self.id_fields = self._models.get(self._replica.model).id_fields
             self.ready = True
-        return self._follower
+        return self._replica
 
     def _scored(self, model: int, finished: list[Ticket], *, beside: int = 0) -> list[Waiting]:
         """Take what waits, as far as it fits into a group beside others, and score it."""
@@ -225,7 +223,7 @@ class Decider:
 
     def _decide(
         self,
-        follower: Follower,
+        replica: Replica,
         row: QueueRow,
         total: Any,
         batch: list[Waiting],
@@ -233,7 +231,7 @@ class Decider:
         finished: list[Ticket],
     ) -> None:
         asked = [
-            case.case_id for case in batch if self._ask_about_all or case.case_id in follower.recent
+            case.case_id for case in batch if self._ask_about_all or case.case_id in replica.recent
         ]
         known = self._store.find_cases(self.queue, asked) if asked else []
         batch = self._postpone(batch, known)
@@ -245,8 +243,8 @@ class Decider:
                 self._store.settle()
                 self._settled = row.last_seq
             return
-        at = self._moment(row, follower)
-        fork = follower.fork()
+        at = self._moment(row, replica)
+        fork = replica.fork()
         maker = GroupMaker(fork, row, total, at)
         for change in changes:
             maker.add_change(change)
@@ -260,7 +258,7 @@ class Decider:
         self._settled = group.row.last_seq
         fork.seq, self._ask_about_all = group.row.last_seq, False
         fork.remember(case.case_id for case in fresh)
-        self._follower = fork
+        self._replica = fork
         if fresh:
             fork.watch([case.score for case in fresh])
         self._usual += (len(fresh) - self._usual) / 8
@@ -276,9 +274,9 @@ class Decider:
         self._cases.extendleft(reversed([case for case in batch if case.case_id in early]))
         return [case for case in batch if case.case_id not in early] if early else batch
 
-    def _moment(self, row: QueueRow, follower: Follower) -> float:
+    def _moment(self, row: QueueRow, replica: Replica) -> float:
         now = self._clock.read(witness=self._store.clock())
-        ahead, farthest = now - row.high_water, follower.controller.farthest_jump
+        ahead, farthest = now - row.high_water, replica.controller.farthest_jump
         if ahead > farthest and not self._accept:
             raise ClockError(
                 f"The clock is {ahead / 86_400:,.1f} days ahead of the last decision, more than "
@@ -294,7 +292,7 @@ class Decider:
         """Forget what was followed, connect again, and repeat until the cases' time is up."""
         self._store.close()
         self._connected = self.ready = False
-        self._follower = None  # a database that crashed may have lost what nobody was told of
+        self._replica = None  # a database that crashed may have lost what nobody was told of
         self.doubts += 1
         self._cases.extendleft(reversed(batch))
         self._changes.extendleft(reversed(changes))

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._core import probing
 from ..online import PROBE, PROBE_WITHOUT_SLOT, is_flag
-from ._follower import REFUSED_BY_COUNT, Follower, Items, reason_of
-from ._settings import allowed_by, units_of
-from ._store import DECISION, OBSERVATION, Entry, Group, QueueRow
+from ._replica import REFUSED_BY_COUNT, Items, Replica, reason_of
 from ._waiting import Answer, Change, Failure, Ticket, Waiting
+from .settings import allowed_by, units_of
+from .store import DECISION, OBSERVATION, Entry, Group, QueueRow
 
 __all__ = ["GroupMaker", "answer_all", "answer_of", "sort_out"]
 
@@ -23,7 +23,7 @@ _SNAPSHOT_EVERY = 5_000
 class GroupMaker:
     """Builds a group: the next entries of the log, and the row of the queue after them."""
 
-    def __init__(self, fork: Follower, row: QueueRow, total: Any, at: float) -> None:
+    def __init__(self, fork: Replica, row: QueueRow, total: Any, at: float) -> None:
         self._fork, self._row, self._total, self._at = fork, row, total, at
         self._period = fork.settings.periods.number(at)
         self._entries: list[Entry] = []
@@ -44,7 +44,7 @@ class GroupMaker:
         # A change cannot begin in the past: what was decided was decided.
         body = {**change.body, "from": max(self._at, change.body.get("from") or self._at)}
         event = Entry(
-            self._row.id, self._next(), change.kind, self._fork.kernel, self._at, self._period,
+            self._row.id, self._next(), change.kind, self._fork.build, self._at, self._period,
             model=self._fork.model, key_id=change.key_id, body=json.dumps(body),
         )  # fmt: skip
         self._fork.apply(event)
@@ -68,7 +68,7 @@ class GroupMaker:
                     self._row.id,
                     self._next(),
                     DECISION,
-                    fork.kernel,
+                    fork.build,
                     self._at,
                     self._period,
                     case.case_id,
@@ -127,7 +127,7 @@ class GroupMaker:
             )
         snapshot = None
         if last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY:
-            snapshot = self._fork.kernel, self._fork.state()
+            snapshot = self._fork.build, self._fork.state()
         total_used = self._total_used if self._total is not None and self._has_cases else None
         return Group(row, self._entries, total_used, self._total_slots, snapshot)
 

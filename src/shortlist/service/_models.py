@@ -21,11 +21,11 @@ from ..capacity import Capacity
 from ..streaming import Item, ItemScorer
 from ..tables import TableModel, WorkColumns, load_model
 from ..tables.row_parser import RowParser
-from ._store import Store, StoreError
+from .store import Store, StoreError
 
 __all__ = [
     "LoadedModel",
-    "ModelShelf",
+    "ModelCache",
     "add_model",
     "calibration_bytes",
     "calibration_of",
@@ -89,7 +89,7 @@ class LoadedModel:
         return self._parser.frame([item.values for item in items])
 
 
-class ModelShelf:
+class ModelCache:
     """Loads models from the database, and keeps the latest few.
 
     Parameters
@@ -119,6 +119,10 @@ class ModelShelf:
         self.reasons[queue, seq] = reasons
         while len(self.reasons) > _REASONS_KEPT:
             self.reasons.popitem(last=False)
+
+    def keep(self, model: LoadedModel) -> None:
+        """Keep a model that was loaded elsewhere."""
+        self._loaded[model.id] = model
 
     def get(self, id: int) -> LoadedModel:
         """Return a model; a scorer other than the recorded one raises an error."""
@@ -192,9 +196,9 @@ def read_model(content: bytes) -> TableModel:
             raise ValueError(str(error).replace(str(path), "The file")) from None
 
 
-def add_model(store: Store, content: bytes) -> int:
+def add_model(store: Store, content: bytes, model: TableModel | None = None) -> int:
     """Add a model file to the database, unless it is there; return its number."""
-    model = read_model(content)
+    model = model or read_model(content)
     row = {
         "sha256": hashlib.sha256(content).hexdigest(),
         "scorer": scorer_name(model),

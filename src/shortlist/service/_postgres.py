@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from .._core.extras import load_extra
-from ._store import (
+from .store import (
     ENTRY_COLUMNS,
     FOLLOWED_COLUMNS,
     ROW_COLUMNS,
@@ -37,7 +37,7 @@ __all__ = ["PostgresStore"]
 _TYPES = {
     "queue": "int",
     "kind": "smallint",
-    "kernel": "int",
+    "build": "int",
     "seq": "bigint",
     "period": "bigint",
     "at": "float8",

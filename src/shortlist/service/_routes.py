@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -15,70 +15,28 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..online import DriftAlarm
-from ._deciding import check_json, read_body
-from ._desk import add_outcome, claim_case, count_flagged, find_case, list_cases
+from ._api import (
+    MOST_LISTED,
+    OPERATIONS,
+    CapacityBody,
+    ClaimBody,
+    InferBody,
+    InferInput,
+    OutcomeBody,
+)
 from ._models import add_model
-from ._problems import Problem
+from ._requests import Problem, check_json, read_body
+from ._reviews import add_outcome, claim_case, count_flagged, find_case, list_cases
 from ._service import Service
-from ._settings import QueueSettings
 from ._status import describe_queue, status_of
-from ._store import CAPACITY, MODEL, OBSERVATION, QueueRow
+from .settings import QueueSettings
+from .store import CAPACITY, MODEL, OBSERVATION, QueueRow
 
-__all__ = ["CapacityBody", "ClaimBody", "InferBody", "OutcomeBody", "make_routes"]
+__all__ = ["make_routes"]
 
 _SMALL = 64 << 10
-_MOST_LISTED = 1_000
 _LONGEST_WAIT = 25.0
 _MOST_SWAPS = 3
-
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
-CaseId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Note = Annotated[str, msgspec.Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
-
-
-class CapacityBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A capacity, from now or from a moment on (seconds since 1970, or a text in ISO 8601).
-
-    It is a number of flags, or an amount of effort for a queue that counts work.
-    """
-
-    count: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
-    effort: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
-    begins: float | Annotated[str, msgspec.Meta(max_length=40)] | None = msgspec.field(
-        name="from", default=None
-    )
-
-
-class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A claim of a case, for some time."""
-
-    id: CaseId
-    reviewer: Name
-    seconds: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 1_800
-
-
-class OutcomeBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What a reviewer found: whether the case was one of the rare ones."""
-
-    id: CaseId
-    rare: bool
-    reviewer: Name
-    note: Note | None = None
-
-
-class InferInput(msgspec.Struct):
-    """One column of cases to score."""
-
-    name: str
-    data: list[Any]
-    shape: list[int] | None = None
-    datatype: str | None = None
-
-
-class InferBody(msgspec.Struct):
-    """Columns of cases to score, in the form of the Open Inference Protocol."""
-
-    inputs: list[InferInput]
 
 
 def _rows(inputs: list[InferInput], most: int) -> list[dict[str, Any]]:
@@ -145,13 +103,13 @@ def _moment(value: float | str | None) -> float | None:
     return seconds
 
 
-class _Routes:
+class _Handlers:
     """The handlers of a service."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    async def queues(self, request: Request) -> Response:
+    async def on_queues(self, request: Request) -> Response:
         """Return all queues that the key may see."""
         key = self.service.admit(request.scope, "queues")
 
@@ -159,23 +117,23 @@ class _Routes:
             rows = self.service.store.queues()
             return [describe_queue(self.service.store, row, time.time()) for row in rows]
 
-        found = await self.service.desk(read)
+        found = await self.service.ask(read)
         allowed = None if key is None else key.queues
         return _answer({"queues": [q for q in found if allowed is None or q["name"] in allowed]})
 
-    async def decisions(self, request: Request) -> Response:
+    async def on_decide(self, request: Request) -> Response:
         """Refuse what the fast path has not taken."""
         raise Problem(404, "not-found", "There is no such queue.")
 
-    async def case(self, request: Request) -> Response:
+    async def on_case(self, request: Request) -> Response:
         """Return the decision about a case."""
         return await self._read(
             request, "case", lambda row: find_case(self._store, row, request.path_params["case"])
         )
 
-    async def listing(self, request: Request) -> Response:
+    async def on_list(self, request: Request) -> Response:
         """Return the flagged cases of a period, and how many there are."""
-        most = _number(request, "limit", 200, least=1, most=_MOST_LISTED)
+        most = _number(request, "limit", 200, least=1, most=MOST_LISTED)
         skip = _number(request, "skip", 0, least=0, most=1 << 53)
         period = _number(request, "period", -1, least=-1, most=1 << 53)
 
@@ -183,22 +141,22 @@ class _Routes:
             now = time.time()
             described = describe_queue(self._store, row, now)
             number = described["number"] if period < 0 else period
-            flagged, shelf = count_flagged(self._store, row, number), self.service.shelf
+            flagged, models = count_flagged(self._store, row, number), self.service.models
             cases = list_cases(
-                self._store, shelf, row, period=number, now=now, most=most, skip=skip
+                self._store, models, row, period=number, now=now, most=most, skip=skip
             )
             return {"queue": row.name, "period": number, "flagged": flagged, "cases": cases}
 
         return await self._read(request, "list", read)
 
-    async def status(self, request: Request) -> Response:
+    async def on_status(self, request: Request) -> Response:
         """Return the numbers of a queue; `after` waits until there is something new."""
         after = _number(request, "after", -1, least=-1, most=1 << 53)
         queue = request.path_params["queue"]
         self.service.admit(request.scope, "status", queue)
         until = time.monotonic() + _LONGEST_WAIT
         while True:
-            found = await self.service.desk(self._status, queue)
+            found = await self.service.ask(self._status, queue)
             if found["seq"] > after or time.monotonic() > until or self.service.leaving:
                 return _answer(found)
             await asyncio.sleep(0.5)
@@ -206,17 +164,17 @@ class _Routes:
     def _status(self, queue: str) -> dict[str, Any]:
         found = status_of(self._store, self.service.row(queue), time.time())
         decider = self.service.deciders.get(queue)
-        follower = None if decider is None else decider.follower
-        drift: DriftAlarm | None = None if follower is None else follower.drift
+        replica = None if decider is None else decider.replica
+        drift: DriftAlarm | None = None if replica is None else replica.drift
         if drift is not None and drift.raised:
             message = "Scores are no longer like the calibration scores of the model."
             found["alarms"].append({"kind": "drift", "message": message, "at": found["now"]})
-        found["model"] = None if follower is None else follower.model
+        found["model"] = None if replica is None else replica.model
         found["ready"] = self.service.ready
         found["waiting"] = 0 if decider is None else decider.n_waiting
         return found
 
-    async def log(self, request: Request) -> Response:
+    async def on_log(self, request: Request) -> Response:
         """Return entries of the log after one of them."""
         after = _number(request, "after", 0, least=0, most=1 << 53)
         most = _number(request, "limit", 1_000, least=1, most=10_000)
@@ -227,7 +185,7 @@ class _Routes:
 
         return await self._read(request, "log", read)
 
-    async def claim(self, request: Request) -> Response:
+    async def on_claim(self, request: Request) -> Response:
         """Claim a case."""
         key, body, row = await self._told(request, "claim", ClaimBody)
 
@@ -245,9 +203,9 @@ class _Routes:
                 self._note(key, "claim", row.name, detail)
             return found
 
-        return _answer(await self.service.desk(claim), 201)
+        return _answer(await self.service.ask(claim), 201)
 
-    async def outcome(self, request: Request) -> Response:
+    async def on_outcome(self, request: Request) -> Response:
         """Append an outcome."""
         key, body, row = await self._told(request, "outcome", OutcomeBody)
         given = request.headers.get("idempotency-key")
@@ -268,10 +226,10 @@ class _Routes:
                     self._note(key, "outcome", row.name, {"number": found["number"]})
             return found
 
-        found = await self.service.desk(append)
+        found = await self.service.ask(append)
         return _answer(found, 200 if found["repeated"] else 201)
 
-    async def capacity(self, request: Request) -> Response:
+    async def on_capacity(self, request: Request) -> Response:
         """Change the capacity for all workers at the same item."""
         key, body, row = await self._told(request, "capacity", CapacityBody)
         unit = QueueSettings.from_json(row.settings).unit
@@ -283,7 +241,7 @@ class _Routes:
         change["from"] = max(found["at"], change["from"] or 0.0)  # never in the past
         return _answer({**change, **found})
 
-    async def observe(self, request: Request) -> Response:
+    async def on_observe(self, request: Request) -> Response:
         """Let all workers learn from cases that are decided elsewhere; no flag is used."""
         queue = request.path_params["queue"]
         allowed = self.service.admit(request.scope, "observe", queue)
@@ -302,12 +260,12 @@ class _Routes:
 
     async def _scores(self, queue: str, rows: list[dict[str, Any]]) -> tuple[int, list[float]]:
         """Score cases by the model in force, without deciding about them."""
-        follower = self.service.decider(queue).follower
-        if follower is None:
+        replica = self.service.decider(queue).replica
+        if replica is None:
             raise Problem(503, "unavailable", "The service is not ready.")
 
         def score() -> list[float]:
-            model = self.service.shelf.get(follower.model)
+            model = self.service.models.get(replica.model)
             read = [model.read(row) for row in rows]
             for each in read:
                 if each.error is not None:
@@ -315,9 +273,9 @@ class _Routes:
             scores: list[float] = model.score(read).tolist()
             return scores
 
-        return follower.model, await self.service.loop.run_in_executor(None, score)
+        return replica.model, await self.service.loop.run_in_executor(None, score)
 
-    async def model(self, request: Request) -> Response:
+    async def on_model(self, request: Request) -> Response:
         """Add a model file, and switch to it for all workers at the same item."""
         queue = request.path_params["queue"]
         allowed = self.service.admit(request.scope, "model", queue)
@@ -330,7 +288,7 @@ class _Routes:
         content = await read_body(
             request.scope, request.receive, self.service.config.most_model_bytes
         )
-        id = await self.service.desk(self._add_model, content)
+        id = await self.service.ask(self._add_model, content)
         found = await self.service.change(queue, MODEL, {"model": id}, key)
         return _answer({"model": id, **found})
 
@@ -340,7 +298,7 @@ class _Routes:
         except (ValueError, ImportError, OSError) as error:
             raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
 
-    async def infer(self, request: Request) -> Response:
+    async def on_infer(self, request: Request) -> Response:
         """Score cases without deciding about them (Open Inference Protocol)."""
         queue = request.path_params["queue"]
         self.service.admit(request.scope, "infer", queue)
@@ -350,17 +308,17 @@ class _Routes:
         output = {"name": "score", "datatype": "FP64", "shape": [len(scores)], "data": scores}
         return _answer({"model_name": queue, "model_version": str(model), "outputs": [output]})
 
-    async def live(self, request: Request) -> Response:
+    async def on_live(self, request: Request) -> Response:
         """Tell that the process answers."""
         return _answer({"live": True})
 
-    async def ready(self, request: Request) -> Response:
+    async def on_ready(self, request: Request) -> Response:
         """Tell whether every queue can be decided."""
         if not self.service.ready:
             raise Problem(503, "unavailable", "Not every queue can be decided now.")
         return _answer({"ready": True})
 
-    async def metrics(self, request: Request) -> Response:
+    async def on_metrics(self, request: Request) -> Response:
         """Return the metrics as text."""
         self.service.admit(request.scope, "metrics")
 
@@ -374,7 +332,7 @@ class _Routes:
                 found.append({**described, "seq": row.last_seq, "alarms": alarms})
             return found
 
-        text = self.service.metrics.render(await self.service.desk(read))
+        text = self.service.metrics.render(await self.service.ask(read))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # --- shared --------------------------------------------------------------------------------
@@ -394,18 +352,18 @@ class _Routes:
             self._store.settle()
             return found
 
-        return _answer(await self.service.desk(settled))
+        return _answer(await self.service.ask(settled))
 
     async def _told(self, request: Request, action: str, kind: Any) -> tuple[Any, Any, QueueRow]:
         """Return the id of the key, the body, and the queue of a request."""
         queue = request.path_params["queue"]
         key = self.service.admit(request.scope, action, queue)
-        row = await self.service.desk(self.service.row, queue)
+        row = await self.service.ask(self.service.row, queue)
         body = await _parsed(request, kind)
         return None if key is None else key.id, body, row
 
     def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
-        """Record a change that is not in the log; at the desk only."""
+        """Record a change that is not in the log; within `ask` only."""
         self._store.note(time.time(), key or "", action, queue, json.dumps(detail))
 
 
@@ -421,24 +379,13 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 
 def make_routes(service: Service) -> list[Route]:
-    """Return the routes of a service, except for decisions."""
-    routes = _Routes(service)
-    base = "/v1/queues/{queue}"
-    handlers: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-        ("GET", "/v1/queues", routes.queues),
-        ("GET", f"{base}/decisions/{{case:path}}", routes.case),
-        ("POST", f"{base}/decisions", routes.decisions),
-        ("GET", f"{base}/list", routes.listing),
-        ("GET", f"{base}/status", routes.status),
-        ("GET", f"{base}/log", routes.log),
-        ("POST", f"{base}/claims", routes.claim),
-        ("POST", f"{base}/outcomes", routes.outcome),
-        ("PUT", f"{base}/capacity", routes.capacity),
-        ("POST", f"{base}/observations", routes.observe),
-        ("POST", f"{base}/model", routes.model),
-        ("POST", "/v2/models/{queue}/infer", routes.infer),
-        ("GET", "/v2/health/live", routes.live),
-        ("GET", "/v2/health/ready", routes.ready),
-        ("GET", "/metrics", routes.metrics),
+    """Return the routes of a service, except for the fast path of decisions."""
+    handlers = _Handlers(service)
+    return [
+        Route(
+            each.path.replace("{case}", "{case:path}"),
+            getattr(handlers, f"on_{each.name}"),
+            methods=[each.method],
+        )
+        for each in OPERATIONS
     ]
-    return [Route(path, handler, methods=[method]) for method, path, handler in handlers]

@@ -1,4 +1,4 @@
-"""What one worker process holds: its deciders, its desk, its keys and its limits."""
+"""What one worker process holds: its deciders, its connection, its keys and its limits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from ._config import ServiceConfig
 from ._decider import Decider
-from ._keys import ApiKey, KeyRing
 from ._metrics import Metrics
-from ._models import ModelShelf
-from ._open import open_store
-from ._problems import Problem
-from ._store import PromiseError, QueueRow, Store, StoreError
+from ._models import ModelCache
+from ._requests import Problem
 from ._waiting import Change, Failure, Ticket
+from .config import ServiceConfig
+from .databases import open_store
+from .keys import ApiKey, KeyRing
+from .store import PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Service", "setter"]
 
@@ -39,7 +39,7 @@ class Service:
         The settings.
     on_lock : callable, default=None
         As for :class:`SQLiteStore`.
-    shelf : ModelShelf, default=None
+    models : ModelCache, default=None
         Models that have been loaded before the worker was forked.
     metrics : Metrics, default=None
         Shared with other workers.
@@ -50,18 +50,18 @@ class Service:
         config: ServiceConfig,
         *,
         on_lock: Callable[[bool], None] | None = None,
-        shelf: ModelShelf | None = None,
+        models: ModelCache | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.config, self._on_lock = config, on_lock
         self.store: Store = open_store(config.database, on_lock=on_lock)
-        self.shelf = shelf or ModelShelf(self.store)
-        self.shelf.use(open_store(config.database))
+        self.models = models or ModelCache(self.store)
+        self.models.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
         self.leaving = False  # requests that wait for news are answered, and the worker ends
         self.metrics = metrics or Metrics()
-        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="desk")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
         self._buckets: dict[str, tuple[float, float]] = {}
         self._unanswered: deque[tuple[float, asyncio.Future[Any]]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
@@ -74,7 +74,7 @@ class Service:
         self.loop = asyncio.get_running_loop()
         self._tasks = [asyncio.create_task(each()) for each in (self._keep_fresh, self._keep_time)]
         with contextlib.suppress(Problem):
-            await self.desk(self._open)
+            await self.ask(self._open)
 
     async def stop(self) -> None:
         """Answer what waits, and stop."""
@@ -82,9 +82,9 @@ class Service:
             task.cancel()
         for decider in self.deciders.values():
             await self.loop.run_in_executor(None, decider.close)
-        self._desk.shutdown()
+        self._thread.shutdown()
         self.store.close()
-        self.shelf.close()
+        self.models.close()
 
     def _open(self) -> None:
         """Start a decider for each queue that has none yet; read the keys."""
@@ -94,8 +94,8 @@ class Service:
                 decider = Decider(
                     row.id,
                     open_store(self.config.database, on_lock=self._on_lock),
-                    self.shelf,
-                    kernel=self.config.kernel,
+                    self.models,
+                    build=self.config.build,
                     deliver=self._deliver,
                     clock=self.config.clock,
                     accept_clock=self.config.accept_clock,
@@ -109,7 +109,7 @@ class Service:
             await asyncio.sleep(1.0)
             with contextlib.suppress(Problem):
                 if not self.deciders or self.ring.is_stale():
-                    await self.desk(self._open)
+                    await self.ask(self._open)
 
     async def _keep_time(self) -> None:
         """Answer what has waited for too long; one timer for all is faster than one for each."""
@@ -161,11 +161,11 @@ class Service:
 
     # --- reading and reviewing -----------------------------------------------------------------
 
-    async def desk(self, work: Callable[..., Result], *args: Any) -> Result:
-        """Run a function of the database in the desk's thread; connect again if need be."""
-        return await self.loop.run_in_executor(self._desk, self._at_desk, work, args)
+    async def ask(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Run a function that asks the database in its own thread; connect again if need be."""
+        return await self.loop.run_in_executor(self._thread, self._ask, work, args)
 
-    def _at_desk(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+    def _ask(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         for attempt in range(2):
             try:
                 if attempt or not self._connected():
@@ -185,7 +185,7 @@ class Service:
         return True
 
     def row(self, queue: str) -> QueueRow:
-        """Return the row of a queue; at the desk only."""
+        """Return the row of a queue; within `ask` only."""
         for row in self.store.queues():
             if row.name == queue:
                 return row

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ._store import (
+from .store import (
     ENTRY_COLUMNS,
     FOLLOWED_COLUMNS,
     ROW_COLUMNS,

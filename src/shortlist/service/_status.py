@@ -11,8 +11,8 @@ import numpy as np
 from .._core.binomial import proportion_interval
 from ..feedback import estimate_missed
 from ..online import PROBE, PROBE_WITHOUT_SLOT
-from ._settings import WORK_UNITS, QueueSettings
-from ._store import CAPACITY, QueueRow, Store
+from .settings import WORK_UNITS, QueueSettings
+from .store import CAPACITY, QueueRow, Store
 
 __all__ = ["capacities_of", "capacity_at", "describe_queue", "status_of"]
 

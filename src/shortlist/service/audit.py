@@ -17,7 +17,6 @@ from typing import Any
 from .._core.atomic import check_writable
 from .._core.extras import load_extra
 from ..online import PROBE
-from ._follower import Follower, ReplayError, kernel_name
 from ._models import (
     LoadedModel,
     calibration_bytes,
@@ -25,11 +24,12 @@ from ._models import (
     is_own_scorer,
     read_model,
 )
-from ._settings import WORK_UNITS, QueueSettings
-from ._store import (
+from ._replica import ReplayError, Replica
+from .settings import WORK_UNITS, QueueSettings, build_name
+from .store import (
+    BUILD,
     CAPACITY,
     DECISION,
-    KERNEL,
     MODEL,
     OBSERVATION,
     TOTAL_SET,
@@ -81,15 +81,15 @@ class QueueAudit:
             self.problems.append(problem)
 
 
-def audit_store(store: Store, *, kernel: str | None = None) -> list[QueueAudit]:
+def audit_store(store: Store, *, build: str | None = None) -> list[QueueAudit]:
     """Audit all queues of a database."""
-    return [audit_queue(store, row, kernel=kernel) for row in store.queues()]
+    return [audit_queue(store, row, build=build) for row in store.queues()]
 
 
-def audit_queue(store: Store, row: QueueRow, *, kernel: str | None = None) -> QueueAudit:
+def audit_queue(store: Store, row: QueueRow, *, build: str | None = None) -> QueueAudit:
     """Audit one queue: gaps, order, ids, slots, capacities, and a replay of every decision."""
     found = QueueAudit(row.name)
-    checks, replay = _Checks(row, found), _Replay(store, row, found, kernel or kernel_name())
+    checks, replay = _Checks(row, found), _Replay(store, row, found, build or build_name())
     rescoring = _Rescoring(store, found)
     for entry in _all_entries(store, row.id):
         checks.see(entry)
@@ -186,23 +186,23 @@ class _Checks:
 class _Replay:
     """Every decision of this version of the program, made again."""
 
-    def __init__(self, store: Store, row: QueueRow, found: QueueAudit, kernel: str) -> None:
+    def __init__(self, store: Store, row: QueueRow, found: QueueAudit, build: str) -> None:
         self._store, self._found = store, found
         self._settings = QueueSettings.from_json(row.settings)
-        known = store.query("SELECT id FROM kernel WHERE name = ?", kernel)
-        self._kernel = int(known[0][0]) if known else None
-        self._follower: Follower | None = None
+        known = store.query("SELECT id FROM build WHERE name = ?", build)
+        self._build = int(known[0][0]) if known else None
+        self._replica: Replica | None = None
         self._run: list[Entry] = []
 
     def see(self, entry: Entry) -> None:
         """Follow the log from the state with which this version began."""
-        if entry.kind == DECISION and entry.kernel != self._kernel:
+        if entry.kind == DECISION and entry.build != self._build:
             self._found.n_other += 1
-        if entry.kind == KERNEL and entry.kernel == self._kernel and self._follower is None:
-            self._follower = Follower.from_state(
-                entry.kernel, entry.seq, entry.body or "", self._calibration, self._settings
+        if entry.kind == BUILD and entry.build == self._build and self._replica is None:
+            self._replica = Replica.from_state(
+                entry.build, entry.seq, entry.body or "", self._calibration, self._settings
             )
-        elif self._follower is not None:
+        elif self._replica is not None:
             self._run.append(entry)
             if len(self._run) >= _PAGE:
                 self.finish()
@@ -212,15 +212,15 @@ class _Replay:
 
     def finish(self) -> None:
         """Make the decisions that have been read."""
-        if self._follower is None or not self._run:
+        if self._replica is None or not self._run:
             return
         try:
-            self._follower.follow(self._run)
-            mine = [e for e in self._run if e.kind == DECISION and e.kernel == self._kernel]
+            self._replica.follow(self._run)
+            mine = [e for e in self._run if e.kind == DECISION and e.build == self._build]
             self._found.n_replayed += len(mine)
         except ReplayError as error:
             self._found.tell(str(error))
-            self._follower = None
+            self._replica = None
         self._run = []
 
 
@@ -307,7 +307,7 @@ def export_log(store: Store, path: Path) -> int:
     check_writable(path)
     arrow = load_extra("pyarrow", needed_for="Writing Parquet")
     parquet = load_extra("pyarrow.parquet", needed_for="Writing Parquet")
-    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", KERNEL: "kernel",
+    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", BUILD: "build",
              OBSERVATION: "observation"}  # fmt: skip
     types = {
         "queue": arrow.string(), "seq": arrow.int64(), "kind": arrow.string(),

@@ -11,9 +11,9 @@ import numpy as np
 from ..online import PROBE
 from ..tables import reasons_for
 from ._group import answer_of
-from ._models import ModelShelf
-from ._problems import Problem
-from ._store import Entry, QueueRow, Store
+from ._models import ModelCache
+from ._requests import Problem
+from .store import Entry, QueueRow, Store
 
 __all__ = ["add_outcome", "claim_case", "count_flagged", "find_case", "list_cases"]
 
@@ -62,7 +62,7 @@ def count_flagged(store: Store, queue: QueueRow, period: int) -> int:
 
 def list_cases(
     store: Store,
-    shelf: ModelShelf,
+    models: ModelCache,
     queue: QueueRow,
     *,
     period: int,
@@ -73,7 +73,7 @@ def list_cases(
     """Return flagged cases of a period, the highest score first, with reasons."""
     rows = store.query(_LISTED, queue.id, period, most, skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
-    reasons = _reasons(shelf, entries)
+    reasons = _reasons(models, entries)
     listed = []
     for row, entry in zip(rows, entries, strict=True):
         reviewer, expires, rare = row[-3:]
@@ -94,25 +94,25 @@ def list_cases(
     return listed
 
 
-def _reasons(shelf: ModelShelf, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
+def _reasons(models: ModelCache, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
     """Return for each entry the columns that raised its score, by the model that decided."""
     found: dict[int, list[dict[str, Any]]] = {}
     for id in {entry.model for entry in entries if entry.model is not None}:
         try:
-            model = shelf.get(id)
+            model = models.get(id)
         except (ValueError, ImportError):
             continue  # a model that this program cannot load explains nothing
         mine = [entry for entry in entries if entry.model == id]
         read = [model.read(json.loads(entry.body or "{}")) for entry in mine]
         known = [(e, item) for e, item in zip(mine, read, strict=True) if item.error is None]
-        missing = [pair for pair in known if (pair[0].queue, pair[0].seq) not in shelf.reasons]
+        missing = [pair for pair in known if (pair[0].queue, pair[0].seq) not in models.reasons]
         if missing:
             frame = model.frame([item for _, item in missing])
             scores = np.asarray(model.table.classifier.score_samples(frame), dtype=np.float64)
             reasons = reasons_for(model.table, frame, scores)
             for (entry, _), each in zip(missing, reasons, strict=True):
-                shelf.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
-        found |= {entry.seq: shelf.reasons[entry.queue, entry.seq] for entry, _ in known}
+                models.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
+        found |= {entry.seq: models.reasons[entry.queue, entry.seq] for entry, _ in known}
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ._postgres import PostgresStore
 from ._sqlite import SQLiteStore
-from ._store import Store, StoreError
+from .store import Store, StoreError
 
 __all__ = ["open_store", "opened"]
 
@@ -30,7 +30,7 @@ def opened(address: str) -> Iterator[Store]:
     store = open_store(address)
     try:
         store.connect()
-        store.migrate()
+        store.make_tables()
         yield store
     except StoreError as error:
         raise ValueError(f"The database cannot be used: {error}") from error

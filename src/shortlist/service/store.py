@@ -12,12 +12,12 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 __all__ = [
+    "BUILD",
     "CAPACITY",
     "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
     "FOLLOWED_COLUMNS",
-    "KERNEL",
     "MODEL",
     "OBSERVATION",
     "ROW_COLUMNS",
@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, KERNEL, OBSERVATION = range(5)
+DECISION, CAPACITY, MODEL, BUILD, OBSERVATION = range(5)
 #: Who has made a change on the command line.
 COMMAND = "command"
 #: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_LATEST = 2
+_VERSION = 1
 
 
 class StoreError(Exception):
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
     queue: int
     seq: int
     kind: int
-    kernel: int
+    build: int
     at: float
     period: int
     case_id: str | None = None
@@ -160,20 +160,20 @@ class Store:
 
     # --- what follows from that ----------------------------------------------------------------
 
-    def migrate(self) -> None:
-        """Bring the tables to the present version; one program at a time."""
+    def make_tables(self) -> None:
+        """Make the tables, unless they are there; one program at a time."""
         with self.write():
-            self.query("CREATE TABLE IF NOT EXISTS migration (version BIGINT PRIMARY KEY)")
-            [(version,)] = self.query("SELECT coalesce(max(version), 0) FROM migration")
-            if version > _LATEST:
-                raise ValueError(
-                    f"The database has version {version}, but this release of shortlist knows "
-                    f"version {_LATEST}. Install a newer release."
-                )
-            for number in range(version + 1, _LATEST + 1):
-                for statement in statements(number, self.dialect):
+            self.query("CREATE TABLE IF NOT EXISTS version (number BIGINT PRIMARY KEY)")
+            found = self.query("SELECT number FROM version")
+            if not found:
+                for statement in _schema(self.dialect):
                     self.query(statement)
-                self.query("INSERT INTO migration VALUES (?)", number)
+                self.query("INSERT INTO version VALUES (?)", _VERSION)
+            elif found != [(_VERSION,)]:
+                raise ValueError(
+                    f"The database has version {found[0][0]}, but this release of shortlist knows "
+                    f"version {_VERSION}. Use the release that made it, or another database."
+                )
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
@@ -190,10 +190,10 @@ class Store:
         )
         return list(map(Entry._make, rows))
 
-    def find_kernel(self, name: str) -> int:
+    def find_build(self, name: str) -> int:
         """Return the number of a version of the program, which it gets when it is first seen."""
-        self.insert_next("kernel", "id", {"name": name}, unless="name")
-        [(number,)] = self.query("SELECT id FROM kernel WHERE name = ?", name)
+        self.insert_next("build", "id", {"name": name}, unless="name")
+        [(number,)] = self.query("SELECT id FROM build WHERE name = ?", name)
         return int(number)
 
     def insert_next(
@@ -239,10 +239,9 @@ class Store:
             )
 
 
-def statements(number: int, dialect: str) -> Iterator[str]:
-    """Return the statements of a migration for a database."""
-    name = f"migrations/{number:04}.sql"
-    text = resources.files("shortlist.service").joinpath(name).read_text()
+def _schema(dialect: str) -> Iterator[str]:
+    """Return the statements that make the tables of a database."""
+    text = resources.files("shortlist.service").joinpath("schema.sql").read_text()
     blob = "BYTEA" if dialect == "postgresql" else "BLOB"
     plain = ""
     for line in text.replace(" BLOB", f" {blob}").splitlines():
@@ -283,9 +282,9 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
             (row.total, row.period, slot, row.id, seq),
         )
     if group.snapshot is not None:
-        kernel, state = group.snapshot
+        build, state = group.snapshot
         yield (
-            "INSERT INTO snapshot (queue, kernel, seq, state) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (queue, kernel) DO UPDATE SET seq = excluded.seq, state = excluded.state",
-            (row.id, kernel, row.last_seq, state),
+            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (queue, build) DO UPDATE SET seq = excluded.seq, state = excluded.state",
+            (row.id, build, row.last_seq, state),
         )

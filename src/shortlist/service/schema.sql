@@ -33,7 +33,7 @@ CREATE TABLE model (
     UNIQUE (sha256, scorer)
 );
 
-CREATE TABLE kernel (
+CREATE TABLE build (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE
 );
@@ -45,7 +45,7 @@ CREATE TABLE log (
     queue INTEGER NOT NULL, -- no foreign key: it would be checked for every single entry
     seq BIGINT NOT NULL CHECK (seq > 0),
     kind SMALLINT NOT NULL,
-    kernel INTEGER NOT NULL,
+    build INTEGER NOT NULL,
     at DOUBLE PRECISION NOT NULL,
     period BIGINT NOT NULL,
     case_id TEXT,
@@ -104,10 +104,10 @@ CREATE TABLE budget (
 
 CREATE TABLE snapshot (
     queue INTEGER NOT NULL,
-    kernel INTEGER NOT NULL,
+    build INTEGER NOT NULL,
     seq BIGINT NOT NULL,
     state TEXT NOT NULL,
-    PRIMARY KEY (queue, kernel)
+    PRIMARY KEY (queue, build)
 );
 
 -- The work of reviewers.
@@ -115,7 +115,6 @@ CREATE TABLE claim (
     queue INTEGER NOT NULL,
     case_id TEXT NOT NULL,
     reviewer TEXT NOT NULL,
-    token TEXT NOT NULL,
     expires DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (queue, case_id)
 );
@@ -137,7 +136,8 @@ CREATE INDEX outcome_case ON outcome (queue, case_id);
 -- sqlite: CREATE TRIGGER outcome_kept BEFORE DELETE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END
 -- postgresql: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OR DELETE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
--- Who may, and who did.
+-- Who may, and who did. Capacities and models are in the log; everything else is noted. The view
+-- shows both without copies, so that no crash can come between a change and its record.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     hash TEXT NOT NULL,
@@ -148,7 +148,7 @@ CREATE TABLE api_key (
     revoked DOUBLE PRECISION
 );
 
-CREATE TABLE audit (
+CREATE TABLE note (
     number BIGINT PRIMARY KEY,
     at DOUBLE PRECISION NOT NULL,
     key_id TEXT NOT NULL,
@@ -156,9 +156,9 @@ CREATE TABLE audit (
     queue TEXT,
     detail TEXT NOT NULL
 );
--- sqlite: CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END
--- sqlite: CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END
--- postgresql: CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change()
+-- sqlite: CREATE TRIGGER note_unchanged BEFORE UPDATE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END
+-- sqlite: CREATE TRIGGER note_kept BEFORE DELETE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END
+-- postgresql: CREATE TRIGGER note_unchanged BEFORE UPDATE OR DELETE ON note FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
 CREATE TABLE alarm (
     queue TEXT NOT NULL,
@@ -167,3 +167,9 @@ CREATE TABLE alarm (
     at DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (queue, kind)
 );
+
+CREATE VIEW audit AS
+    SELECT at, key_id, action, queue, detail FROM note
+    UNION ALL
+    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' ELSE 'model' END, queue.name, log.body
+    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2);

@@ -1,6 +1,6 @@
 """A controller that follows the log of a queue: every process that reads the log decides alike.
 
-Entries of the same version of the program (its *kernel*) are decided again and compared, bit for
+Entries of the same version of the program (its *build*) are decided again and compared, bit for
 bit. Another version may compute differently in the last digit. Its decisions are taken as they are:
 their scores are observed and their flags are counted. A version begins with an entry that holds its
 state, so that all its processes, and an audit years later, start from the same numbers.
@@ -11,14 +11,12 @@ from __future__ import annotations
 import copy
 import json
 import math
-import platform
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__
 from .._core.arrays import Floats
 from .._core.work import reaches
 from ..online import (
@@ -30,17 +28,31 @@ from ..online import (
     DriftAlarm,
     is_flag,
 )
-from ._settings import QueueSettings
-from ._store import CAPACITY, DECISION, KERNEL, MODEL, OBSERVATION, Entry
+from ._models import calibration_of
+from .config import SteadyClock
+from .settings import QueueSettings, allowed_by, build_name, first_controller
+from .store import (
+    BUILD,
+    CAPACITY,
+    COMMAND,
+    DECISION,
+    MODEL,
+    OBSERVATION,
+    Entry,
+    Group,
+    QueueRow,
+    Store,
+)
 
 __all__ = [
     "NOT_WORTH",
     "REFUSED_BY_COUNT",
     "Decided",
-    "Follower",
     "Items",
     "ReplayError",
-    "kernel_name",
+    "Replica",
+    "join_queue",
+    "make_queue",
     "reason_of",
 ]
 
@@ -58,14 +70,6 @@ Calibration = Callable[[int], Floats]
 
 class ReplayError(Exception):
     """The log contains a decision that its own version of the program would not have made."""
-
-
-def kernel_name() -> str:
-    """Return what decisions of this program depend on: versions, and the kind of machine."""
-    import numba
-
-    versions = f"NumPy {np.__version__}, numba {numba.__version__}"
-    return f"shortlist {__version__}, {versions}, {platform.machine()}"
 
 
 def reason_of(code: int) -> str:
@@ -105,12 +109,12 @@ class Decided(NamedTuple):
     inclusions: list[float] | None
 
 
-class Follower:
+class Replica:
     """The controller of a queue after an entry of its log.
 
     Parameters
     ----------
-    kernel : int
+    build : int
         The number of this version of the program.
     controller : BudgetController
         Its state after entry `seq`.
@@ -126,7 +130,7 @@ class Follower:
 
     def __init__(
         self,
-        kernel: int,
+        build: int,
         controller: BudgetController,
         *,
         seq: int,
@@ -135,14 +139,14 @@ class Follower:
         settings: QueueSettings,
     ) -> None:
         self.settings = settings
-        self.kernel, self.controller, self.seq, self.model = kernel, controller, seq, model
+        self.build, self.controller, self.seq, self.model = build, controller, seq, model
         self._calibration_of = calibration_of
         self.drift = DriftAlarm(calibration_of(model))
         self._unwatched: list[float] = []
         #: The latest cases of the log, the oldest first; whoever is missing may be older.
         self.recent: dict[str, None] = {}
 
-    def fork(self) -> Follower:
+    def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind is to keep the original."""
         other = copy.copy(self)
         other.controller = self.controller.copy()
@@ -155,18 +159,18 @@ class Follower:
     @classmethod
     def from_state(
         cls,
-        kernel: int,
+        build: int,
         seq: int,
         state: str,
         calibration_of: Calibration,
         settings: QueueSettings,
-    ) -> Follower:
+    ) -> Replica:
         """Read what :meth:`state` returned."""
         saved = json.loads(state)
         controller = Controller.from_state(saved["controller"])
         assert isinstance(controller, BudgetController)
         return cls(
-            kernel,
+            build,
             controller,
             seq=seq,
             model=saved["model"],
@@ -185,7 +189,7 @@ class Follower:
             self.remember([entry.case_id for entry in run if entry.case_id is not None])
             if first.kind != DECISION:
                 self.apply(first)
-            elif first.kernel == self.kernel:
+            elif first.build == self.build:
                 self._decide_again(run)
             else:
                 self._take_over(run)
@@ -206,7 +210,7 @@ class Follower:
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
-        if event.kind == KERNEL:
+        if event.kind == BUILD:
             return
         body = json.loads(event.body or "{}")
         if event.kind == CAPACITY:
@@ -284,7 +288,7 @@ def _agrees(entry: Entry, code: int) -> bool:
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
     """Split entries into single events, and decisions of one version in one period."""
-    for (kind, *_), run in groupby(entries, key=lambda each: (each.kind, each.kernel, each.period)):
+    for (kind, *_), run in groupby(entries, key=lambda each: (each.kind, each.build, each.period)):
         members = list(run)
         if kind == DECISION:
             yield members
@@ -297,3 +301,135 @@ def _believe(controller: Controller, score: float, at: float) -> None:
     if math.inf > at - controller.now > controller.farthest_jump:
         for _ in range(_JUMPS):
             controller.observe(score, at=at)
+
+
+_LONGEST_HISTORY = 20_000
+
+
+def make_queue(
+    store: Store,
+    name: str,
+    settings: QueueSettings,
+    *,
+    capacity: float,
+    model: int,
+    at: float,
+    total: str | None = None,
+    build: str | None = None,
+) -> int:
+    """Make a queue, unless it is there; return its number.
+
+    Its log begins with its capacity, its model and the state of its controller.
+    """
+    number = store.find_build(build or build_name())
+    # Before the lock is taken: the first controller of a process may have to be compiled.
+    controller = first_controller(settings, capacity, calibration_of(store, model))
+    replica = _replica(store, number, controller, 3, model, settings)
+    with store.write():
+        there = store.query("SELECT id FROM queue WHERE name = ?", name)
+        if there:
+            return int(there[0][0])
+        [(last,)] = store.query("SELECT coalesce(max(id), 0) FROM queue")
+        bodies = (
+            (CAPACITY, json.dumps({settings.unit: capacity, "from": at})),
+            (MODEL, json.dumps({"model": model})),
+            (BUILD, replica.state()),
+        )
+        period = settings.periods.number(at)
+        store.query(
+            "INSERT INTO queue (id, name, settings, total, capacity, of_work, last_seq, "
+            "high_water) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            last + 1, name, settings.to_json(), total, allowed_by(controller.capacity),
+            int(settings.of_work), len(bodies), at,
+        )  # fmt: skip
+        for place, (kind, body) in enumerate(bodies, 1):
+            store.query(
+                "INSERT INTO log (queue, seq, kind, build, at, period, model, key_id, body) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                last + 1, place, kind, number, at, period, model, COMMAND, body,
+            )  # fmt: skip
+        store.query(
+            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?)",
+            last + 1, number, len(bodies), replica.state(),
+        )  # fmt: skip
+        return int(last) + 1
+
+
+def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Replica:
+    """Return the controller of a queue as of some entry; the caller follows the log from there.
+
+    A version of the program that is new to the queue first writes its state into the log.
+    """
+    number = store.find_build(build)
+    if (saved := _saved(store, queue, number)) is not None:
+        return saved
+    row, entries, _ = store.begin(queue, 0)
+    try:
+        if (saved := _saved(store, queue, number)) is not None:  # another process was faster
+            store.rollback()
+            return saved
+        replica = _first(store, number, row, entries)
+        at = max(clock.read(witness=store.clock()), row.high_water)
+        seq, state = row.last_seq + 1, replica.state()
+        period = QueueSettings.from_json(row.settings).periods.number(at)
+        event = Entry(queue, seq, BUILD, number, at, period, model=replica.model, body=state)
+        after = row._replace(last_seq=seq, high_water=at)
+        store.commit(Group(after, [event], snapshot=(number, state)))
+    except BaseException:
+        store.rollback()
+        raise
+    return _loaded(store, row.settings, number, seq, state)
+
+
+def _saved(store: Store, queue: int, build: int) -> Replica | None:
+    saved = store.query(
+        "SELECT queue.settings, snapshot.build, snapshot.seq, snapshot.state FROM snapshot "
+        "JOIN queue ON queue.id = snapshot.queue WHERE snapshot.queue = ? AND build = ?",
+        queue,
+        build,
+    )
+    return _loaded(store, *saved[0]) if saved else None
+
+
+def _loaded(store: Store, settings: str, build: int, seq: int, state: str) -> Replica:
+    return Replica.from_state(
+        build, seq, state, lambda id: calibration_of(store, id), QueueSettings.from_json(settings)
+    )
+
+
+def _replica(
+    store: Store, build: int, controller: Any, seq: int, model: int, settings: QueueSettings
+) -> Replica:
+    def calibration(id: int) -> Floats:
+        return calibration_of(store, id)
+
+    return Replica(
+        build, controller, seq=seq, model=model, calibration_of=calibration, settings=settings
+    )
+
+
+def _first(store: Store, build: int, row: QueueRow, entries: list[Entry]) -> Replica:
+    """Continue from the latest state of another version, or from the latest part of the log."""
+    others = store.query("SELECT seq, state FROM snapshot WHERE queue = ? ORDER BY seq", row.id)
+    replica = None
+    for seq, state in reversed(others):
+        try:
+            replica = _loaded(store, row.settings, build, seq, state)
+            break
+        except (ValueError, KeyError, AssertionError):
+            continue  # a state of a version that this one cannot read
+    if replica is None:
+        replica = _from_history(store, build, row, entries)
+    replica.follow([entry for entry in entries if entry.seq > replica.seq])
+    return replica
+
+
+def _from_history(store: Store, build: int, row: QueueRow, entries: list[Entry]) -> Replica:
+    start = max(0, len(entries) - _LONGEST_HISTORY)
+    before = entries[:start] or entries[:2]
+    model = max((e.seq, json.loads(e.body or "{}")["model"]) for e in before if e.kind == MODEL)[1]
+    settings = QueueSettings.from_json(row.settings)
+    changes = [(e.seq, json.loads(e.body or "{}")) for e in before if e.kind == CAPACITY]
+    amount = max(changes, key=lambda change: change[0])[1][settings.unit]
+    controller = first_controller(settings, amount, calibration_of(store, model))
+    return _replica(store, build, controller, before[-1].seq, model, settings)

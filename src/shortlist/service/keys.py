@@ -14,9 +14,9 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
-from ._open import opened
-from ._problems import Problem
-from ._store import COMMAND, Store
+from ._requests import Problem
+from .databases import opened
+from .store import COMMAND, Store
 
 __all__ = [
     "ACTIONS",

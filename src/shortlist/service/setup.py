@@ -10,23 +10,23 @@ from pathlib import Path
 
 from ..online import DriftAlarm
 from ..tables import TableModel
-from ._clock import SteadyClock
-from ._follower import kernel_name
 from ._group import GroupMaker
-from ._joining import join_queue, make_queue
 from ._models import (
-    ModelShelf,
+    LoadedModel,
+    ModelCache,
     add_model,
     calibration_of,
     least_worth,
     read_model,
     usual_effort,
 )
-from ._open import open_store
-from ._settings import QueueSettings, first_controller
+from ._replica import join_queue, make_queue
 from ._status import capacities_of, capacity_at
-from ._store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 from ._waiting import Change, Ticket
+from .config import SteadyClock
+from .databases import open_store
+from .settings import QueueSettings, build_name, first_controller
+from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
 __all__ = ["expected_arrivals", "prepare", "warm_up"]
 
@@ -53,7 +53,7 @@ def prepare(
     probe: float = 0.0,
     probe_key: str | None = None,
     adopt: bool = False,
-) -> ModelShelf:
+) -> ModelCache:
     """Make the tables and the queues that are not there yet; return their models, loaded.
 
     A queue that is there keeps its period, its capacity and its model. If the given ones differ,
@@ -64,15 +64,17 @@ def prepare(
         store.connect(create=True)
     except StoreError as error:
         raise ValueError(f"The database cannot be used: {error}") from None
-    store.migrate()
+    store.make_tables()
+    models = ModelCache(store)
     content = None if model_file is None else model_file.read_bytes()
     there = {row.name: row for row in store.queues()}
     if content is None:
         if not there:
             raise ValueError("The database has no queue yet. Name a model file to make one.")
     else:
-        id = add_model(store, content)
         model = read_model(content)
+        id = add_model(store, content, model)
+        models.keep(LoadedModel(id, model))
         settings = QueueSettings(
             period, 1.0, starts_at, worth=least_worth(model, worth), probe=probe,
             usual_effort=usual_effort(model) if of_work else None,
@@ -90,12 +92,11 @@ def prepare(
                     store, name, settings, capacity=count, model=id, at=time.time(),
                     total=None if total is None else "all",
                 )  # fmt: skip
-    shelf = ModelShelf(store)
     for row in store.queues():
-        shelf.get(_model_of(store, row.id)).warm_up()
+        models.get(_model_of(store, row.id)).warm_up()
         warm_up(QueueSettings.from_json(row.settings), store, _model_of(store, row.id))
     store.close()
-    return shelf
+    return models
 
 
 def _set_total(store: Store, total: int) -> None:
@@ -173,16 +174,16 @@ def _compare(
 def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: int) -> None:
     """Append the changes to the log, as a worker would."""
     clock = SteadyClock()
-    follower = join_queue(store, queue.id, kernel_name(), clock)
-    row, entries, total = store.begin(queue.id, follower.seq)
-    follower.follow(entries)
+    replica = join_queue(store, queue.id, build_name(), clock)
+    row, entries, total = store.begin(queue.id, replica.seq)
+    replica.follow(entries)
     at = max(clock.read(), row.high_water)
-    maker = GroupMaker(follower, row, total, at)
+    maker = GroupMaker(replica, row, total, at)
     done = Ticket(1, lambda answers: None)
     changes = []
     if count != in_force:
-        changes.append((CAPACITY, {follower.settings.unit: count}))
-    if model != follower.model:
+        changes.append((CAPACITY, {replica.settings.unit: count}))
+    if model != replica.model:
         changes.append((MODEL, {"model": model}))
     for kind, body in changes:
         maker.add_change(Change(kind, body, COMMAND, done, 0.0))

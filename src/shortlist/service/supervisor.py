@@ -23,11 +23,11 @@ from typing import Any
 
 import uvicorn
 
-from ._app import make_app
-from ._config import ServiceConfig
 from ._metrics import Metrics
-from ._models import ModelShelf
+from ._models import ModelCache
 from ._service import Service
+from .app import make_app
+from .config import ServiceConfig
 
 __all__ = ["run_service"]
 
@@ -44,7 +44,7 @@ def run_service(
     host: str,
     port: int,
     workers: int,
-    shelf: ModelShelf,
+    models: ModelCache,
     on_ready: Callable[[str, int], None] | None = None,
     make: Callable[[Service], Any] = make_app,
 ) -> int:
@@ -58,7 +58,7 @@ def run_service(
         Where to listen; port 0 takes a free one.
     workers : int
         How many processes answer.
-    shelf : ModelShelf
+    models : ModelCache
         With the models of all queues, loaded.
     on_ready : callable, default=None
         Called with the host and the port before the first worker starts.
@@ -68,7 +68,7 @@ def run_service(
     with _listening(host, port, workers) as listeners:
         if on_ready is not None:
             on_ready(*listeners[0].getsockname()[:2])
-        return _Family(config, shelf, listeners, make).run()
+        return _Family(config, models, listeners, make).run()
 
 
 @contextlib.contextmanager
@@ -106,11 +106,11 @@ class _Family:
     def __init__(
         self,
         config: ServiceConfig,
-        shelf: ModelShelf,
+        models: ModelCache,
         listeners: list[socket.socket],
         make: Callable[[Service], Any],
     ) -> None:
-        self._config, self._shelf, self._listeners, self._make = config, shelf, listeners, make
+        self._config, self._models, self._listeners, self._make = config, models, listeners, make
         workers = len(listeners)
         self._places: dict[int, int] = {}  # process id to place
         self._free = list(range(workers))
@@ -169,7 +169,7 @@ class _Family:
         service = Service(
             self._config,
             on_lock=lambda held: self._mark(place, held),
-            shelf=self._shelf,
+            models=self._models,
             metrics=self._metrics,
         )
         settings = uvicorn.Config(

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from .. import __version__
 from .._core.arrays import Floats
 from ..capacity import Capacity, exact
 from ..online import BudgetController, CalendarPeriod, FixedPeriod, read_period
 
-__all__ = ["WORK_UNITS", "QueueSettings", "allowed_by", "first_controller", "units_of"]
+__all__ = [
+    "WORK_UNITS",
+    "QueueSettings",
+    "allowed_by",
+    "build_name",
+    "first_controller",
+    "units_of",
+]
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
 WORK_UNITS = 10**6
@@ -73,6 +84,14 @@ class QueueSettings(NamedTuple):
         """Return the capacity that an event of the log sets."""
         amount = body[self.unit]
         return Capacity.effort(amount) if self.of_work else Capacity.count(amount)
+
+
+def build_name() -> str:
+    """Return what decisions of this program depend on: versions, and the kind of machine."""
+    import numba
+
+    versions = f"NumPy {np.__version__}, numba {numba.__version__}"
+    return f"shortlist {__version__}, {versions}, {platform.machine()}"
 
 
 @lru_cache(maxsize=64)

@@ -1,13 +1,14 @@
-"""Errors as `application/problem+json` (RFC 9457)."""
+"""Bodies of requests, and errors as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
-__all__ = ["TITLES", "Problem", "body_of", "problem_response"]
+__all__ = ["TITLES", "Problem", "body_of", "check_json", "problem_response", "read_body"]
 
 #: Every kind of problem, with its title; its type is ``urn:shortlist:problem:<kind>``.
 TITLES = {
@@ -32,6 +33,7 @@ TITLES = {
     "no-model": "The model cannot be used",
     "error": "Something is wrong with the service",
 }
+_SLOWEST_BODY = 10.0  # seconds
 _RETRY = {429: "1", 503: "1", 408: "1"}
 
 
@@ -66,3 +68,38 @@ def problem_response(problem: Problem) -> Response:
     """Return the answer for a problem."""
     content = msgspec.json.encode(body_of(problem.status, problem.kind, problem.detail))
     return Response(content, status_code=problem.status, headers=problem.headers)
+
+
+async def read_body(scope: Any, receive: Any, most: int) -> bytes:
+    """Return the body of a request, unless it is too large or too slow."""
+    message = await receive()
+    if not message.get("more_body", False):  # nearly always it comes in one piece
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
+        return body
+    parts, size = [message.get("body", b"")], len(message.get("body", b""))
+    try:
+        async with asyncio.timeout(_SLOWEST_BODY):
+            while message.get("more_body", False):
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Problem(408, "too-slow", "The connection was closed.")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most:
+                    raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
+    except TimeoutError:
+        raise Problem(
+            408, "too-slow", f"A body must arrive within {_SLOWEST_BODY:g} seconds."
+        ) from None
+    return b"".join(parts)
+
+
+def check_json(kind: bytes) -> None:
+    """Raise a problem unless a Content-Type is that of JSON."""
+    if (
+        kind != b"application/json"
+        and kind.partition(b";")[0].strip().lower() != b"application/json"
+    ):
+        raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
