@@ -58,7 +58,7 @@ def test_a_long_list_comes_in_pieces(client, monkeypatch):
     whole = client.listed()
     assert len(whole) == client.status()["used"] > 3
     assert client.listed(limit=3) == whole[:3]
-    monkeypatch.setattr("shortlist.client._client._PIECE", 2)
+    monkeypatch.setattr("shortlist.client._PIECE", 2)
     assert client.listed() == whole
     assert client.listed(limit=3) == whole[:3]
 
