@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from _measure import paired_ratio, table
 from shortlist import Capacity, CapacityClassifier
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.datasets import make_fraud
 
 MODELS = {

@@ -19,7 +19,6 @@ ROWS = [
     {"exceptions"},
     {"_core"},
     {"capacity", "worth"},
-    {"_wrapping"},
     {"assignment", "metrics", "thresholds", "theory"},
     {"online"},
     {"feedback"},
@@ -32,8 +31,8 @@ ROWS = [
     {"dask", "service", "spark"},
     {"cli"},
 ]
-# These have no names for users: floors that all packages share, and programs.
-NOT_FOR_USERS = {"_core", "_wrapping", "cli", "reproduce"}
+# These have no names for users: the floor that all packages share, and programs.
+NOT_FOR_USERS = {"_core", "cli", "reproduce"}
 # Classes that inherit from a neighbour, which offers its private names to subclasses.
 INHERITED = {"aware": {"classifier"}, "learners": {"classifier"}}
 # Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of

@@ -120,8 +120,8 @@ MUTANTS = [
     Mutant("the looser of two cuts", "thresholds/_groups.py", "return min(first, second", "return max(first, second", GROUPS),
     Mutant("lots prefer the lowest score", "thresholds/_groups.py", "rng.integers(sizes[in_turn])", "rng.integers(sizes[in_turn]) // 2", GROUPS),
     Mutant("prevalence from rows of groups", "thresholds/_terms.py", "if self.n_independent is not None:", "if False:", GROUPS),
-    Mutant("splitters may divide groups", "_wrapping/fitting.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
-    Mutant("rows are held out, not groups", "_wrapping/fitting.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
+    Mutant("splitters may divide groups", "_core/folds.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
+    Mutant("rows are held out, not groups", "_core/folds.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
     Mutant("groups of folds forgotten", "thresholds/_terms.py", '"groups": sample.groups', '"groups": None', GROUPED_FIT),
     # Folds
     Mutant("folds ignore the future item", "thresholds/_folds.py", "Fraction(rung, n + 1)", "Fraction(max(rung - 1, 0), n + 1)", FOLDS),

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics.pairwise import rbf_kernel
 
 from shortlist import adjusted_detection_score, calibrate_threshold
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.aware import CapacityAwareSVC
 from studies.aware.credit import SEED
 from studies.aware.families import PAPERS_RULE

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shortlist._wrapping.fitting import stratified_folds
+from shortlist._core.folds import stratified_folds
 from shortlist.aware._evidence import (
     detected,
     detected_within,

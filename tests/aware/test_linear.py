@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.aware import CapacityAwareLinearClassifier
 
 CAPACITY = Capacity.fraction(0.04)

@@ -282,7 +282,7 @@ class TestWhereTheThresholdComesFrom:
         """n_jobs changes nothing but the time, also with metadata routing."""
         X, y = fraud
         parallel, alone = fitted(X, y, cv=3, n_jobs=2), fitted(X, y, cv=3)
-        assert_array_equal(parallel.threshold_, alone.threshold_)
+        assert_array_equal(parallel.thresholds_, alone.thresholds_)
         with sklearn.config_context(enable_metadata_routing=True):
             inner = make_pipeline(
                 StandardScaler().set_fit_request(sample_weight=False),
@@ -302,7 +302,7 @@ class TestWhereTheThresholdComesFrom:
         """Each row is decided by the model its hash picks, alone as in a batch."""
         X, y = fraud
         model = fitted(X, y, cv=4, ensemble=True, guarantee="expected")
-        assert len(model.estimators_) == len(model.threshold_) == 4
+        assert len(model.estimators_) == len(model.thresholds_) == 4
         assert not hasattr(model, "estimator_")
         assert not hasattr(model, "modified_prior_")
         flagged = model.flag(X)

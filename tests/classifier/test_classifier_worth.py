@@ -50,7 +50,7 @@ def test_ones_change_nothing(cases, options):
     plain = classifier(Capacity.count(30, per=1_000), **options).fit(X, y)
     same = classifier(Capacity.effort(30, per=1_000), **options)
     same.fit(X, y, values=ones, efforts=ones)
-    assert np.array_equal(same.threshold_, plain.threshold_)
+    assert np.array_equal(same.thresholds_, plain.thresholds_)
     new = cases[0][N:]
     flagged = same.flag(new, values=ones, efforts=ones)
     assert np.array_equal(flagged, plain.flag(new))

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.aware import (
     CapacityAwareBoostingClassifier,
     CapacityAwareForestClassifier,

@@ -46,7 +46,7 @@ def test_each_kind_of_classifier_holds_its_rule(fraud, regions, options, kind):
     model = logistic(capacity=TENTH, **options).fit(X, y, **segments)
     assert type(model.rule_) is kind
     described = model.rule_.describe()
-    assert described["thresholds"] == np.atleast_1d(model.threshold_).tolist()
+    assert described["thresholds"] == model.thresholds_.tolist()
     assert described["segment_thresholds"] == model.segment_thresholds_
     assert Capacity.from_json(json.loads(json.dumps(described))["capacity"]) == TENTH
 

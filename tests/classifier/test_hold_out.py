@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.99])

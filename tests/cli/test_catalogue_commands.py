@@ -946,7 +946,7 @@ entry(
     lambda d: ["inspect", d.model],
     0,
     "fraud = yes",
-    "100 of every 1000 cases",
+    "100 of every 1,000 cases",
     "categorical",
     "scikit-learn",
 )

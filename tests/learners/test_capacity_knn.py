@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.learners import (
     KERNELS,
     CapacityKNeighborsClassifier,

@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from shortlist import Capacity
-from shortlist._wrapping.fitting import hold_out
+from shortlist._core.folds import hold_out
 from shortlist.learners import (
     KERNELS,
     CapacityKNeighborsClassifier,

@@ -1,5 +1,6 @@
 """Every number of a report, against the functions of the library."""
 
+import copy
 import json
 from dataclasses import replace
 
@@ -14,9 +15,10 @@ from shortlist.report._cases import read_cases, spread_cuts
 from shortlist.report._drift import measure_drift
 from shortlist.report._promise import judge_promise
 from shortlist.report._scores import score_distribution
-from shortlist.report._words import detection_in_words, number, percent
-from shortlist.tables import evaluate_table, missed_in_table, select_rows
+from shortlist.report._words import detection_in_words, model_guarantee, number, percent
+from shortlist.tables import evaluate_table, missed_in_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index
+from shortlist.thresholds import GUARANTEES
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +276,18 @@ def test_a_multiple_has_one_interval_too(table_fit, new_cases):
     assert listed["detection_interval"] == pytest.approx([low, high])
     assert summary["cuts"]["detection_low"][place] == pytest.approx(low)
     assert "for each rare case" in render_report(summary)
+
+
+def test_every_guarantee_is_said_in_words(table_fit, new_cases):
+    """A model with a simultaneous promise has a report, too, and each guarantee has its words."""
+    model = copy.deepcopy(table_fit.model)
+    model = recalibrate_table(model, new_cases, guarantee="simultaneous").model
+    promise = make_report(model, new_cases)["promise"]
+    assert "whichever capacity is chosen" in promise["in_words"]
+    said = set()
+    for model.classifier.guarantee in GUARANTEES:
+        said.add(model_guarantee(model))
+    assert len(said) == len(GUARANTEES)
 
 
 def test_m_is_said_in_words(summary):

@@ -77,7 +77,7 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
         fit(path, id="case", test_share=0.2) for path in (cases, tmp_path / "changed.csv")
     )
     assert (before.n_train, before.n_test, before.measured_on) == (1_200, 300, "held-out")
-    thresholds = [result.model.classifier.threshold_ for result in (before, after)]
+    thresholds = [result.model.classifier.thresholds_ for result in (before, after)]
     assert_array_equal(*thresholds)
     assert before.rules[0] != after.rules[0]
 

@@ -23,9 +23,9 @@ from shortlist.tables import calibrate_own, load_model, recalibrate_table, save_
 def test_the_threshold_is_that_of_the_library(table_fit, new_cases):
     """The model stays, and the old one is not changed."""
     model = table_fit.model
-    before = model.classifier.threshold_
+    before = model.classifier.thresholds_
     result = recalibrate_table(model, new_cases)
-    assert_array_equal(model.classifier.threshold_, before)
+    assert_array_equal(model.classifier.thresholds_, before)
     assert result.flagged_now <= 100
     assert result.n_rows == 800
     assert result.model.card.n_recalibration == 800

@@ -12,11 +12,11 @@ from scipy import stats
 
 from shortlist import Capacity
 from shortlist._core.ranking import Cut, flag_above, flag_above_lifted, lift
-from shortlist._wrapping.segment_capacities import SegmentCapacities
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds import CalibrationSample, Terms, make_rule
 from shortlist.thresholds._folds import Ladder, mixed_interval, spend
 from shortlist.thresholds._guarantees import tail_mean
+from shortlist.thresholds.segments import SegmentCapacities
 
 quiet = pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
 

@@ -14,10 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.labels import find_rare
-from .._core.scoring import Scores
-from .._core.validation import check_seed
-from .._wrapping.fitting import (
+from .._core.folds import (
     Unseen,
     check_cv_option,
     check_enough_rare,
@@ -26,6 +23,9 @@ from .._wrapping.fitting import (
     hold_out,
     holds_out,
 )
+from .._core.labels import find_rare
+from .._core.scoring import Scores
+from .._core.validation import check_seed
 from ..capacity import Capacity
 from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
 from ..exceptions import CapacityError

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.folds import Unseen, holds_out, stratified_folds
 from .._core.validation import check_count, check_number, check_option
-from .._wrapping.fitting import Unseen, holds_out, stratified_folds
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for

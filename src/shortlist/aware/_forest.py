@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.folds import Unseen
 from .._core.scoring import out_of_bag_scores
 from .._core.validation import check_count, check_number
-from .._wrapping.fitting import Unseen
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._evidence import detected_within, preferred, wider_limits

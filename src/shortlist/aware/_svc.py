@@ -11,8 +11,8 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.folds import Unseen, hold_out, stratified_folds
 from .._core.validation import check_count, check_number, check_option
-from .._wrapping.fitting import Unseen, hold_out, stratified_folds
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._evidence import WIDER, detected_within, preferred, wider_limits

@@ -12,10 +12,10 @@ from .._core.hashing import tie_keys_of
 from .._core.scoring import n_rows
 from .._core.validation import check_confidence, check_ids, check_option
 from .._core.work import Work
-from .._wrapping.segment_capacities import check_segment_capacities, segment_codes
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ..thresholds import TIES, Calibrator, ReferencePrevalence, Terms, check_guarantee
+from ..thresholds.segments import check_segment_capacities, segment_codes
 from ..worth import check_worth
 
 __all__ = ["Promising", "calibrator_of", "check_promise", "terms_of"]

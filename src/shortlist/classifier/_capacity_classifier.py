@@ -15,6 +15,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Mask
+from .._core.folds import (
+    Fitted,
+    Groups,
+    WrapperMixin,
+    aligned_with_rows,
+    check_classes,
+    check_labels,
+    check_trained,
+    forget,
+    remember_features,
+    restored_on_error,
+    route,
+)
 from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
@@ -28,19 +41,6 @@ from .._core.scoring import (
 )
 from .._core.validation import check_option, check_seed
 from .._core.work import Work
-from .._wrapping.fitting import (
-    Fitted,
-    Groups,
-    WrapperMixin,
-    aligned_with_rows,
-    check_classes,
-    check_labels,
-    check_trained,
-    forget,
-    remember_features,
-    restored_on_error,
-    route,
-)
 from ..capacity import Capacity
 from ..thresholds import ThresholdRule
 from ..worth import check_worth
@@ -160,7 +160,9 @@ class CapacityClassifier(
         The object that decides: a :class:`~shortlist.thresholds.ThresholdRule`, `FoldRule` or
         `SegmentRule`. It keeps the calibration scores.
     threshold_ : float
-        Items with a score strictly above are flagged. An array, if there are several models.
+        Items with a score strictly above are flagged. Absent if there are several models.
+    thresholds_ : ndarray of shape (n_models,)
+        The threshold of each of `estimators_`; a single one after `recalibrate`.
     calibration_scores_ : ndarray
         The scores that the rule was calibrated on, of all folds together.
     reference_prevalence_ : number or None

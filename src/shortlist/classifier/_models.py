@@ -11,9 +11,7 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.scoring import n_rows, score_classes
-from .._core.validation import check_count
-from .._wrapping.fitting import (
+from .._core.folds import (
     Fitted,
     Groups,
     Unseen,
@@ -28,6 +26,8 @@ from .._wrapping.fitting import (
     random_folds,
     unseen_once,
 )
+from .._core.scoring import n_rows, score_classes
+from .._core.validation import check_count
 from ..thresholds import FOLD_GUARANTEES
 
 __all__ = ["Schooling", "check_cv"]

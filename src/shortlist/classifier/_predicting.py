@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask
 from .._core.binomial import Interval
+from .._core.folds import Unseen
 from .._core.labels import find_rare
 from .._core.probing import check_probe
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED
 from .._core.work import Work
-from .._wrapping.fitting import Unseen
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
@@ -193,7 +193,7 @@ class CapacityDecisionMixin:
         Returns
         -------
         ndarray of shape (n_items,)
-            Scores, to be compared with `threshold_` where that is a single number.
+            Scores, to be compared with `threshold_` where there is one.
         """
         self._check_fitted()
         return self._score(X).rare
@@ -466,14 +466,21 @@ class CapacityDecisionMixin:
     def calibration_(self) -> CalibratedThreshold:
         """The calibrated threshold, with all that is known about it."""
         if len(self.calibrations_) > 1:
-            raise AttributeError("There are several calibrated thresholds: see calibrations_.")
+            raise AttributeError(
+                "There are several calibrated thresholds, one for each fold: see calibrations_ and "
+                "thresholds_."
+            )
         return self.calibrations_[0]
 
     @property
-    def threshold_(self) -> Any:
-        """An item is flagged when its score is strictly above; an array if there are several."""
-        values = [calibration.value for calibration in self.calibrations_]
-        return values[0] if len(values) == 1 else np.array(values)
+    def threshold_(self) -> float:
+        """An item is flagged when its score is strictly above; absent if there are several."""
+        return self.calibration_.value
+
+    @property
+    def thresholds_(self) -> NDArray[np.float64]:
+        """The threshold of each model that decides: one number, or one for each fold."""
+        return np.array([calibration.value for calibration in self.calibrations_])
 
     @property
     def promise_(self) -> str:

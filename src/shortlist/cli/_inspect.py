@@ -84,29 +84,22 @@ def _fitted(card: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _capacity(content: dict[str, Any]) -> str:
-    capacity, share = content["capacity"], percent(content["capacity_fraction"])
-    value = float(capacity["value"]) if not isinstance(capacity["value"], dict) else None
-    words = {
-        "count": f"{capacity['value']} of every {capacity.get('per')} cases",
-        "fraction": f"{share} of all cases",
-        "multiple": f"{capacity['value'] if value is None else f'{value:g}'} follow-ups for each "
-        f"rare case, {share} of all cases",
-        "effort": f"{capacity['value']:g} {_unit(content)} for every {capacity.get('per')} cases",
-    }
-    return words[capacity["kind"]]
+    from ..capacity import Capacity
+    from ..thresholds.words import capacity_in_words
 
-
-def _unit(content: dict[str, Any]) -> str:
-    return str((content["schema"].get("work") or {}).get("unit", "units"))
+    capacity = Capacity.from_json(content["capacity"])
+    unit = (content["schema"].get("work") or {}).get("unit") or "units"
+    words = capacity_in_words(capacity, unit=unit)
+    share = f", {percent(content['capacity_fraction'])} of all cases"
+    return words + (share if capacity.kind == "multiple" else "")
 
 
 def _guarantee(content: dict[str, Any]) -> str:
-    words = content["guarantee"]
-    if words in ("confident", "next-batch", "simultaneous"):
-        words += f", with {100 * content['confidence']:.4g} % confidence"
-    if words.startswith("next-batch") and content.get("n_batches", 1) > 1:
-        words += f", for {content['n_batches']} batches"
-    return words
+    from ..thresholds.words import guarantee_in_short
+
+    return guarantee_in_short(
+        content["guarantee"], content["confidence"], content.get("n_batches", 1)
+    )
 
 
 def _threshold(value: float | None) -> str:

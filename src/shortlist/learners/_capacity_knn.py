@@ -12,10 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Mask, Rows
-from .._core.labels import find_rare
-from .._core.scoring import Scores
-from .._core.validation import check_option, check_seed
-from .._wrapping.fitting import (
+from .._core.folds import (
     Unseen,
     check_cv_option,
     check_enough_rare,
@@ -23,6 +20,9 @@ from .._wrapping.fitting import (
     hold_out,
     holds_out,
 )
+from .._core.labels import find_rare
+from .._core.scoring import Scores
+from .._core.validation import check_option, check_seed
 from ..capacity import Capacity, check_capacity
 from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
 from ..thresholds import Decisions

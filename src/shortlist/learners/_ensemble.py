@@ -18,10 +18,10 @@ from sklearn.utils.validation import (
 )
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.folds import check_labels
 from .._core.labels import find_rare, rare_share
 from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
-from .._wrapping.fitting import check_labels
 from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
 from ._ensemble_fitting import (

@@ -19,7 +19,6 @@ __all__ = ["dump_estimator", "load_estimator", "load_own_model", "trusted_types"
 # Where estimators and what they hold are defined.
 _MODULES = (
     "_core",
-    "_wrapping",
     "assignment",
     "aware",
     "capacity",

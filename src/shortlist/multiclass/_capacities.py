@@ -13,9 +13,9 @@ from .._core.arrays import Rows
 from .._core.binomial import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
-from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
+from ..thresholds.segments import SegmentCapacities, check_segment_capacities
 
 __all__ = ["JointCapacities", "Ratios", "check_joint_capacities"]
 

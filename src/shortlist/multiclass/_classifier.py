@@ -13,12 +13,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.arrays import Floats, Mask
-from .._core.groups import number_groups
-from .._core.hashing import hash_ids, hash_rows
-from .._core.ranking import as_calibrated
-from .._core.scoring import n_rows, probabilities
-from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
-from .._wrapping.fitting import (
+from .._core.folds import (
     Groups,
     WrapperMixin,
     check_cv_option,
@@ -26,10 +21,15 @@ from .._wrapping.fitting import (
     remember_features,
     restored_on_error,
 )
-from .._wrapping.segment_capacities import segment_codes
+from .._core.groups import number_groups
+from .._core.hashing import hash_ids, hash_rows
+from .._core.ranking import as_calibrated
+from .._core.scoring import n_rows, probabilities
+from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
 from ..assignment import assign
 from ..capacity import Capacity
 from ..thresholds import TIES
+from ..thresholds.segments import segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
 from ._posteriors import learn_labels, unseen_posteriors
 from ._rule import GUARANTEES, JointDecisions, JointRule

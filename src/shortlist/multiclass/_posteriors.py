@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Rows
-from .._core.scoring import probabilities
-from .._wrapping.fitting import (
+from .._core.folds import (
     Groups,
     check_classes,
     check_labels,
@@ -22,6 +21,7 @@ from .._wrapping.fitting import (
     route,
     unseen_once,
 )
+from .._core.scoring import probabilities
 
 __all__ = ["learn_labels", "unseen_posteriors"]
 

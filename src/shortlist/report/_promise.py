@@ -10,7 +10,7 @@ from ..tables import TableModel
 from ..tables.drift import chances_of_flags
 from ..tables.fingerprints import SeenRows
 from ..thresholds import CalibratedThreshold
-from ._words import capacity_in_words, guarantee_in_words, number, percent
+from ._words import model_capacity, model_guarantee, number, percent
 
 __all__ = ["expected_flags", "judge_promise"]
 
@@ -70,7 +70,7 @@ def judge_promise(
     if seen is not None and seen.in_words is not None:
         explanation = f"{seen.in_words} {explanation}"
     return {
-        "capacity": capacity_in_words(model),
+        "capacity": model_capacity(model),
         "capacity_fraction": classifier.capacity_fraction_,
         "unit": classifier.capacity.kind,
         "room": room,
@@ -78,7 +78,7 @@ def judge_promise(
         "allowed": float(classifier.capacity.max_effort(n_items)) if of_work else room,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
-        "in_words": guarantee_in_words(model),
+        "in_words": model_guarantee(model),
         "n_items": n_items,
         "n_flagged": n_flagged,
         "seen": seen,

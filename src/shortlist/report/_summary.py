@@ -20,7 +20,7 @@ from ._money import judge_work, value_found
 from ._next import expectations, next_steps
 from ._promise import judge_promise
 from ._scores import score_distribution
-from ._words import capacity_in_words, detection_in_words
+from ._words import detection_in_words, model_capacity
 
 __all__ = ["make_report"]
 
@@ -181,7 +181,7 @@ def _card(model: TableModel) -> dict[str, Any]:
     schema, card = model.schema, model.card
     return {
         "learner": model.learner,
-        "capacity": capacity_in_words(model),
+        "capacity": model_capacity(model),
         "target": schema.target,
         "rare_label": schema.rare_label,
         "id": schema.id,

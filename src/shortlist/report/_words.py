@@ -6,11 +6,12 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from ..tables import TableModel
+from ..thresholds.words import capacity_in_words, guarantee_in_words
 
 __all__ = [
-    "capacity_in_words",
     "detection_in_words",
-    "guarantee_in_words",
+    "model_capacity",
+    "model_guarantee",
     "number",
     "percent",
 ]
@@ -35,19 +36,6 @@ def number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return f"{int(value):,}"
     return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def capacity_in_words(model: TableModel) -> str:
-    """Describe how many cases can be followed up, or how much work may be spent."""
-    capacity = model.classifier.capacity
-    if capacity.kind == "effort":
-        unit = "units" if model.schema.work is None else model.schema.work.unit
-        return f"{number(float(capacity.value))} {unit} for every {number(capacity.per)} cases"
-    if capacity.kind == "count":
-        return f"{number(int(capacity.value))} of every {number(capacity.per)} cases"
-    if capacity.kind == "fraction":
-        return f"{percent(float(capacity.value))} of all cases"
-    return f"{number(float(capacity.value))} follow-ups for each rare case"
 
 
 def detection_in_words(
@@ -78,51 +66,42 @@ def detection_in_words(
     )
 
 
-def _about_work(model: TableModel) -> str:
-    classifier, amount = model.classifier, capacity_in_words(model)
-    sure = f"{100 * classifier.confidence:g}\u00a0%"
-    promise = {
-        "plug-in": "No promise about new cases. The flags of the calibration cases take at most",
-        "expected": "On average over calibrations, the flags of new cases take at most",
-        "confident": f"With {sure} confidence, the flags of new cases take in the long run at most",
-        "next-batch": f"With {sure} confidence, the flags of the next cases take at most",
-        "simultaneous": f"With {sure} confidence, the flags of new cases take at most",
-    }[classifier.guarantee]
-    most = f"{number(classifier.max_effort)}" if classifier.max_effort is not None else "that"
-    return (
-        f"{promise} {amount}. This holds for any model if new cases are like the calibration "
-        f"cases. A case that takes more than {most} is never flagged."
-    )
+def model_capacity(model: TableModel) -> str:
+    """Describe how many cases can be followed up, or how much work may be spent."""
+    unit = "units" if model.schema.work is None else model.schema.work.unit
+    return capacity_in_words(model.classifier.capacity, unit=unit)
 
 
-def guarantee_in_words(model: TableModel) -> str:
-    """Describe the guarantee of a model in one or two sentences."""
-    classifier = model.classifier
-    if classifier.capacity.kind == "effort":
-        return _about_work(model)
-    share = percent(classifier.capacity_fraction_)
-    sure = f"{100 * classifier.confidence:g}\u00a0%"
-    unsure = f"{100 - 100 * classifier.confidence:.3g}\u00a0%"
-    capacity = classifier.capacity
-    return {
-        "plug-in": (
-            f"No promise about new cases. The threshold flags at most {share} of the calibration "
-            "cases; on new cases it flags more than that about half of the time."
-        ),
-        "expected": (
-            f"On average over calibrations, at most {share} of new cases are flagged. On a single "
-            "day there may be more or fewer."
-        ),
-        "confident": (
-            f"With {sure} confidence, the long-run share of flagged cases is at most {share}. Of "
-            f"all thresholds set this way, at most {unsure} flag more."
-        ),
-        "next-batch": (
-            f"With {sure} confidence, at most {number(int(capacity.value))} of the next "
-            f"{number(capacity.per)} cases are flagged."
-        ),
-    }[classifier.guarantee] + (
-        " This holds for any model if new cases are like the calibration cases."
-        if classifier.guarantee != "plug-in"
-        else ""
+def model_guarantee(model: TableModel) -> str:
+    """Describe the guarantee of a model in a few sentences."""
+    classifier, capacity = model.classifier, model.classifier.capacity
+    of_work, in_batch = capacity.kind == "effort", classifier.guarantee == "next-batch"
+    flags = f"{number(capacity.value)} flags" if in_batch else ""
+    words = guarantee_in_words(
+        classifier.guarantee,
+        model_capacity(model) if of_work else flags or _share(classifier),
+        confidence=classifier.confidence,
+        n_batches=classifier.n_batches,
+        of_work=of_work,
     )
+    words = words[0].upper() + words[1:]
+    if of_work:
+        most = "that" if classifier.max_effort is None else number(classifier.max_effort)
+        words += f" A case that takes more than {most} is never flagged."
+    else:
+        unsure = f"{100 - 100 * classifier.confidence:.3g}\u00a0%"
+        words += _REMARKS.get(classifier.guarantee, "").format(unsure=unsure)
+    if classifier.guarantee == "plug-in":
+        return words
+    return f"{words} This holds for any model if new cases are like the calibration cases."
+
+
+def _share(classifier: Any) -> str:
+    return f"{percent(classifier.capacity_fraction_)} of all cases"
+
+
+_REMARKS = {
+    "plug-in": " New cases have more flags than that about half of the time.",
+    "expected": " On a single day there may be more or fewer.",
+    "confident": " Of all thresholds set this way, at most {unsure} flag more in the long run.",
+}

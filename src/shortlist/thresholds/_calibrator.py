@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._core.arrays import Mask, Rows
+from .._core.folds import Unseen
 from .._core.ranking import TieKeys
 from .._core.work import Work
-from .._wrapping.fitting import Unseen
-from .._wrapping.segment_capacities import SegmentCapacities
 from ..capacity import Capacity, check_capacity
 from ._choosing import check_capacity_for
 from ._efforts import budget_of
 from ._rules import FoldRule, Rule, ThresholdRule
 from ._segments import SegmentRule
 from ._terms import CalibrationSample, Terms
+from .segments import SegmentCapacities
 
 __all__ = ["Calibrator", "make_rule"]
 

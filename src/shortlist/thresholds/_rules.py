@@ -19,7 +19,6 @@ from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged
 from .._core.work import Work, check_max_effort
-from .._wrapping.segment_capacities import SegmentCapacities, segment_codes
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..worth import Worth
@@ -27,7 +26,8 @@ from ._choosing import Selection, check_capacity_for, choose
 from ._decisions import CalibratedThreshold, Decisions, Items, judge
 from ._folds import mixed_interval
 from ._terms import CalibrationSample, Terms
-from ._words import describe_promise
+from .segments import SegmentCapacities, segment_codes
+from .words import promise_in_words
 
 __all__ = [
     "EVERYTHING",
@@ -210,7 +210,7 @@ class Rule:
     @property
     def promise(self) -> str:
         """What holds for the flags of single items, and what for lists, in plain words."""
-        return describe_promise(self.capacity, self.terms, self.samples, self.segments is not None)
+        return promise_in_words(self.capacity, self.terms, self.samples, self.segments is not None)
 
     @property
     def flag_rate_interval(self) -> Interval:

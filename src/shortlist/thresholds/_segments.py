@@ -14,7 +14,6 @@ from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
 from .._core.scoring import Scores
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
 from .._core.work import Work
-from .._wrapping.segment_capacities import SegmentCapacities, check_segment_capacities
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
@@ -23,6 +22,7 @@ from ._choosing import Selection, choose
 from ._decisions import CalibratedThreshold, Decisions
 from ._rules import EVERYTHING, Rule
 from ._terms import CalibrationSample, Terms
+from .segments import SegmentCapacities, check_segment_capacities
 
 __all__ = ["SegmentRule"]
 

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._core.scoring import (
+from .scoring import (
     out_of_bag_scores,
     routing_enabled,
     slice_fit_params,

@@ -1,1 +1,0 @@
-"""What all classifiers share before they decide: splits, folds, routing and segments."""
