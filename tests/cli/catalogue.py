@@ -7,12 +7,17 @@ line that says what is wrong. Nothing else: no traceback, no silent wrong answer
 import io
 import json
 import re
+import warnings
 from dataclasses import dataclass
 
 import pandas as pd
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from shortlist.cli._errors import in_options
+from shortlist.tables import ReadOptions
+from shortlist.tables._fit import read_to_fit
+from shortlist.tables._fit_notes import notes_on
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--no-smote")
 FIT += ("--fraction", "0.1", "--folds", "1")
@@ -109,6 +114,93 @@ def answer(result):
     for name in ("model", "schema", "notes", "out", "seconds_per_row", "file_bytes", "cost"):
         content.pop(name, None)
     return content
+
+
+# --- the reader alone: what a fit or a flag would be given, in milliseconds ---
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table, its schema, and what was said about it; or the error."""
+
+    rows: object = None
+    schema: object = None
+    notes: tuple = ()
+    error: str | None = None
+
+
+def said_about_files(options):
+    """Return options of the command line as the reader takes them, and which label is rare."""
+    given = {}
+    words = iter(options)
+    for word in words:
+        name = word.removeprefix("--").replace("-", "_")
+        if name == "keep_total":
+            given[name] = True
+        elif name in ("na", "drop", "columns", "categorical", "numeric", "date_format"):
+            given[name] = (*given.get(name, ()), next(words))
+        else:
+            given[name] = next(words)
+    return given.pop("rare", None), given
+
+
+def read_for_fit(path, options=()):
+    """Read a table as `fit` does."""
+
+    def read():
+        rare, given = said_about_files(options)
+        rows, schema, notes = read_to_fit(
+            path, ReadOptions(**given), target="fraud", id="case", rare=rare
+        )
+        return rows, schema, notes + notes_on(rows, schema)
+
+    return _gathered(read)
+
+
+def read_later(schema, path, options=()):
+    """Read a table as `flag` does with a model of this schema."""
+
+    def read():
+        with schema.open(path, reading=ReadOptions(**said_about_files(options)[1])) as source:
+            return schema.read(source), schema, []
+
+    return _gathered(read)
+
+
+def _gathered(read):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            rows, schema, notes = read()
+        except ValueError as error:
+            return Rows(error=in_options(" ".join(str(error).split())))
+    notes += [str(each.message) for each in caught]
+    return Rows(rows, schema, tuple(in_options(" ".join(note.split())) for note in notes))
+
+
+def check_rows(got, expected, clean):
+    """Compare what was read with what is expected; `clean` are the rows of the clean table."""
+    if isinstance(expected, Refused):
+        assert got.error is not None, got.notes
+        for words in expected.words:
+            assert re.search(words, got.error), got.error
+        return
+    assert got.error is None, got.error
+    for words in expected.notes:
+        assert any(re.search(words, note) for note in got.notes), (words, got.notes)
+    if isinstance(expected, Same | Like):
+        assert kinds(got.schema) == kinds(clean.schema)
+        pd.testing.assert_frame_equal(got.rows.X, clean.rows.X, check_exact=True)
+        for name in ("ids", "is_rare"):
+            ours, theirs = getattr(got.rows, name), getattr(clean.rows, name)
+            assert (ours is None) == (theirs is None)
+            assert ours is None or (ours == theirs).all()
+        assert len(got.notes) <= len(expected.notes), got.notes
+
+
+def kinds(schema):
+    """Return the columns and their kinds."""
+    return {feature.name: feature.kind for feature in schema.features}
 
 
 # --- ways to write a table ---

@@ -199,9 +199,11 @@ def _check(fields: Mapping[str, Any], feature: Feature, parse: Callable[[Any], A
 
 
 def _remedy(value: Any, feature: Feature) -> str:
-    """Return the option that would read a text, if there is one."""
-    if feature.kind != "numeric" or not isinstance(value, str):
+    """Return the option that could read a text, if there is one."""
+    if not isinstance(value, str) or feature.kind not in ("numeric", "date"):
         return ""
+    if feature.kind == "date":
+        return f" If dates are written in another way, use --date-format {feature.name}=..."
     other = "," if feature.format.decimal == "." else "."
     try:
         read_number(value, replace(feature.format, decimal=other, thousands=feature.format.decimal))
