@@ -31,7 +31,8 @@ _RUN = """
 import json, re, sys
 from pathlib import Path
 from shortlist.tables import load_model
-from shortlist.tables import _passing, evaluate_table, plan_capacity, recalibrate_table
+from shortlist.tables import _passing, evaluate_table, recalibrate_table
+from shortlist.tables.measure import plan_capacity
 from shortlist.distributed import evaluate
 
 name, model, path, check = sys.argv[1:]

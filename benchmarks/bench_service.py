@@ -426,9 +426,7 @@ def _forest(folder: Path) -> float:
     from shortlist.tables import fit_table
 
     capacity = Capacity.fraction(0.1)
-    fitted = fit_table(
-        folder / "cases.csv", target="fraud", capacity=capacity, learner="forest", smote=False
-    )
+    fitted = fit_table(folder / "cases.csv", target="fraud", capacity=capacity, learner="forest")
     model = LoadedModel(1, fitted.model)
     lines = [_CASE % (b"a", amount) for amount in range(200)]
     for line in lines[:5]:

@@ -28,7 +28,8 @@ from shortlist.streaming import (
     make_controller,
     run_stream,
 )
-from shortlist.tables import LEARNERS, TableModel, fit_table, save_model
+from shortlist.tables import TableModel, fit_table, save_model
+from shortlist.tables.estimators import LEARNERS
 
 _STREAMED = [
     *("learner", "scorer", "lines/s, model", "compiled", "ratio"),
@@ -73,9 +74,7 @@ def _data(path: Path, n_rows: int) -> Path:
 
 def _fitted(data: Path, learner: str) -> TableModel:
     capacity = Capacity.count(20, per=1_000)
-    return fit_table(
-        data, target="fraud", id="id", capacity=capacity, learner=learner, smote=False
-    ).model
+    return fit_table(data, target="fraud", id="id", capacity=capacity, learner=learner).model
 
 
 def _lines(n: int) -> list[bytes]:

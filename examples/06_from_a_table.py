@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from shortlist import Capacity
-from shortlist.tables import fit_table, plan_capacity, select_rows
+from shortlist.tables import fit_table, select_rows
+from shortlist.tables.measure import plan_capacity
 
 rng = np.random.default_rng(0)
 n = 6_000
@@ -45,7 +46,7 @@ result = fit_table(
     learner="logistic",
 )
 print({feature.name: feature.kind for feature in result.model.schema.features})
-for rule in result.rules:
+for rule in result.card.rules:
     print(f"{rule.rule:24} {rule.flagged:5.0f} flagged, {rule.found:5.1f} found")
 
 # %%

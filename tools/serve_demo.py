@@ -30,7 +30,7 @@ def main(port: int = 8_000) -> int:
         table.assign(fraud=np.where(y, "yes", "no")).to_csv(folder / "cases.csv", index=False)
         print("Fitting a model to 4,000 simulated cases ...", flush=True)
         fitted = fit_table(
-            folder / "cases.csv", target="fraud", capacity=Capacity.fraction(0.05), smote=False,
+            folder / "cases.csv", target="fraud", capacity=Capacity.fraction(0.05),
             learner="logistic",
         )  # fmt: skip
         save_model(fitted.model, folder / "model")

@@ -118,7 +118,6 @@ def fit_as_command(
             target="is_rare",
             rare="yes",
             capacity=capacity,
-            smote=False,
             random_state=seed,
             **options,
         )

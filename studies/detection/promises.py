@@ -69,8 +69,8 @@ def run_draw(config: Draw) -> Table:
         path = Path(folder, "table.csv")
         X.assign(rare=np.where(is_rare, "yes", "no")).to_csv(path, index=False)
         options = {"target": "rare", "rare": "yes", "capacity": Capacity.fraction(0.1)}
-        result = fit_table(path, size="quick", smote=False, random_state=config.seed, **options)
-    listed = next(rule for rule in result.rules if rule.rule == "this model, as a list")
+        result = fit_table(path, size="quick", random_state=config.seed, **options)
+    listed = next(rule for rule in result.card.rules if rule.rule == "this model, as a list")
     scores = result.model.classifier.score_samples(fresh)
     found = detection_at_capacity(truth, scores, Capacity.fraction(0.1))
     low, high = listed.detection_interval

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from shortlist import tables
 from shortlist.cli import _demo_steps, app
 from shortlist.cli._errors import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
-from shortlist.tables import _flag as flagging
+from shortlist.tables import flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
 CAPACITY = ("--capacity", "100", "--per", "1000", "--learner", "logistic")

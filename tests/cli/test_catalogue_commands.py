@@ -41,7 +41,7 @@ class Desk:
         self.new["name"] = [f"Ann {i}" for i in range(400)]
         self.old_path = self.table(self.old, "old.csv")
         self.new_path = self.table(self.new, "new.csv")
-        options = {"target": "fraud", "learner": "logistic", "smote": False}
+        options = {"target": "fraud", "learner": "logistic"}
         capacity = Capacity.count(100, per=1_000)
         fitted = fit_table(self.old_path, id="case", capacity=capacity, **options)
         self.model = folder / "model"
@@ -1063,7 +1063,7 @@ entry(
 
 # --- the options of fit that the library has ---
 
-FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--no-smote")
+FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 
 
 def fitted(name, *options, code=0, words=(), check=None):

@@ -197,7 +197,7 @@ def test_lines_without_a_moment_count_as_of_now(stream, lines):
 
 def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, tmp_path):
     """With --adopt, flags used today remain used."""
-    options = {"target": "fraud", "id": "case", "learner": "logistic", "smote": False}
+    options = {"target": "fraud", "id": "case", "learner": "logistic"}
     model = fit_table(cases, capacity=Capacity.fraction(0.1), **options).model
     save_model(model, tmp_path / "other")
     used = sum(each["flag"] for each in answers(stream(lines[:100], *DAY)))

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.tables import LEARNERS
+from shortlist.tables.estimators import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 

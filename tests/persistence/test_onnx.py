@@ -15,7 +15,8 @@ from shortlist.exceptions import ModelFileError
 from shortlist.persistence import _onnx_export as exporting
 from shortlist.persistence import compare_onnx, export_onnx
 from shortlist.persistence._onnx_compare import probe_rows, run_graph
-from shortlist.tables import LEARNERS, fit_table
+from shortlist.tables import fit_table
+from shortlist.tables.estimators import LEARNERS
 from shortlist.tables.read import open_table
 
 EXPORTED = [

@@ -17,8 +17,9 @@ from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._next import next_steps
 from shortlist.report._promise import judge_promise
-from shortlist.tables import read_labelled, select_rows
+from shortlist.tables import select_rows
 from shortlist.tables.fingerprints import SeenRows
+from shortlist.tables.measure import read_labelled
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def weighing(tmp_path_factory):
     table.to_csv(folder / "cases.csv", index=False)
     fitted = fit_table(
         folder / "cases.csv", target="fraud", capacity=Capacity.effort(480, per=100),
-        learner="logistic", smote=False, work=WorkColumns("amount", "minutes", worth=0.5),
+        learner="logistic", work=WorkColumns("amount", "minutes", worth=0.5),
     )  # fmt: skip
     save_model(fitted.model, folder / "model")
     return folder / "model"

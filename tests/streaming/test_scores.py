@@ -24,7 +24,7 @@ from shortlist.tables import fit_table
 def forest(cases):
     """Return a forest fitted to the table."""
     capacity = Capacity.count(100, per=1_000)
-    options = {"target": "fraud", "id": "case", "learner": "forest", "smote": False}
+    options = {"target": "fraud", "id": "case", "learner": "forest"}
     return fit_table(cases, capacity=capacity, folds=1, **options).model
 
 

@@ -1,17 +1,12 @@
-"""What a model file remembers of its fit: the model card, and a twin for comparison."""
-
-import sys
+"""What a model file remembers of its fit: the model card."""
 
 import numpy as np
 import pandas as pd
-import pytest
-from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
-from shortlist.tables import ModelCard, fit_table, load_model, save_model
-from shortlist.tables._twin import smote_twin
+from shortlist.tables import ModelCard, fit_table, load_model
 from shortlist.tables.profile import column_profiles
-from shortlist.tables.schema import Feature, TableRows, TableSchema
+from shortlist.tables.schema import Feature, TableSchema
 
 
 def test_profiles_count_every_row_once(rng):
@@ -53,64 +48,20 @@ def test_the_card_comes_back_from_json(table_fit):
     assert ModelCard.from_json(card.to_json()) == card
     assert card.n_train + card.n_calibration == card.n_rows == 1_500
     assert card.measured_on == "calibration"
-    assert card.rules == tuple(table_fit.rules)
-    assert card.notes == tuple(table_fit.notes)
+    assert card is table_fit.card
+    assert card.rules
 
 
-def test_the_twin_is_read_only_when_asked_for(model_file, table_fit, new_cases):
-    """And then predicts as before; it has the learner and the columns of the model."""
-    from shortlist.tables.read import open_table
-
-    assert load_model(model_file).twin is None
-    loaded = load_model(model_file, with_twin=True)
-    with open_table(new_cases) as source:
-        X = loaded.schema.read(source).X
-    assert_array_equal(loaded.twin.predict(X), table_fit.model.twin.predict(X))
-    assert loaded.card == table_fit.model.card
-    inside = [type(each.named_steps["learner"]) for each in (loaded.twin, table_fit.model.twin)]
-    assert inside[0] is inside[1] is type(loaded.classifier.estimators_[0].named_steps["learner"])
+def test_a_file_remembers_the_card(model_file, table_fit):
+    """As it was written."""
+    assert load_model(model_file).card == table_fit.model.card
 
 
-def test_smote_makes_the_learner_flag_more(cases):
-    """More rare rows in training raise the scores at the default threshold."""
-    options = {"capacity": Capacity.fraction(0.1), "learner": "logistic", "test_share": 0.2}
-    by_rule = {rule.rule: rule for rule in fit_table(cases, target="fraud", **options).rules}
-    assert by_rule["SMOTE, default threshold"].flagged > by_rule["default threshold"].flagged
-
-
-@pytest.mark.parametrize("left_out", ["asked for", "not installed"])
-def test_models_without_a_twin(cases, tmp_path, monkeypatch, left_out):
-    """Are models all the same."""
-    if left_out == "not installed":
-        monkeypatch.setitem(sys.modules, "imblearn.over_sampling", None)
-    options = {"capacity": Capacity.fraction(0.1), "learner": "logistic"}
-    smote = left_out == "not installed"
-    model = fit_table(cases, target="fraud", smote=smote, **options).model
-    save_model(model, tmp_path / "m")
-    assert load_model(tmp_path / "m", with_twin=True).twin is None
-
-
-def test_learners_that_know_the_capacity_have_no_twin(cases, table_fit):
-    """They have a threshold of their own, and nothing for SMOTE to move."""
+def test_learners_that_know_the_capacity(cases, table_fit):
+    """They have a threshold of their own, and the model says so."""
     options = {"capacity": Capacity.fraction(0.1), "learner": "aware-linear"}
-    model = fit_table(cases, target="fraud", **options).model
-    assert model.twin is None
-    assert model.knows_capacity
+    assert fit_table(cases, target="fraud", **options).model.knows_capacity
     assert not table_fit.model.knows_capacity
-
-
-def test_as_many_rare_rows_as_others_need_no_more(table_fit, rng):
-    """Then the twin is trained on the rows as they are."""
-    X = pd.DataFrame(
-        {
-            "amount": rng.normal(size=40),
-            "country": "ar",
-            "opened": 0.0,
-            "vip": 1.0,
-        }
-    )
-    twin = smote_twin(table_fit.model, TableRows(X, None, np.arange(40) < 20))
-    assert twin.predict(X).shape == (40,)
 
 
 def test_bins_are_chosen_from_the_training_rows(cases):

@@ -7,8 +7,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shortlist import Capacity
 from shortlist.exceptions import TableError
-from shortlist.tables import _candidates, evaluate_table, fit_table, plan_capacity, select_rows
+from shortlist.tables import (
+    estimators,
+    evaluate_table,
+    fit_table,
+    recalibrate_table,
+    select_rows,
+)
 from shortlist.tables._splits import Sidelined, divide_rows, make_folds
+from shortlist.tables.measure import plan_capacity
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -33,22 +40,28 @@ def test_columns_get_their_kinds_and_nothing_leaks(table_fit):
 
 def test_every_row_is_learned_from_and_measured(folded_fit):
     """Ten models learn from nine tenths each, and score the tenth that they have not seen."""
-    assert (folded_fit.n_train, folded_fit.n_calibration, folded_fit.n_test) == (1_500,) * 3
+    assert (folded_fit.card.n_train, folded_fit.card.n_calibration, folded_fit.card.n_test) == (
+        1_500,
+    ) * 3
     calibrations = folded_fit.model.classifier.calibrations_
     assert [each.n_calibration for each in calibrations] == [150] * 10
-    assert folded_fit.measured_on == "out-of-fold"
+    assert folded_fit.card.measured_on == "out-of-fold"
 
 
 def test_a_single_model_leaves_a_quarter_of_the_rows_to_its_threshold(table_fit):
     """They are measured on, too."""
-    assert (table_fit.n_train, table_fit.n_calibration, table_fit.n_test) == (1_125, 375, 375)
+    assert (table_fit.card.n_train, table_fit.card.n_calibration, table_fit.card.n_test) == (
+        1_125,
+        375,
+        375,
+    )
     assert table_fit.model.classifier.calibration_.n_calibration == 375
-    assert table_fit.measured_on == "calibration"
+    assert table_fit.card.measured_on == "calibration"
 
 
 def test_the_capacity_finds_more_than_chance(folded_fit):
     """And the list of the batch has exactly the length that the capacity allows."""
-    by_rule = {rule.rule: rule for rule in folded_fit.rules}
+    by_rule = {rule.rule: rule for rule in folded_fit.card.rules}
     listed, chance = by_rule["this model, as a list"], by_rule["random"]
     assert listed.flagged == chance.flagged == 150
     assert listed.detection > 2 * chance.detection
@@ -76,10 +89,14 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
     before, after = (
         fit(path, id="case", test_share=0.2) for path in (cases, tmp_path / "changed.csv")
     )
-    assert (before.n_train, before.n_test, before.measured_on) == (1_200, 300, "held-out")
+    assert (before.card.n_train, before.card.n_test, before.card.measured_on) == (
+        1_200,
+        300,
+        "held-out",
+    )
     thresholds = [result.model.classifier.thresholds_ for result in (before, after)]
     assert_array_equal(*thresholds)
-    assert before.rules[0] != after.rules[0]
+    assert before.card.rules[0] != after.rules[0]
 
 
 def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
@@ -88,8 +105,8 @@ def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
     frame["day"] = np.random.default_rng(0).integers(0, 100, len(frame))
     frame.to_csv(tmp_path / "days.csv", index=False)
     result = fit(tmp_path / "days.csv", time="day")
-    assert result.measured_on == "latest"
-    assert result.n_test == (frame["day"] >= frame["day"].quantile(0.8)).sum()
+    assert result.card.measured_on == "latest"
+    assert result.card.n_test == (frame["day"] >= frame["day"].quantile(0.8)).sum()
     assert "day" not in [feature.name for feature in result.model.schema.features]
 
 
@@ -117,7 +134,7 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
 def ensemble_fit(cases):
     """Return the steps of a fit with an ensemble, and its result."""
     steps = []
-    options = {"learner": "auto", "size": "quick", "id": "case", "smote": False}
+    options = {"learner": "auto", "size": "quick", "id": "case"}
     result = fit(cases, on_progress=lambda *step: steps.append(step), **options)
     return steps, result
 
@@ -135,7 +152,7 @@ def test_auto_is_an_ensemble_with_the_detection_of_each_member(ensemble_fit):
 def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path):
     """One threshold for the mean of all models comes from them, and from no row of the fit."""
     pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "recent.csv", index=False)
-    model = fit(cases, unlabelled=tmp_path / "recent.csv", id="case").model
+    model = recalibrate_table(fit(cases, id="case").model, tmp_path / "recent.csv").model
     assert [each.n_calibration for each in model.classifier.calibrations_] == [800]
     assert len(model.classifier.estimators_) == 10
 
@@ -150,11 +167,11 @@ def test_progress_is_told_step_by_step(ensemble_fit):
 
 def test_a_fit_within_a_time_budget_has_at_least_one_member(cases):
     """However short the time is."""
-    result = fit(cases, learner="auto", size="quick", minutes=1e-6, smote=False)
+    result = fit(cases, learner="auto", size="quick", minutes=1e-6)
     assert [member.learner for member in result.candidates] == ["boosting"]
 
 
-@pytest.mark.parametrize("learner", _candidates.LEARNERS[1:])
+@pytest.mark.parametrize("learner", estimators.LEARNERS[1:])
 def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
     model = fit(cases, learner=learner, id="case", folds=2).model

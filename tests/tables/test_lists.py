@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError, TooManyFlagsError
-from shortlist.tables import flag_rows, open_list, select_rows
-from shortlist.tables._lists import spreadsheet_safe
+from shortlist.tables import flag_rows, select_rows
+from shortlist.tables.lists import open_list, spreadsheet_safe
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 80, 799, 800])

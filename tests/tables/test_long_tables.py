@@ -16,11 +16,11 @@ from shortlist.tables import (
     _pool,
     _text_files,
     evaluate_table,
-    plan_capacity,
     read,
     recalibrate_table,
     select_rows,
 )
+from shortlist.tables.measure import plan_capacity
 from shortlist.thresholds import _terms
 
 #: The rows below repeat ids, which is noted.

@@ -14,7 +14,8 @@ from sklearn.pipeline import FunctionTransformer, make_pipeline
 import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
-from shortlist.tables import LEARNERS, _candidates, fit_table, load_model, save_model
+from shortlist.tables import estimators, fit_table, load_model, save_model
+from shortlist.tables.estimators import LEARNERS
 from shortlist.tables.model_file import FORMAT_VERSION, describe_model
 from shortlist.tables.read import open_table
 
@@ -42,9 +43,9 @@ QUICK = {
 @pytest.mark.parametrize("learner", LEARNERS[1:])
 def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
     """The same flags, the same schema, and still open to another capacity."""
-    make = _candidates._make
+    make = estimators._make
     monkeypatch.setattr(
-        _candidates, "_make", lambda *args: make(*args).set_params(**QUICK.get(learner, {}))
+        estimators, "_make", lambda *args: make(*args).set_params(**QUICK.get(learner, {}))
     )
     options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
     model = fit_table(cases, learner=learner, guarantee="confident", folds=1, **options).model

@@ -17,7 +17,7 @@ from shortlist.exceptions import TableError
 from shortlist.learners import TrainedModel
 from shortlist.models import trusted_types
 from shortlist.models.files import load_own_model
-from shortlist.tables import calibrate_own, load_model, recalibrate_table, save_model
+from shortlist.tables import fit_table, load_model, recalibrate_table, save_model
 
 
 def test_the_threshold_is_that_of_the_library(table_fit, new_cases):
@@ -108,9 +108,8 @@ def test_a_model_of_ones_own_goes_through_a_file(numbers):
     skops.io.dump(own, "own.skops")
     loaded = load_own_model(Path("own.skops"))
     table = make_table()
-    result = calibrate_own(
-        loaded, table, target="fraud", id="case", capacity=Capacity.fraction(0.1)
-    )
+    options = {"target": "fraud", "capacity": Capacity.fraction(0.1)}
+    result = fit_table(table, own=loaded, id="case", **options)
     save_model(result.model, Path("m"))
     again = load_model(Path("m"))
     with again.schema.open(table) as source:
@@ -120,7 +119,7 @@ def test_a_model_of_ones_own_goes_through_a_file(numbers):
         result.model.classifier.flag(rows.X, ids=rows.ids),
     )
     assert [feature.name for feature in again.schema.features] == ["amount"]
-    assert result.n_calibration == 400
+    assert result.card.n_calibration == 400
     assert "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor" in trusted_types()
 
 
@@ -144,5 +143,5 @@ def test_too_few_rare_rows(numbers):
     frame = make_cases(300, seed=1)
     frame["fraud"] = np.where(np.arange(300) < 2, "yes", "no")
     frame.to_csv("few.csv", index=False)
-    with pytest.raises(TableError, match="2 of 300 rows"):
-        calibrate_own(own, Path("few.csv"), target="fraud", capacity=Capacity.fraction(0.1))
+    with pytest.raises(TableError, match="Only 2 rows have the rare label"):
+        fit_table(Path("few.csv"), own=own, target="fraud", capacity=Capacity.fraction(0.1))

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from shortlist.exceptions import TableError, TableNote
-from shortlist.tables import missed_in_table
+from shortlist.tables.reviews import missed_in_table
 
 
 @pytest.fixture

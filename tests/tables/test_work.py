@@ -7,7 +7,8 @@ import pytest
 from shortlist import Capacity
 from shortlist.datasets import make_fraud
 from shortlist.exceptions import TableError
-from shortlist.tables import WorkColumns, fit_table, plan_capacity, select_rows
+from shortlist.tables import WorkColumns, fit_table, select_rows
+from shortlist.tables.measure import plan_capacity
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,9 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_table
 
 if TYPE_CHECKING:
-    from ..tables import CurvePoint, Evaluation, ReadOptions
+    from ..tables import ReadOptions
     from ..tables.fingerprints import SeenRows
+    from ..tables.measure import CurvePoint, Evaluation
 
 _MOST_LINES = 12
 # Of fewer rows than this share, equal ones are not worth a line.

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from .._core.atomic import check_writable
 from ._compiling import announce_compiling
 from ._errors import answering
-from ._own import OwnModel, TrustModel, fit_or_calibrate
 from ._reading import with_column_options
 from ._shared import (
     AsJson,
@@ -33,6 +30,8 @@ from ._shared import (
     percent,
     print_json,
     progress_bar,
+    reporter,
+    tell,
 )
 from ._worth_options import (
     Budget,
@@ -46,11 +45,12 @@ from ._worth_options import (
 )
 
 if TYPE_CHECKING:
-    from ..tables import FitResult, ReadOptions
+    from ..tables import ReadOptions
+    from ..tables.fit import FitResult
 
 
 def _learners(incomplete: str) -> list[str]:
-    from ..tables import LEARNERS
+    from ..tables.estimators import LEARNERS
 
     return [name for name in LEARNERS if name.startswith(incomplete)]
 
@@ -107,8 +107,23 @@ def fit(
     guarantee: Guarantee = None,
     confidence: Confidence = None,
     n_batches: NBatches = None,
-    model: OwnModel = None,
-    trust_model: TrustModel = False,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="A scikit-learn classifier of your own, such as --model mine.skops: a trained one "
+            "is calibrated by the rows, another one is fitted to them.",
+            show_default=False,
+        ),
+    ] = None,
+    trust_model: Annotated[
+        bool,
+        typer.Option(
+            "--trust-model",
+            help="Load --model even if the file could execute code, such as a .joblib file that "
+            "you made yourself.",
+        ),
+    ] = False,
     id: Id = None,
     size: Annotated[
         str,
@@ -160,14 +175,6 @@ def fit(
             autocompletion=columns_of_data,
         ),
     ] = None,
-    unlabelled: Annotated[
-        Path | None,
-        typer.Option(
-            help="Recent rows without labels, such as --unlabelled recent.csv. They set the "
-            "threshold of all models together.",
-            metavar="FILE",
-        ),
-    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -190,10 +197,6 @@ def fit(
             metavar="FOLDER",
         ),
     ] = None,
-    smote: Annotated[
-        bool,
-        typer.Option(help="Also train the learner after SMOTE, for comparison in reports."),
-    ] = True,
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
@@ -208,15 +211,15 @@ def fit(
     --budget 480 --per 10000 --unit minutes.
     """
     limit = rate_from(capacity, per, fraction, multiple, budget, effort)
-    check_writable(out, keep=(data, model, unlabelled))  # before any work
-    from ..tables import WorkColumns, save_model
+    check_writable(out, keep=(data, model))  # before any work
+    own = _own_model(model, learner, trust=trust_model)
+    from ..tables import WorkColumns, fit_table, save_model
 
     announce_compiling()
     with progress_bar() as progress:
-        result = fit_or_calibrate(
+        result = fit_table(
             data,
-            own=model,
-            trust=trust_model,
+            own=own,
             target=target,
             capacity=limit,
             rare=rare,
@@ -229,26 +232,36 @@ def fit(
             test_share=test_share,
             time=time,
             group=group,
-            unlabelled=unlabelled,
             confidence=0.95 if confidence is None else confidence,
             n_batches=1 if n_batches is None else n_batches,
-            smote=smote,
             random_state=seed,
             n_jobs=jobs,
             memory=None if resume is None else str(resume),
             reading=reading,
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
-            on_progress=_reporter(progress),
+            on_progress=reporter(progress, "reading"),
         )
     save_model(result.model, out)
-    for note in result.notes:
-        typer.echo(f"Note: {note}", err=True)
+    tell(result.card.notes)
     cost = _cost(result, out) if learner == "auto" and model is None else {}
     if as_json:
         print_json({"model": str(out), **_numbers(result), **cost})
     else:
         _print(result, out)
         _print_cost(**cost)
+
+
+def _own_model(file: Path | None, learner: str, *, trust: bool) -> Any:
+    """Return the classifier in a file, if one is named."""
+    if file is None:
+        if trust:
+            raise typer.BadParameter("--trust-model belongs to --model, which was not given")
+        return None
+    if learner != "auto":
+        raise typer.BadParameter("--model and --learner both name a model; give one of them")
+    from ..models.files import load_own_model
+
+    return load_own_model(file, trust=trust)
 
 
 def _cost(result: FitResult, out: Path) -> dict[str, float]:
@@ -265,13 +278,6 @@ def _print_cost(*, file_bytes: float = 0, seconds_per_row: float = 0) -> None:
         )
 
 
-def _reporter(progress: Progress) -> Callable[[str, int, int], None]:
-    task = progress.add_task("reading", total=None)
-    return lambda step, done, total: progress.update(
-        task, description=step, completed=done, total=total
-    )
-
-
 def _numbers(result: FitResult) -> dict[str, Any]:
     classifier, schema = result.model.classifier, result.model.schema
     sizes = ("n_train", "n_calibration", "n_test", "n_test_rare")
@@ -282,12 +288,12 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "guarantee": classifier.guarantee,
         "thresholds": [each.value for each in classifier.calibrations_],
         "flag_rate_interval": classifier.rule_.flag_rate_interval,
-        **{size: getattr(result, size) for size in sizes},
-        "measured_on": _MEASURED_ON[result.measured_on],
+        **{size: getattr(result.card, size) for size in sizes},
+        "measured_on": _MEASURED_ON[result.card.measured_on],
         "seconds_per_row": result.seconds_per_row,
-        "rules": result.rules,
+        "rules": result.card.rules,
         "money": result.money,
-        "notes": result.notes,
+        "notes": result.card.notes,
         "schema": schema.to_json(),
     }
 
@@ -303,15 +309,15 @@ _MEASURED_ON = {
 def _print(result: FitResult, out: Path) -> None:
     console, schema = Console(), result.model.schema
     table = Table(
-        title=f"{result.n_test:,} rows, {result.n_test_rare} of them "
+        title=f"{result.card.n_test:,} rows, {result.card.n_test_rare} of them "
         f"{schema.target} = {schema.rare_label}",
-        caption=f"Measured on {_MEASURED_ON[result.measured_on]}. Detection (M) counts only cases "
-        "that can be followed up.",
+        caption=f"Measured on {_MEASURED_ON[result.card.measured_on]}. Detection (M) counts only "
+        "cases that can be followed up.",
     )
     table.add_column("Rule")
     for heading in ("Flagged", "Found", "Detection", "95 % interval", "Precision"):
         table.add_column(heading, justify="right")
-    for rule in result.rules:
+    for rule in result.card.rules:
         table.add_row(
             rule.rule,
             f"{rule.flagged:g}",

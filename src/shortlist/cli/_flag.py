@@ -32,7 +32,8 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, spent_in_words
 
 if TYPE_CHECKING:
-    from ..tables import FlagSummary, ReadOptions
+    from ..tables import ReadOptions
+    from ..tables.flag import FlagSummary
 
 _IN_MEMORY = 1 << 24
 

@@ -16,7 +16,8 @@ from ._shared import AsJson, Data, Model, percent, print_json
 
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
-    from ..tables import MissedResult, ReadOptions
+    from ..tables import ReadOptions
+    from ..tables.reviews import MissedResult
 
 #: The exit code if detection has fallen below what the model card says.
 FALLEN = 6
@@ -92,7 +93,8 @@ def missed(
 
     Example: shortlist missed fraud.model reviews.csv --period week --look 3
     """
-    from ..tables import load_model, missed_in_table
+    from ..tables import load_model
+    from ..tables.reviews import missed_in_table
 
     result = missed_in_table(
         load_model(model),

@@ -16,7 +16,8 @@ from ._shared import AsJson, Data, Model, Target, percent, print_json, progress_
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption, plan_table
 
 if TYPE_CHECKING:
-    from ..tables import ExpectedFlags, Plan, ReadOptions
+    from ..tables import ReadOptions
+    from ..tables.measure import ExpectedFlags, Plan
 
 
 @answering
@@ -43,7 +44,8 @@ def plan(
     of flags can be predicted. With --value, --effort and --budget, it also shows the value that
     other budgets would find, and what one more unit of effort is worth.
     """
-    from ..tables import WorkColumns, load_model, plan_capacity
+    from ..tables import WorkColumns, load_model
+    from ..tables.measure import plan_capacity
 
     work = WorkColumns(value, effort, budget, worth, unit)
 

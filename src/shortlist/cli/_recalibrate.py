@@ -34,7 +34,8 @@ from ._worth_options import Budget, budget_from, check_knows_effort
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
-    from ..tables import ReadOptions, Recalibration
+    from ..tables import ReadOptions
+    from ..tables.recalibrate import Recalibration
 
 
 @answering
@@ -78,7 +79,7 @@ def recalibrate(
     from ..tables import load_model, recalibrate_table, save_model
 
     announce_compiling()
-    loaded = load_model(model, with_twin=True)
+    loaded = load_model(model)
     if budget is not None:
         check_knows_effort(loaded)
     with progress_bar() as progress:

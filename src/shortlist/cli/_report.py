@@ -91,7 +91,7 @@ def report(
         find_browser()
     with _waiting("Scoring and comparing ..."):
         summary = make_report(
-            load_model(model, with_twin=True),
+            load_model(model),
             data,
             target=target,
             reading=reading,

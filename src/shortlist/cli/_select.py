@@ -31,7 +31,8 @@ from ._shared import (
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions, Selection
+    from ..tables import ReadOptions
+    from ..tables.select import Selection
 
 
 @answering
@@ -159,7 +160,7 @@ def _wrong_count(said: str) -> typer.BadParameter:
 
 
 def _write(selected: Selection, out: Path) -> list[str]:
-    from ..tables import open_list
+    from ..tables.lists import open_list
     from ..tables.write import output_format
 
     format = output_format(out)

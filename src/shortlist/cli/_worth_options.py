@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..capacity import Capacity
-    from ..tables import Money, MoneyPlan, SpentWork, TableModel
+    from ..tables import TableModel
+    from ..tables.flag import SpentWork
+    from ..tables.money import Money, MoneyPlan
 
 __all__ = [
     "Budget",

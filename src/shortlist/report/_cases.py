@@ -13,15 +13,10 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import proportion_interval
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..tables import (
-    ReadOptions,
-    TableModel,
-    check_has_both_classes,
-    curve_of,
-    fill_in_order,
-    interval_of_flags,
-)
+from ..tables import ReadOptions, TableModel
 from ..tables.fingerprints import SeenRows
+from ..tables.measure import check_has_both_classes, curve_of, interval_of_flags
+from ..tables.money import fill_in_order
 from ..tables.schema import TableRows, TableSchema
 from ._kept import KeptTable
 

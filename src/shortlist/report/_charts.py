@@ -95,7 +95,7 @@ def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict
             "y": frame.y(rule["found"] / n_rare),
         }
         for rule in rules
-        if rule["kind"] in ("default", "smote") and rule["flagged"] <= frame.x_most
+        if rule["kind"] == "default" and rule["flagged"] <= frame.x_most
     ]
 
 

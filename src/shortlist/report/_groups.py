@@ -11,8 +11,9 @@ from scipy.stats import hypergeom
 from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
-from ..tables import TableModel, interval_of_rule
+from ..tables import TableModel
 from ..tables.drift import chances_of_flags
+from ..tables.measure import interval_of_rule
 from ._cases import Cases
 from ._kept import EMPTY
 

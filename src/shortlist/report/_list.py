@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Rows
-from ..tables import TableModel, reasons_for
+from ..tables import TableModel
+from ..tables.reasons import reasons_for
 from ._cases import Cases
 
 __all__ = ["top_of_list"]

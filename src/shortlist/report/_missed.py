@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..feedback import MissedEstimate
-from ..tables import TableModel, missed_in_table
+from ..tables import TableModel
+from ..tables.reviews import missed_in_table
 from ._words import percent
 
 __all__ = ["judge_reviews"]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core.betting import mean_lower
-from ..tables import TableModel, money_of, weighed_columns
+from ..tables import TableModel
+from ..tables.money import money_of, weighed_columns
 from ..tables.schema import TableRows
 from ._cases import Cases
 from ._words import number, percent

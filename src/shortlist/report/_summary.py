@@ -46,7 +46,7 @@ def make_report(
     Parameters
     ----------
     model : TableModel
-        Fitted; loaded with its twin, if the report shall compare with SMOTE.
+        Fitted.
     path : Path
         A table. Without labels, the report has flags, drift and the list, but no detection.
     target : str, default=None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..online import PROBE
-from ..tables import reasons_for
+from ..tables.reasons import reasons_for
 from ._group import answer_of
 from ._models import ModelCache
 from ._requests import Problem

@@ -15,17 +15,14 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
 from ..metrics import out_of_fold_detection
-from ._evaluate import (
-    labels_of,
-)
-from ._model import RuleResult, TableModel
-from ._rules import (
+from .measure import (
     default_name,
     measure_default,
     measure_list,
     measure_random,
     measure_rule,
 )
+from .model import RuleResult, TableModel, labels_of
 from .schema import TableRows
 
 __all__ = ["Candidate", "OutOfFold", "measure_test_rows"]
@@ -66,6 +63,8 @@ class OutOfFold:
         The scores of each member of an ensemble; empty for a single learner.
     weights : dict from str to float
         The mean weight of each member.
+    probabilities : ndarray
+        The probability of each row by the model of its fold, before values and efforts weigh in.
     """
 
     X: Any
@@ -79,6 +78,7 @@ class OutOfFold:
     by_default: Mask
     by_member: dict[str, Doubles]
     weights: dict[str, float]
+    probabilities: Doubles
 
     @classmethod
     def of(
@@ -113,6 +113,7 @@ class OutOfFold:
             np.concatenate(predicted).astype(bool),
             _by_member(classifier.estimators_, frames),
             _weights(classifier.estimators_),
+            np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[rows],
         )
 
     def measure(self, model: TableModel) -> list[RuleResult]:
@@ -174,7 +175,9 @@ def _weights(models: list[Any]) -> dict[str, float]:
     }
 
 
-def measure_test_rows(model: TableModel, test: TableRows) -> list[RuleResult]:
+def measure_test_rows(
+    model: TableModel, test: TableRows, *, with_default: bool = True
+) -> list[RuleResult]:
     """Return what a finished model finds on rows that were kept aside, and other rules."""
     is_rare, capacity = labels_of(test), model.flag_capacity
     flagged = model.decide(test).flagged
@@ -183,8 +186,6 @@ def measure_test_rows(model: TableModel, test: TableRows) -> list[RuleResult]:
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         measure_list("this model, as a list", is_rare, order, capacity),
     ]
-    if model.twin is not None:
-        predicted = np.asarray(model.twin.predict(test.X), dtype=bool)
-        measured.append(measure_rule("SMOTE, default threshold", is_rare, predicted, capacity))
-    default = measure_default(model, test.X, is_rare)
-    return [*measured, default, measure_random(is_rare, capacity)]
+    if with_default:
+        measured.append(measure_default(model, test.X, is_rare))
+    return [*measured, measure_random(is_rare, capacity)]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
-from ._model import TableModel
 from .fingerprints import SeenCounter, SeenRows
+from .model import TableModel
 from .monitor import DriftMonitor
 from .options import ReadOptions
 from .schema import TableRows

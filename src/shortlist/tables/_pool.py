@@ -18,8 +18,8 @@ from .._core.extras import load_extra
 from .._core.hashing import tie_keys_of
 from .._core.ranking import lift
 from .._core.validation import check_seed
-from ._model import TableModel
 from ._repeats import IdCounter, Repeated
+from .model import TableModel
 
 pd = load_extra("pandas", needed_for="Reading tables")
 

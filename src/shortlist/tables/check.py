@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import TableError
-from ._model import TableModel
 from .drift import compare_columns, compare_scores, judge_shifts, verdict_on
+from .model import TableModel
 from .monitor import DriftMonitor, Finding, date_text
 from .options import ReadOptions
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import sklearn
-from sklearn.pipeline import Pipeline
 
 from .. import __version__
 from .._core.atomic import write_whole
@@ -22,8 +21,8 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
 from ..models.files import dump_estimator, load_estimator
-from ._model import ModelCard, TableModel
 from .fingerprints import RowFingerprints
+from .model import ModelCard, TableModel
 from .schema import TableSchema
 
 __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "save_model"]
@@ -31,7 +30,7 @@ __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "sav
 #: The version of model files. It rises if another version of shortlist could misread a file.
 FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
-_MANIFEST, _MODEL, _TWIN, _ROWS = "manifest.json", "model.skops", "twin.skops", "rows.bin"
+_MANIFEST, _MODEL, _ROWS = "manifest.json", "model.skops", "rows.bin"
 _NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
 
 
@@ -47,8 +46,6 @@ def save_model(model: TableModel, path: Path) -> None:
     """
     manifest = json.dumps(manifest_of(model), indent=1, allow_nan=False).encode()
     parts = {_MANIFEST: manifest, _MODEL: dump_estimator(model.classifier)}
-    if model.twin is not None:
-        parts[_TWIN] = dump_estimator(model.twin)
     if model.fingerprints is not None:
         parts[_ROWS] = model.fingerprints.to_bytes()
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -56,16 +53,13 @@ def save_model(model: TableModel, path: Path) -> None:
             archive.writestr(name, content)
 
 
-def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
+def load_model(path: Path) -> TableModel:
     """Read a model from a file, without executing any code in it.
 
     Parameters
     ----------
     path : Path
         A file made by :func:`save_model`.
-    with_twin : bool, default=False
-        Whether to read the model trained after SMOTE as well, which doubles the time. Only reports
-        need it.
 
     Returns
     -------
@@ -82,7 +76,6 @@ def load_model(path: Path, *, with_twin: bool = False) -> TableModel:
         reference,
         str(manifest["learner"]),
         card=_card_in(manifest, name),
-        twin=_twin(path) if with_twin else None,
         fingerprints=_fingerprints_in(manifest, parts.get(_ROWS), name),
     )
 
@@ -222,11 +215,3 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
     if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "rule_"):
         raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
     return classifier
-
-
-def _twin(path: Path) -> Any:
-    payload = _read(path, optional=_TWIN).get(_TWIN)
-    twin = None if payload is None else load_estimator(payload, str(path))
-    if twin is not None and not isinstance(twin, Pipeline):
-        raise ModelFileError(f"{path} is damaged: its second model, for comparison, is no model.")
-    return twin

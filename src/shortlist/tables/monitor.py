@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from .._core.arrays import Mask
-from ._model import TableModel
 from .columns import MISSING_CATEGORY
 from .drift import SIGNIFICANT, chances_of_flags
+from .model import TableModel
 from .profile import ColumnProfile
 from .schema import TableRows
 

@@ -19,11 +19,11 @@ from ._labels import find_labels, is_rare_label
 from ._repeats import IdCounter, Repeated
 from ._source import OpenTable
 from ._text_files import is_utf8
-from ._work import WorkColumns
 from .column_format import PLAIN, ColumnFormat
 from .columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
+from .work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.binomial import Interval
+from .._core.extras import load_extra
 from .._core.hashing import tie_keys_of
 from .._core.plain_json import to_plain
 from .._core.ranking import lift, rank
@@ -27,14 +28,12 @@ from ..exceptions import TableError
 from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
-from ._candidates import knows_capacity
-from ._probes import probe_rows
-from ._work import WorkColumns
+from .columns import MISSING_CATEGORY
+from .estimators import knows_capacity
 from .fingerprints import RowFingerprints, SeenRows
 from .profile import ColumnProfile
-from .schema import TableRows, TableSchema
-
-__all__ = ["ModelCard", "RuleResult", "TableModel", "versions_in_use"]
+from .schema import Feature, TableRows, TableSchema
+from .work import WorkColumns
 
 _MEASUREMENTS, _ROWS_AT_ONCE = 4, 10
 _SIZES = (
@@ -183,8 +182,6 @@ class TableModel:
         Name of the learner.
     card : ModelCard or None
         Where the model comes from.
-    twin : fitted pipeline or None
-        The same learner trained after SMOTE, for comparison in reports.
     fingerprints : RowFingerprints or None
         Of the rows that trained or calibrated the model.
     """
@@ -194,7 +191,6 @@ class TableModel:
     reference: dict[str, Any]
     learner: str
     card: ModelCard | None = None
-    twin: Any = None
     fingerprints: RowFingerprints | None = None
 
     def seen_in(self, rows: TableRows) -> SeenRows | None:
@@ -394,3 +390,59 @@ class TableModel:
         """
         seed = check_seed(self.classifier.random_state)
         return np.asarray(tie_keys_of(X, ids, seed=seed)(np.arange(len(X))))
+
+
+pd = load_extra("pandas", needed_for="Reading tables")
+
+
+_N_PROBES = 200
+_MISSING = 0.1  # share of missing values in each column
+_AT_ENDS = 0.3  # share of numbers that lie exactly at the end of a bin
+
+
+def probe_rows(
+    features: tuple[Feature, ...], profiles: tuple[ColumnProfile, ...], reference: dict[str, Any]
+) -> Any:
+    """Draw rows with the distributions of the columns, missing values and unknown categories.
+
+    Parameters
+    ----------
+    features : tuple of Feature
+        The columns.
+    profiles : tuple of ColumnProfile
+        Their distributions, where they are known.
+    reference : dict
+        The usual value of each column, for the others.
+
+    Returns
+    -------
+    data frame
+    """
+    rng = np.random.default_rng(0)
+    bins = {profile.name: profile.bins for profile in profiles}
+    return pd.DataFrame(
+        {
+            feature.name: _drawn(feature, bins.get(feature.name, ()), reference[feature.name], rng)
+            for feature in features
+        }
+    )
+
+
+def _drawn(feature: Feature, bins: tuple[Any, ...], usual: Any, rng: np.random.Generator) -> Any:
+    if feature.kind == "categorical":
+        choices = np.array([*bins, usual, MISSING_CATEGORY, "?"], dtype=object)
+        return pd.Series(rng.choice(choices, _N_PROBES), dtype=object)
+    if feature.kind == "boolean":
+        return rng.choice([0.0, 1.0, np.nan], _N_PROBES)
+    ends = np.array(bins or (np.nan_to_num(usual),), dtype=np.float64)
+    spread = float(np.ptp(ends)) or max(1.0, float(np.abs(ends).max()))
+    noise = np.where(rng.random(_N_PROBES) < _AT_ENDS, 0.0, rng.standard_t(3, _N_PROBES))
+    drawn = rng.choice(ends, _N_PROBES) + spread / len(ends) * noise
+    drawn[rng.random(_N_PROBES) < _MISSING] = np.nan
+    return drawn
+
+
+def labels_of(rows: TableRows) -> Mask:
+    """Return the labels of rows that were read with labels."""
+    assert rows.is_rare is not None
+    return rows.is_rare

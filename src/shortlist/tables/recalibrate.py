@@ -19,15 +19,13 @@ from .._core.work import Work
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold, check_guarantee
-from ._model import ModelCard, TableModel
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
+from .model import ModelCard, TableModel
 from .monitor import Finding
 from .options import ReadOptions
 from .profile import ColumnProfile
 from .schema import TableRows
-
-__all__ = ["Recalibration", "recalibrate_table"]
 
 # Rows that the model knows are left out if fewer rows than this share repeat by chance.
 _SELDOM = 0.01

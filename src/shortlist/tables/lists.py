@@ -26,15 +26,6 @@ from .write import open_writer
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 
-__all__ = [
-    "CarriedColumns",
-    "Exclusions",
-    "ListFile",
-    "as_texts",
-    "open_list",
-    "read_exclusions",
-    "spreadsheet_safe",
-]
 
 #: Formats that spreadsheets open, and would take texts for formulas in.
 _FOR_SPREADSHEETS = ("csv", "xlsx")

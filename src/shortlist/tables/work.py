@@ -17,8 +17,6 @@ from ..thresholds import select
 from .column_format import PLAIN, ColumnFormat
 from .columns import SOMEWHERE, Place, as_values
 
-__all__ = ["WorkColumns"]
-
 _ANY_UNIT = "units"
 
 

@@ -15,14 +15,12 @@ from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._labels import MOST_LABELS
-from ._model import TableModel
 from ._repeats import IdCounter
 from .column_format import PLAIN
 from .columns import as_values, guess_column
+from .model import TableModel
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
-
-__all__ = ["MissedResult", "missed_in_table"]
 
 
 @dataclass(frozen=True)

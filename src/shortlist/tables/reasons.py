@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._model import TableModel
 from .columns import MISSING_CATEGORY
+from .model import TableModel
 from .monitor import date_text
-
-__all__ = ["Reason", "reasons_for"]
 
 _MOST_REASONS = 3
 _SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason

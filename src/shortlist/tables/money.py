@@ -14,23 +14,8 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve
 from ..thresholds import select
-from ._model import TableModel
+from .model import TableModel
 from .schema import TableRows
-
-__all__ = [
-    "Money",
-    "MoneyPlan",
-    "MoneyPoint",
-    "MoneyRule",
-    "allowed_on",
-    "fill_in_order",
-    "measure_money",
-    "money_of",
-    "plan_money",
-    "planned_money",
-    "unit_of",
-    "weighed_columns",
-]
 
 _WEIGHTS = ("values", "efforts")
 _FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
@@ -274,7 +259,7 @@ def measure_money(
     Examples
     --------
     >>> import numpy as np
-    >>> from shortlist.tables import measure_money
+    >>> from shortlist.tables.money import measure_money
     >>> is_rare, p = np.array([True, True, False, False]), np.array([0.4, 0.3, 0.6, 0.1])
     >>> values, minutes = np.array([100, 900, 50, 50]), np.array([20, 30, 20, 20])
     >>> money = measure_money(is_rare, p, p > 0.5, values, minutes, budget=30, unit="minutes")

@@ -1,0 +1,176 @@
+"""The learners of `fit`, classifiers of the user's own, and the preparation of columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from .. import aware
+from .._core.validation import check_option
+from ..capacity import Capacity
+from ..exceptions import TableError
+from ..learners import FAMILIES, CapacityEnsembleClassifier, TrainedModel, make_learner
+from .columns import MISSING_CATEGORY
+from .schema import TableSchema
+
+_MOST_CATEGORIES = 32
+_FEWEST_ROWS_OF_A_CATEGORY = 5
+
+# Learners that know the capacity, and their settings here. Each of them holds out rows for its own
+# threshold. They can be few, because the threshold of the model comes from other rows.
+_AWARE: dict[str, tuple[Any, dict[str, Any]]] = {
+    "aware-linear": (aware.CapacityAwareLinearClassifier, {"cv": 0.1}),
+    "aware-svm": (aware.CapacityAwareSVC, {}),
+    "aware-forest": (aware.CapacityAwareForestClassifier, {}),
+    "aware-boosting": (aware.CapacityAwareBoostingClassifier, {}),
+    "aware-network": (aware.CapacityAwareNetworkClassifier, {}),
+}
+#: The values of `learner` in :func:`fit_table` and of the option `--learner`.
+LEARNERS = ("auto", *FAMILIES, *_AWARE)
+
+
+def make_estimator(
+    learner: str, schema: TableSchema, *, capacity: Capacity, random_state: int = 0, **options: Any
+) -> Any:
+    """Return the unfitted model: an ensemble for "auto", otherwise a pipeline with one learner.
+
+    `options` are for the ensemble; they do not concern a single learner.
+    """
+    check_option("learner", learner, LEARNERS)
+    if learner == "auto":
+        return CapacityEnsembleClassifier(
+            capacity, rare_label=True, random_state=random_state, **options
+        )
+    return Pipeline(
+        [("columns", prepare_columns(schema)), ("learner", _make(learner, capacity, random_state))]
+    )
+
+
+def _make(name: str, capacity: Capacity, random_state: int) -> Any:
+    if name in _AWARE:
+        cls, settings = _AWARE[name]
+        return cls(capacity, rare_label=True, random_state=random_state, **settings)
+    learner = make_learner(name, random_state=random_state)
+    # Its trees are so small that threads wait for each other, on a busy machine 100 times as long.
+    return learner.set_params(n_jobs=1) if name == "boosting" else learner
+
+
+def prepare_columns(schema: TableSchema) -> ColumnTransformer:
+    """Impute numbers by their medians, mark where, and scale them; one-hot encode categories.
+
+    Everything is learned from the training rows. Rare categories share one column, and unknown
+    ones use it as well; an unknown category therefore raises no error.
+    """
+    numbers = [f.name for f in schema.features if f.kind != "categorical"]
+    categories = [f.name for f in schema.features if f.kind == "categorical"]
+    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    encode = OneHotEncoder(
+        min_frequency=_FEWEST_ROWS_OF_A_CATEGORY,
+        max_categories=_MOST_CATEGORIES,
+        handle_unknown="infrequent_if_exist",
+        sparse_output=False,
+    )
+    return ColumnTransformer(
+        [
+            ("numbers", make_pipeline(fill, StandardScaler()), numbers),
+            ("categories", encode, categories),
+        ],
+        verbose_feature_names_out=False,
+    )
+
+
+def knows_capacity(estimator: Any) -> bool:
+    """Return whether the learner in a model is trained for a capacity."""
+    return isinstance(estimator, Pipeline) and hasattr(estimator.named_steps["learner"], "capacity")
+
+
+def is_trained(estimator: Any) -> bool:
+    """Return whether a classifier has been fitted.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Of scikit-learn, or with its methods.
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return hasattr(estimator, "classes_")
+
+
+def own_pipeline(estimator: Any, schema: TableSchema) -> Pipeline:
+    """Return an untrained classifier with the preparation of columns that it needs.
+
+    A pipeline gets the columns of the table as they are: numbers, days since 1970 for dates, and
+    texts. Any other classifier gets scaled numbers and encoded categories.
+    """
+    columns = "passthrough" if isinstance(estimator, Pipeline) else prepare_columns(schema)
+    return Pipeline([("columns", columns), ("learner", estimator)])
+
+
+def own_name(estimator: Any) -> str:
+    """Return the name of a classifier for the model card."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return f"{type(last).__name__} (own)"
+
+
+def columns_of_trained(
+    estimator: Any, schema: TableSchema, name: str
+) -> tuple[TableSchema, list[str]]:
+    """Return the schema with the columns that a trained model knows, and a note on them."""
+    known = getattr(estimator, "feature_names_in_", None)
+    have = {feature.name: feature for feature in schema.features}
+    if known is None:
+        n_known = getattr(estimator, "n_features_in_", len(have))
+        if n_known != len(have):
+            raise TableError(
+                f"The model was trained on {n_known} columns without names, and {name} has "
+                f"{len(have)} besides target and id. Leave the others out with drop=..., or train "
+                "the model on a data frame."
+            )
+        order = ", ".join(repr(column) for column in have)
+        return schema, [f"The model was trained without column names. It gets {order}."]
+    missing = [str(column) for column in known if column not in have]
+    if missing:
+        shown = ", ".join(repr(column) for column in missing[:5])
+        raise TableError(f"{name} has no column {shown}, which the model was trained on.")
+    return replace(schema, features=tuple(have[str(column)] for column in known)), []
+
+
+def adapted(estimator: Any, schema: TableSchema) -> TrainedModel:
+    """Return a trained classifier that takes the columns of a table."""
+    has_names = hasattr(estimator, "feature_names_in_")
+    return TrainedModel(
+        estimator,
+        _own_label(estimator, schema),
+        columns=[feature.name for feature in schema.features] if has_names else None,
+        as_array=not has_names,
+        missing=MISSING_CATEGORY,
+    )
+
+
+def _own_label(estimator: Any, schema: TableSchema) -> Any:
+    """Return the class of the model that is written as the rare label in the table."""
+    wanted = schema.rare_label.casefold()
+    for label in np.asarray(estimator.classes_).tolist():
+        whole = isinstance(label, float) and label.is_integer()
+        if str(int(label) if whole else label).strip().casefold() == wanted:
+            return label
+    shown = ", ".join(repr(label) for label in np.asarray(estimator.classes_).tolist()[:8])
+    raise TableError(
+        f"The model was trained to tell {shown} apart, and the rare label of {schema.target!r} is "
+        f"{schema.rare_label!r}. Name one of the model's labels with rare=..."
+    )

@@ -1,0 +1,492 @@
+"""From a table to a model under a capacity: learn from every row, and measure on unseen ones."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.arrays import Mask, Rows
+from .._core.labels import rare_share
+from .._core.validation import check_count, check_number, check_option, check_positive, name_rows
+from ..capacity import Capacity, exact
+from ..classifier import CapacityClassifier
+from ..exceptions import TableError
+from ..learners import SIZES, watching_members
+from ..thresholds import check_guarantee
+from ._fit_notes import notes_on, notes_on_times
+from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
+from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
+from .columns import Place
+from .estimators import (
+    LEARNERS,
+    adapted,
+    columns_of_trained,
+    is_trained,
+    make_estimator,
+    own_name,
+    own_pipeline,
+)
+from .fingerprints import RowFingerprints
+from .model import ModelCard, TableModel, labels_of, versions_in_use
+from .money import Money, money_of, weighed_columns
+from .options import ReadOptions
+from .profile import column_profiles
+from .read import open_table
+from .schema import TableRows, TableSchema, infer_schema, reference_values
+from .work import WorkColumns
+
+#: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.
+_FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
+#: The share of the rows that measures a trained model.
+_SHARE_TO_MEASURE = 0.2
+_TIMED_ROWS = 2_000
+_LARGE_CASES_PER_FOLD = 10
+_FEWEST_FOLDS = 2
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model, and what the capacity finds on rows that were not learned from.
+
+    Attributes
+    ----------
+    model : TableModel
+        What a model file contains. Its card tells what the model and other rules find.
+    candidates : list of Candidate
+        The members of an ensemble, and what each of them finds alone.
+    seconds_per_row : float
+        Processor time for the score of one row among many.
+    money : Money or None
+        What the rules find in values, if the model weighs them.
+    """
+
+    model: TableModel
+    candidates: list[Candidate]
+    seconds_per_row: float
+    money: Money | None = None
+
+    @property
+    def card(self) -> ModelCard:
+        """Where the model comes from, and what it finds."""
+        assert self.model.card is not None
+        return self.model.card
+
+
+def fit_table(
+    path: Path,
+    *,
+    target: str,
+    capacity: Capacity,
+    rare: str | None = None,
+    id: str | None = None,
+    learner: str = "auto",
+    guarantee: str = "expected",
+    confidence: float = 0.95,
+    n_batches: int = 1,
+    own: Any = None,
+    size: str = "default",
+    minutes: float | None = None,
+    folds: int = N_FOLDS,
+    test_share: float | None = None,
+    time: str | None = None,
+    group: str | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    memory: Any = None,
+    reading: ReadOptions | None = None,
+    work: WorkColumns | None = None,
+    on_progress: Progress | None = None,
+) -> FitResult:
+    """Fit a model to the table in a file.
+
+    Every row is learned from, and every row is scored by a model that has not seen it: ten models
+    learn from nine tenths of the rows each. Lists rank by the mean of all ten. Row by row, a hash
+    picks the model that decides, with a threshold from the tenth that it has not seen.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV, TSV (also gzipped), Parquet or Feather file; ``-`` reads CSV from standard input.
+    target : str
+        The column with the labels.
+    capacity : Capacity
+        How many rows can be followed up.
+    rare : str, default=None
+        The label to look for, as text; `None` takes the rarest. Equally rare labels raise an error.
+    id : str, default=None
+        The column that identifies a row. It is never learned from, and breaks ties between equal
+        scores.
+    learner : str, default="auto"
+        One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
+    guarantee : str, default="expected"
+        The promise about future flags; see :func:`~shortlist.calibrate_threshold`. For
+        "next-batch" and "simultaneous", which need one threshold, one model learns from three
+        quarters of the rows, and the rest sets it.
+    confidence : float, default=0.95
+        How surely "confident", "next-batch" and "simultaneous" hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
+    own : classifier, default=None
+        A classifier of your own, instead of `learner`. One that is trained is not fitted again:
+        four fifths of the rows set its threshold, and a fifth measures it. None of them may have
+        trained it. It gets the columns it was trained on: numbers, days since 1970 for dates, and
+        texts.
+    size : {"quick", "default", "thorough"}, default="default"
+        How large the ensemble is.
+    minutes : float, default=None
+        Most time for the members of the ensemble. Results then depend on the machine.
+    folds : int, default=10
+        Number of models, each without the rows of its fold. 1 fits a single model to three
+        quarters of the rows, and the others set its threshold: a small file, which finds less.
+    test_share : float, default=None
+        Share of the rows that only test the finished model. `None` keeps none aside, or the latest
+        fifth with `time`.
+    time : str, default=None
+        A column with dates or numbers that rise with time. The model learns from the past and is
+        tested on the latest rows. It is never learned from.
+    group : str, default=None
+        A column that tells which rows belong together, such as those of a customer. No group is
+        both learned from and measured on. It is never learned from.
+    random_state : int, default=0
+        Seed of the folds and of the learner, and key of the hash.
+    n_jobs : int, default=None
+        Number of threads that grow trees.
+    memory : str or joblib.Memory, default=None
+        A folder for finished members of the ensemble: an interrupted fit resumes.
+    reading : ReadOptions, default=None
+        What to know about the file; everything else is inferred.
+    work : WorkColumns, default=None
+        Columns with values and efforts, and what a slot must be worth. The threshold is then one of
+        value * probability / effort, and the model keeps the names of the columns. A budget of work
+        is the `capacity`.
+    on_progress : callable, default=None
+        Called with the current step, the number of finished steps and the total number.
+
+    Returns
+    -------
+    FitResult
+        The model, and what the capacity finds on rows that were not learned from.
+    """
+    check_guarantee(guarantee, capacity, n_batches)
+    check_option("size", size, SIZES)
+    check_option("learner", learner, LEARNERS)
+    is_ready = own is not None and is_trained(own)
+    for_a_fit = {
+        "size": size, "minutes": minutes, "folds": folds, "test_share": test_share, "time": time,
+        "group": group, "n_jobs": n_jobs, "memory": memory,
+    }  # fmt: skip
+    share = _check_unused(for_a_fit) if is_ready else _check_test_share(test_share, time)
+    on_progress = on_progress or (lambda step, done, total: None)
+    on_progress("reading", 0, 1)
+    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
+    if is_ready:
+        schema, order = columns_of_trained(own, schema, str(path))
+        rows = rows.of_columns(schema.features)
+        notes = [
+            *notes,
+            f"The model is trained, so the rows of {path} calibrate it. None of them may have "
+            "trained it.",
+            *order,
+        ]
+    schema, capped = _with_bound(schema, rows, capacity, guarantee)
+    notes += capped
+    aside = set_aside(rows, schema, time=time, group=group)
+    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
+    rows, schema = _without(rows, schema, (time, group))
+    parts = divide_rows(labels_of(rows), aside, test_share=share, random_state=random_state)
+    prepared = _Prepared(
+        rows, schema, [*notes, *notes_on(rows, schema)], parts, aside.groups_of(parts.learn),
+        capacity, guarantee, random_state, {"confidence": confidence, "n_batches": n_batches},
+    )  # fmt: skip
+    if is_ready:
+        prepared.check_enough(rows, _FEWEST_TO_CALIBRATE)
+        return _calibrated(prepared, own)
+    prepared.check_enough(prepared.learned, _FEWEST)
+    pairs = prepared.folds(check_count("folds", folds))
+    if own is None:
+        minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
+        options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
+        options |= {"capacity": prepared.as_flags(), "random_state": random_state}
+        estimator = make_estimator(learner, schema, **options)
+    else:
+        learner, estimator = own_name(own), own_pipeline(own, schema)
+    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    if parts.test.size:
+        where = "held-out" if time is None else "latest"
+    return _fitted(prepared, learner, estimator, pairs, where, on_progress)
+
+
+def _check_unused(for_a_fit: dict[str, Any]) -> float:
+    """Raise an error for what a trained model does not use; return the share that measures it."""
+    defaults = {"size": "default", "folds": N_FOLDS}
+    unused = [name for name, given in for_a_fit.items() if given != defaults.get(name)]
+    if unused:
+        named = ", ".join(f"{name}=..." for name in unused)
+        raise TableError(f"The model is trained; {named} would not be used.")
+    return _SHARE_TO_MEASURE
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The rows of a table, divided into those to learn from and those to test, and the promise."""
+
+    rows: TableRows
+    schema: TableSchema
+    notes: list[str]
+    parts: Parts
+    groups: NDArray[Any] | None
+    capacity: Capacity
+    guarantee: str
+    seed: int
+    terms: dict[str, Any]
+
+    @property
+    def learned(self) -> TableRows:
+        """The rows that train and calibrate."""
+        return self.rows.take(self.parts.learn)
+
+    def classifier(self, estimator: Any, **options: Any) -> CapacityClassifier:
+        """Return a classifier with the promise, fitted to the rows to learn from."""
+        work, learned = self.schema.work, self.learned
+        if work is not None:
+            most = work.max_effort if self.capacity.kind == "effort" else None
+            options |= {"worth": work.worth, "max_effort": most}
+        return CapacityClassifier(
+            estimator,
+            capacity=self.capacity,
+            rare_label=True,
+            guarantee=self.guarantee,
+            ties="hash",
+            random_state=self.seed,
+            **self.terms,
+            **options,
+        ).fit(
+            learned.X,
+            labels_of(learned),
+            ids=learned.ids,
+            groups=self.groups,
+            values=learned.values,
+            efforts=learned.efforts,
+        )
+
+    def folds(self, wanted: int) -> list[tuple[Rows, Rows]]:
+        """Return pairs of rows, to learn from and to be scored.
+
+        With a budget of work there are so few that each fold has one for some of the largest cases:
+        each keeps its budget by itself, and its promise costs the effort of one largest case.
+        """
+        work = self.schema.work
+        if self.capacity.kind == "effort" and work is not None and work.max_effort:
+            budget = float(self.capacity.effort_per_item() * self.parts.learn.size)
+            most = int(budget / (_LARGE_CASES_PER_FOLD * work.max_effort))
+            wanted = min(wanted, max(most, _FEWEST_FOLDS))
+        is_rare = labels_of(self.learned)
+        return make_folds(
+            is_rare, self.groups, self.guarantee, folds=wanted, random_state=self.seed
+        )
+
+    def as_flags(self) -> Capacity:
+        """Return about how many flags a budget of work allows, for learners that are told of it."""
+        efforts = self.learned.efforts
+        if self.capacity.kind != "effort" or efforts is None:
+            return self.capacity
+        share = self.capacity.effort_per_item() / Fraction(float(np.mean(efforts)))
+        return Capacity.fraction(min(share, Fraction(1)))
+
+    def check_enough(self, rows: TableRows, fewest: int) -> None:
+        """Raise an error for too few rows of a label, and for a capacity that is not a rate."""
+        is_rare = labels_of(rows)
+        n_rare, n_common = int(is_rare.sum()), int((~is_rare).sum())
+        if min(n_rare, n_common) < fewest:
+            raise TableError(
+                f"Only {min(n_rare, n_common)} rows "
+                f"{'have the rare label' if n_rare < n_common else 'do not have the rare label'} "
+                f"{self.schema.rare_label!r}; at least {fewest} are needed to train, calibrate and "
+                "test. Collect more, or name another label with rare=..."
+            )
+        if self.capacity.kind == "effort":  # a count or an effort without `per` raises an error
+            self.capacity.effort_per_item()
+        else:
+            self.capacity.as_ratio(rare_share(is_rare))
+
+
+def _calibrated(prepared: _Prepared, own: Any) -> FitResult:
+    """Set the threshold of a trained classifier, and measure it on the other rows."""
+    learned, schema = prepared.learned, prepared.schema
+    classifier = prepared.classifier(adapted(own, schema), cv="prefit")
+    model = TableModel(classifier, schema, reference_values(learned.X, schema), own_name(own))
+    return _result(prepared, model, None, 0, "held-out")
+
+
+def _fitted(
+    prepared: _Prepared,
+    learner: str,
+    estimator: Any,
+    pairs: list[tuple[Rows, Rows]],
+    measured_on: str,
+    on_progress: Progress,
+) -> FitResult:
+    """Fit a model for each fold, and measure them on rows that they have not seen."""
+    learned, schema = prepared.learned, prepared.schema
+    prevalence = _prevalence(labels_of(prepared.rows), prepared.capacity, prepared.guarantee)
+    on_progress("fitting", 0, 1)
+    with watching_members(_by_fold(on_progress, len(pairs))):
+        classifier = prepared.classifier(estimator, prevalence=prevalence, cv=pairs, ensemble=True)
+    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], prepared.groups)
+    model = TableModel(classifier, schema, reference_values(learned.X, schema), learner)
+    n_train = len(learned.X) if len(pairs) > 1 else pairs[0][0].size
+    return _result(prepared, model, unseen, n_train, measured_on)
+
+
+def read_to_fit(
+    path: Path, reading: ReadOptions | None, **named: Any
+) -> tuple[TableRows, TableSchema, list[str]]:
+    """Read a table with labels, and what was decided about its columns."""
+    with open_table(path, reading=reading) as source:
+        table = source.read()
+        schema = infer_schema(source, table, **named)
+        rows = schema.convert(table, target=schema.target, place=Place(source.name))
+        return rows, schema, source.take_notes()
+
+
+def _check_test_share(share: float | None, time: str | None) -> float:
+    if share is None:
+        return LATEST_SHARE if time is not None else 0.0
+    if not 0 <= float(check_number("test_share", share)) < 1:
+        raise ValueError(f"test_share={share!r} must be a share of the rows from 0 to below 1.")
+    if time is not None and share == 0:
+        raise ValueError(
+            "With time=..., the latest rows test the model; test_share=0 leaves none of them."
+        )
+    return float(share)
+
+
+def _without(
+    rows: TableRows, schema: TableSchema, names: tuple[str | None, ...]
+) -> tuple[TableRows, TableSchema]:
+    """Leave out the columns that order or group the rows."""
+    kept = tuple(feature for feature in schema.features if feature.name not in names)
+    if not kept:
+        raise TableError("There is no column left to learn from besides those that were named.")
+    return rows.of_columns(kept), replace(schema, features=kept)
+
+
+def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
+    """Count the members of all folds together."""
+    done = 0
+
+    def report(member: str, of_fold: int, n_members: int) -> None:
+        nonlocal done
+        on_progress(f"fitting {member}", done, n_folds * n_members)
+        done += 1
+
+    return report
+
+
+def _with_bound(
+    schema: TableSchema, rows: TableRows, capacity: Capacity, guarantee: str
+) -> tuple[TableSchema, list[str]]:
+    """Bound the work of a case by that of the table, where nothing was said; note that.
+
+    The promise stays exact: a case that takes more is never flagged. For "expected" this follows
+    from the symmetry of all cases, the new one among them: if it is not the largest, the bound is
+    that of all of them, and if it is, it costs nothing.
+    """
+    work = schema.work
+    if work is None or rows.efforts is None or capacity.kind != "effort":
+        return schema, []
+    most = float(rows.efforts.max())
+    if work.max_effort is not None and most > work.max_effort:
+        above = np.flatnonzero(rows.efforts > work.max_effort)
+        raise TableError(
+            f"max_effort={work.max_effort:g} must be at least the effort of every case; got "
+            f"{most:g} at most, and more than that in {name_rows(above + 1)}. Raise it, or leave "
+            "these cases out."
+        )
+    if work.max_effort is not None:
+        return schema, []
+    if guarantee not in ("plug-in", "expected"):
+        raise TableError(
+            f"guarantee={guarantee!r} needs max_effort=..., the most {work.unit} that any case can "
+            f"take, in future too; the most in the table is {most:g}. If work is cut off after "
+            "some hours, that is the bound."
+        )
+    note = (
+        f"No case of the table takes more than {most:g} {work.unit}. Later cases that take more "
+        "are never flagged. To allow more, use max_effort=..."
+    )
+    return replace(schema, work=replace(work, max_effort=most)), [note]
+
+
+def _result(
+    prepared: _Prepared,
+    model: TableModel,
+    unseen: OutOfFold | None,
+    n_train: int,
+    measured_on: str,
+) -> FitResult:
+    """Measure a model on rows kept aside, or else out of fold; a trained one has no folds."""
+    rows, learned, test = prepared.rows, prepared.learned, prepared.rows.take(prepared.parts.test)
+    if unseen is None or len(test.X):
+        measured = measure_test_rows(model, test, with_default=unseen is not None)
+        is_rare, known = labels_of(test), weighed_columns(model, test)
+        known |= {"flagged": model.decide(test).flagged} if known else {}
+    else:
+        measured, is_rare = unseen.measure(model), unseen.is_rare
+        known = weighed_columns(model, learned.take(unseen.rows))
+        known |= {"flagged": unseen.flagged, "p": unseen.probabilities} if known else {}
+    calibrated = learned if unseen is None else learned.take(unseen.rows)
+    bins_from = test.X if unseen is None else learned.X
+    card = ModelCard(
+        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions_in_use(),
+        n_rows=labels_of(rows).size,
+        n_rare=int(labels_of(rows).sum()),
+        n_train=n_train,
+        n_calibration=len(calibrated.X),
+        n_calibration_rare=int(labels_of(calibrated).sum()),
+        n_test=is_rare.size,
+        n_test_rare=int(is_rare.sum()),
+        rules=tuple(measured),
+        profiles=column_profiles(calibrated.X, model.schema, bins_from=bins_from),
+        measured_on=measured_on,
+        notes=tuple(prepared.notes),
+    )
+    fingerprints = RowFingerprints.of(learned, key=prepared.seed)
+    return FitResult(
+        replace(model, card=card, fingerprints=fingerprints),
+        [] if unseen is None else unseen.members(model.flag_capacity),
+        _seconds_per_row(model, learned),
+        money_of(model, {"is_rare": is_rare, **known}),
+    )
+
+
+def _seconds_per_row(model: TableModel, rows: TableRows) -> float:
+    some = rows.X.head(_TIMED_ROWS)
+    start = clock.process_time()
+    model.classifier.score_samples(some)
+    return (clock.process_time() - start) / len(some)
+
+
+def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:
+    """Return the share of rare rows in the whole table, to which a multiple refers.
+
+    "confident" and "simultaneous" estimate it from the calibration rows, and cover the error of
+    that estimate.
+    """
+    if capacity.kind != "multiple" or guarantee in ("confident", "simultaneous"):
+        return None
+    b, share = exact(capacity.value), float(rare_share(is_rare))
+    while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged
+        share = float(np.nextafter(min(share, float(1 / b)), 0.0))
+    return share
