@@ -19,7 +19,6 @@ import onnxruntime
 from _measure import cpu_seconds, table
 from bench_cli import _frame
 from shortlist import Capacity
-from shortlist.persistence import export_onnx
 from shortlist.streaming import (
     DurableController,
     ItemScorer,
@@ -30,6 +29,7 @@ from shortlist.streaming import (
 )
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS
+from shortlist.tables.onnx_file import export_model
 
 _STREAMED = [
     *("learner", "scorer", "lines/s, model", "compiled", "ratio"),
@@ -160,7 +160,7 @@ def _score_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]
 def _onnx_microseconds(model: TableModel, rows: list[list], path: Path) -> str:
     """Return the time of a row of numbers and texts in ONNX Runtime, or a dash."""
     try:
-        export_onnx(model, path, ties="exclude")
+        export_model(model, path)
     except (ValueError, AttributeError):
         return "-"
     options = onnxruntime.SessionOptions()

@@ -27,7 +27,7 @@ ROWS = [
     {"aware"},
     {"models"},
     {"datasets", "plots", "tables"},
-    {"client", "distributed", "persistence", "report", "streaming"},
+    {"client", "distributed", "report", "streaming"},
     {"dask", "service", "spark"},
     {"cli"},
 ]

@@ -74,7 +74,6 @@ _MODULES = (
     "models",
     "multiclass",
     "online",
-    "persistence",
     "plots",
     "report",
     "streaming",

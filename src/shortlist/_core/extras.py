@@ -29,7 +29,6 @@ EXTRAS = {
     "pyarrow": "cli",
     "pyspark": "spark",
     "rich": "cli",
-    "skl2onnx": "onnx",
     "skops": "cli",
     "starlette": "service",
     "torch": "network",

@@ -13,10 +13,8 @@ from ._reading import with_reading_options
 from ._shared import AsJson, Model, print_json
 
 if TYPE_CHECKING:
-    from ..persistence import OnnxExport
+    from ..models.onnx_export import OnnxComparison, OnnxExport
     from ..tables import ReadOptions
-
-_TIES = ("as-fitted", "exclude")
 
 
 @answering
@@ -26,13 +24,6 @@ def export(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where to write it, such as -o fraud.onnx.")
     ],
-    ties: Annotated[
-        str,
-        typer.Option(
-            help="as-fitted, or --ties exclude to never flag cases that tie with the threshold.",
-            autocompletion=lambda incomplete: [t for t in _TIES if t.startswith(incomplete)],
-        ),
-    ] = "as-fitted",
     check: Annotated[
         Path | None,
         typer.Option(
@@ -45,25 +36,26 @@ def export(
 ) -> None:
     """Write the decision as an ONNX file, to run without Python."""
     check_writable(out, keep=(model, check))
-    from ..persistence import export_onnx
     from ..tables import load_model
+    from ..tables.onnx_file import export_model
 
-    exported = export_onnx(load_model(model), out, ties=ties, check=check, reading=reading)
+    exported, compared = export_model(load_model(model), out, check=check, reading=reading)
     if as_json:
-        print_json({"out": str(out), **vars(exported)})
+        print_json({"out": str(out), **vars(exported), "comparison": compared})
     else:
-        _print(exported, out)
+        _print(exported, compared, out)
 
 
-def _print(exported: OnnxExport, out: Path) -> None:
+def _print(exported: OnnxExport, compared: OnnxComparison | None, out: Path) -> None:
     typer.echo(
         f"{len(exported.inputs)} inputs, one per column; outputs: {', '.join(exported.outputs)}."
     )
-    typer.echo(
-        f"Scores agree to {exported.largest_difference:.1e}. The threshold is raised by "
-        f"{exported.margin:.1e}: rounding can never flag more cases."
-    )
-    compared = exported.comparison
+    typer.echo(f"Scores agree to {exported.largest_difference:.1e}.")
+    if exported.keys:
+        typer.echo(
+            f"Given {' and '.join(exported.keys)}, the file flags the same cases as the model; "
+            "without, it flags fewer, and never a case that the model does not flag."
+        )
     if compared is not None:
         typer.echo(
             f"On {compared.n_items:,} cases: {compared.flagged_by_both:,} flagged by both, "

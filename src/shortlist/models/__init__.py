@@ -1,6 +1,24 @@
-"""Fitted models as compiled functions of single rows, and the types that model files may hold."""
+"""Fitted models as compiled functions of single rows, as ONNX graphs, and in safe files.
+
+:func:`export_onnx` and :func:`compare_onnx` need the extra `onnx`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .files import trusted_types
 from .scorer import compile_scorer
 
-__all__ = ["compile_scorer", "trusted_types"]
+if TYPE_CHECKING:
+    from .onnx_export import compare_onnx, export_onnx
+
+__all__ = ["compare_onnx", "compile_scorer", "export_onnx", "trusted_types"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs ONNX when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".onnx_export", __name__), name)

@@ -15,8 +15,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles
-from ._features import NAN, Category, Feature, Lookup, Mark, Number
-from ._preparation import Called, Listed, Prepared
+from ._columns import (
+    NAN,
+    Called,
+    Category,
+    Feature,
+    Listed,
+    Lookup,
+    Mark,
+    Number,
+    Prepared,
+    features_in,
+)
 
 __all__ = ["Encoded", "Plan", "Refused", "Vocabulary", "plan_of"]
 
@@ -44,33 +54,34 @@ class Encoded:
 class Vocabulary:
     """The columns that a model uses as numbers, and the codes of the values of the others.
 
-    Code 0 stands for values that no encoder knows.
+    Code 0 stands for values that no encoder knows. For each column in `texts`, `codes` has the
+    codes of its values, and `refused` those for which an encoder raises an error.
     """
 
     def __init__(self, prepared: Iterable[Prepared]) -> None:
-        features = [feature for each in prepared for feature in _features_in(each)]
-        self._numbers = sorted({f.column for f in features if not isinstance(f, Category)})
+        features = [feature for each in prepared for feature in features_in(each)]
+        self.numbers = sorted({f.column for f in features if not isinstance(f, Category)})
         lookups: dict[int, dict[int, Lookup]] = {}
         for feature in features:
             if isinstance(feature, Category):
                 same = lookups.setdefault(feature.lookup.column, {})
                 same[id(feature.lookup)] = feature.lookup
-        self._texts = sorted(lookups)
+        self.texts = sorted(lookups)
         coded = {column: _coded(list(same.values())) for column, same in lookups.items()}
-        self._codes = [coded[column][0] for column in self._texts]
-        self._examples = {column: coded[column][1] for column in self._texts}
-        self._refused = [coded[column][2] for column in self._texts]
+        self.codes = [coded[column][0] for column in self.texts]
+        self._examples = {column: coded[column][1] for column in self.texts}
+        self.refused = [coded[column][2] for column in self.texts]
 
     def encode(self, rows: Sequence[Sequence[Any]]) -> Encoded:
         """Look the values of rows up."""
-        places, codings = self._numbers, list(zip(self._texts, self._codes, strict=True))
+        places, codings = self.numbers, list(zip(self.texts, self.codes, strict=True))
         numbers = np.array([[row[k] for k in places] for row in rows], dtype=np.float64)
         codes = [
             [known.get(row[k] if row[k] == row[k] else NAN, 0) for k, known in codings]
             for row in rows
         ]
         for row in codes:
-            for code, refused in zip(row, self._refused, strict=True):
+            for code, refused in zip(row, self.refused, strict=True):
                 if code in refused:
                     raise Refused
         shape = len(rows), len(codings)
@@ -81,23 +92,15 @@ class Vocabulary:
 
     def number_place(self, column: int) -> int:
         """Return where the numbers of a column are."""
-        return self._numbers.index(column)
+        return self.numbers.index(column)
 
     def text_place(self, column: int) -> int:
         """Return where the codes of a column are."""
-        return self._texts.index(column)
+        return self.texts.index(column)
 
     def examples(self, column: int) -> list[Any]:
         """Return a value of a column for each code."""
         return self._examples[column]
-
-
-def _features_in(prepared: Prepared) -> list[Feature]:
-    if isinstance(prepared, Listed):
-        return prepared.features
-    if isinstance(prepared, Called):
-        return _features_in(prepared.source)
-    return [feature for part in prepared.parts for feature in _features_in(part)]
 
 
 def _coded(lookups: list[Lookup]) -> tuple[dict[Any, int], list[Any], set[int]]:

@@ -10,11 +10,10 @@ import numpy as np
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
 from ..classifier import CapacityDecisionMixin
-from ._features import Number
-from ._models import scoring_of
-from ._plan import Encoded, Plan, Refused, Vocabulary, plan_of
-from ._preparation import Listed, Prepared, Unsupported
-from ._scoring import Ask, Combined, Scored, Scoring, averaged
+from ._columns import Unsupported
+from ._compiled import averaged, compiled
+from ._plan import Encoded, Plan, Refused, Vocabulary
+from .blueprint import Asked, is_exact, leaves_of, scores_of
 
 __all__ = ["SCORER_KINDS", "RowScorer", "compile_scorer"]
 
@@ -146,7 +145,7 @@ def compile_scorer(
     frame = _Frame(X, columns)
     by_model = _ByModel(classifier, frame)
     try:
-        scorer = _compiled(by_model, frame.n_columns)
+        scorer = _compiled(classifier, by_model, frame.n_columns)
         problem = _difference(scorer, by_model, X, frame.values(X))
     except Unsupported as error:
         problem = f"{error} is not supported"
@@ -206,58 +205,18 @@ class _ByModel:
         options = {"method": classifier.response_method_, "rare_label": classifier.rare_label_}
         return np.asarray(score_classes(self.models[fold], X, **options).rare)
 
-    def scorings(self, columns: Prepared) -> list[Scoring]:
-        """Return how each of the models scores, as a blueprint."""
-        classifier = self._classifier
-        if self.models is None:
-            return [scoring_of(classifier, columns, Ask(_MARGIN, classifier.rare_label_))]
-        ask = Ask(classifier.response_method_, classifier.rare_label_, classifier.classes_)
-        return [scoring_of(model, columns, ask) for model in self.models]
 
-
-_MARGIN = "decision_function"
-
-
-def _compiled(by_model: _ByModel, n_columns: int) -> RowScorer:
-    scorings = by_model.scorings(Listed([Number(column) for column in range(n_columns)]))
-    leaves = [leaf for scoring in scorings for leaf in _leaves(scoring)]
+def _compiled(classifier: Any, by_model: _ByModel, n_columns: int) -> RowScorer:
+    scores = scores_of(classifier, n_columns)
+    leaves = [leaf for score in scores for leaf in leaves_of(score)]
     vocabulary = Vocabulary(leaf.prepared for leaf in leaves)
     plans: dict[int, Plan] = {}
-    models = [_frozen(scoring, vocabulary, plans) for scoring in scorings]
-    return RowScorer(*_kind(scorings, leaves), models, vocabulary.encode, by_model)
-
-
-def _leaves(scoring: Scoring) -> list[Scored]:
-    if isinstance(scoring, Scored):
-        return [scoring]
-    return [leaf for part in scoring.parts for leaf in _leaves(part)]
-
-
-def _kind(scorings: list[Scoring], leaves: list[Scored]) -> tuple[str, str]:
-    own = sorted({leaf.own for leaf in leaves if leaf.own is not None})
-    if own:
-        return "columns", f"{' and '.join(own)} is not compiled, and scores prepared rows itself."
-    return ("exact" if all(map(_is_exact, scorings)) else "bounded"), ""
-
-
-def _is_exact(scoring: Scoring) -> bool:
-    parts = scoring.parts if isinstance(scoring, Combined) else []
-    return scoring.is_exact and all(map(_is_exact, parts))
-
-
-def _frozen(
-    scoring: Scoring, vocabulary: Vocabulary, plans: dict[int, Plan]
-) -> Callable[[Encoded], Doubles]:
-    """Return a function of encoded rows. Parts with the same preparation share its result."""
-    if isinstance(scoring, Scored):
-        key, score = id(scoring.prepared), scoring.score
-        if key not in plans:
-            plans[key] = plan_of(scoring.prepared, vocabulary)
-        plan = plans[key]
-        return lambda rows: score(rows.prepared_by(plan))
-    parts = [_frozen(part, vocabulary, plans) for part in scoring.parts]
-    combine = scoring.combine
-    return lambda rows: combine([part(rows) for part in parts])
+    models = [compiled(score, vocabulary, plans) for score in scores]
+    kind, note = "exact" if all(map(is_exact, scores)) else "bounded", ""
+    if own := sorted({type(leaf.learner).__name__ for leaf in leaves if isinstance(leaf, Asked)}):
+        kind = "columns"
+        note = f"{' and '.join(own)} is not compiled, and scores prepared rows itself."
+    return RowScorer(kind, note, models, vocabulary.encode, by_model)
 
 
 # --- comparison with the model -------------------------------------------------------------------

@@ -326,9 +326,12 @@ class TableModel:
         distributions of the columns it has been compared with the classifier: see
         :func:`~shortlist.models.compile_scorer`.
         """
+        return compile_scorer(self.classifier, self.probe_rows())
+
+    def probe_rows(self) -> Any:
+        """Draw artificial rows with the distributions of the columns."""
         profiles = () if self.card is None else self.card.profiles
-        probes = probe_rows(self.schema.features, profiles, self.reference)
-        return compile_scorer(self.classifier, probes)
+        return probe_rows(self.schema.features, profiles, self.reference)
 
     def seconds_per_row(self) -> float:
         """Measure the processor time for the score of one row of plain values.

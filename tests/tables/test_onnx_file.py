@@ -12,17 +12,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shortlist import Capacity
 from shortlist._core.ranking import lift
 from shortlist.exceptions import ModelFileError
-from shortlist.persistence import _onnx_export as exporting
-from shortlist.persistence import compare_onnx, export_onnx
-from shortlist.persistence._onnx_compare import probe_rows, run_graph
+from shortlist.models import onnx_export as exporting
+from shortlist.models.onnx_export import OnnxGraph, keys_for
 from shortlist.tables import fit_table
 from shortlist.tables.estimators import LEARNERS
+from shortlist.tables.onnx_file import compare_table, export_model
 from shortlist.tables.read import open_table
 
 EXPORTED = [
     learner
     for learner in LEARNERS
-    if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph
+    if learner not in ("auto", "kde", "knn", "aware-network")  # which have no graph, or a test
 ]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
 
@@ -47,6 +47,11 @@ def rows_of(model, path):
         return model.schema.read(source)
 
 
+def run(path, model, rows):
+    """Return the answers of a graph, which gets the keys that the model decides by."""
+    return OnnxGraph.read(path).run(rows.X, keys_for(model.classifier, rows.X, rows.ids))
+
+
 def with_threshold(model, **changes):
     """Return a model with another threshold, or one that flags some of the rows tied with it."""
     classifier = model.classifier.with_capacity(model.classifier.capacity)
@@ -58,42 +63,71 @@ def with_threshold(model, **changes):
 def test_a_graph_decides_as_its_model(models, new_cases, tmp_path, learner):
     """With texts, gaps, dates and categories that were never seen, to the last digits."""
     model = models(learner)
-    exported = export_onnx(model, tmp_path / "m.onnx", ties="exclude", check=new_cases)
+    exported, compared = export_model(model, tmp_path / "m.onnx", check=new_cases)
     rows = rows_of(model, new_cases)
     rows.X.loc[:20, "country"] = "nowhere"
-    answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
+    answers = run(tmp_path / "m.onnx", model, rows)
     scores = model.classifier.score_samples(rows.X)
-    assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=exported.margin / 1000)
+    largest = np.abs(model.classifier.calibration_scores_).max()
+    assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=1e-12 * largest)
     assert_array_equal(answers["flag"].ravel(), model.classifier.flag(rows.X, ids=rows.ids))
     assert ("probability" in answers) == (learner in WITH_PROBABILITY)
     if "probability" in answers:
         chances = model.classifier.predict_proba(rows.X)[:, 1]
         assert_allclose(answers["probability"].ravel(), chances, atol=1e-12)
-    assert exported.comparison.n_items == 800
-    assert exported.comparison.flagged_more == exported.comparison.flagged_less == 0
+    assert compared.n_items == 800
+    assert compared.flagged_more == compared.flagged_less == 0
+    assert exported.margin < 1e-9 * largest
 
 
-def test_of_several_folds_a_graph_flags_what_all_of_them_flag(folded_fit, new_cases, tmp_path):
+@pytest.fixture(scope="module")
+def default_model(cases):
+    """Return what `shortlist fit` makes by default, of a smaller size."""
+    capacity = Capacity.count(100, per=1_000)
+    options = {"size": "quick", "folds": 3}
+    return fit_table(cases, target="fraud", id="case", capacity=capacity, **options).model
+
+
+def test_the_default_ensemble_decides_alike(default_model, new_cases, tmp_path):
+    """Members of five kinds in three folds, one of which is picked for each row by a hash."""
+    path = tmp_path / "m.onnx"
+    exported, compared = export_model(default_model, path, check=new_cases)
+    assert exported.keys == ["fold_key"]
+    assert compared.flagged_by_both > 20
+    assert compared.flagged_more == compared.flagged_less == 0
+    rows = rows_of(default_model, new_cases)
+    assert rows.X["amount"].isna().any()
+    answers = run(path, default_model, rows)
+    classifier = default_model.classifier
+    assert_allclose(answers["score"].ravel(), classifier.score_samples(rows.X), rtol=1e-13)
+    assert_array_equal(answers["flag"].ravel(), classifier.flag(rows.X, ids=rows.ids))
+    compiled = default_model.row_scorer.score_rows(rows.X.to_numpy(dtype=object).tolist())
+    assert_allclose(answers["score"].ravel(), compiled, rtol=1e-10)
+
+
+def test_without_keys_a_graph_flags_what_all_folds_flag(folded_fit, new_cases, tmp_path):
     """The model picks one of them by a hash; the graph never flags a row that it does not."""
     model = folded_fit.model
-    exported = export_onnx(model, tmp_path / "m.onnx", ties="exclude", check=new_cases)
+    _, compared = export_model(model, tmp_path / "m.onnx", check=new_cases)
     rows = rows_of(model, new_cases)
-    answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
-    assert_allclose(answers["score"].ravel(), model.classifier.score_samples(rows.X), atol=1e-12)
-    assert exported.comparison.flagged_more == 0 < exported.comparison.flagged_by_both
+    flagged = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})["flag"].ravel()
+    by_model = model.classifier.flag(rows.X, ids=rows.ids)
+    assert not (flagged & ~by_model).any()
+    assert 0 < flagged.sum() < by_model.sum()
+    assert compared.flagged_more == compared.flagged_less == 0
 
 
 @pytest.mark.parametrize("learner", EXPORTED)
 def test_a_graph_never_flags_more_at_the_threshold(models, new_cases, tmp_path, learner):
     """Rows are moved to the threshold as closely as numbers allow, from both sides."""
     model = models(learner)
-    export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+    export_model(model, tmp_path / "m.onnx")
     rows = rows_of(model, new_cases).X.dropna().assign(country="cl", vip=1.0)
     flagged = strictly(model, rows)
     inside, outside = rows[flagged].head(50), rows[~flagged].head(50)
     n = min(len(inside), len(outside))
     close = meet(model, inside.head(n), outside.head(n))
-    answers = run_graph((tmp_path / "m.onnx").read_bytes(), close)
+    answers = OnnxGraph.read(tmp_path / "m.onnx").run(close, {})
     by_model = strictly(model, close)
     assert 0 < by_model.sum() < 2 * n  # at the very threshold a model may tremble by itself
     assert not (answers["flag"].ravel() & ~by_model).any()
@@ -123,8 +157,8 @@ def test_a_row_that_ties_with_the_threshold_is_not_flagged(models, new_cases, tm
     scores = lift(np.asarray(models("boosting").classifier.score_samples(rows.X)))
     for place in range(0, 800, 80):
         model = with_threshold(models("boosting"), value=float(scores[place]), tie_key=0.0)
-        export_onnx(model, tmp_path / "m.onnx")
-        answers = run_graph((tmp_path / "m.onnx").read_bytes(), rows.X)
+        export_model(model, tmp_path / "m.onnx")
+        answers = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})
         assert not answers["flag"].ravel()[place]
         assert_array_equal(answers["flag"].ravel(), scores > scores[place])
 
@@ -132,7 +166,7 @@ def test_a_row_that_ties_with_the_threshold_is_not_flagged(models, new_cases, tm
 def test_tree_splits_are_met_exactly(models, tmp_path):
     """A row on a split goes the same way in the graph, and so does its neighbour on each side."""
     model = models("forest")
-    export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+    export_model(model, tmp_path / "m.onnx")
     scaler = model.classifier.estimator_["columns"].named_transformers_["numbers"][-1]
     trees = model.classifier.estimator_["learner"].estimators_
     splits = np.concatenate([t.tree_.threshold[t.tree_.feature == 0] for t in trees])
@@ -143,7 +177,7 @@ def test_tree_splits_are_met_exactly(models, tmp_path):
         {"amount": amounts, "country": "ar", "opened": 19_800.0, "vip": 0.0},
         index=range(amounts.size),
     )
-    answers = run_graph((tmp_path / "m.onnx").read_bytes(), X)
+    answers = OnnxGraph.read(tmp_path / "m.onnx").run(X, {})
     scores = model.classifier.score_samples(X)
     assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=1e-12)
 
@@ -151,9 +185,13 @@ def test_tree_splits_are_met_exactly(models, tmp_path):
 def test_an_empty_text_is_a_missing_one(models, tmp_path):
     """As it is in a file."""
     model = models("logistic")
-    export_onnx(model, tmp_path / "m.onnx")
-    X = probe_rows(model).head(2).assign(country=["", "(missing)"], amount=3.0, opened=0.0, vip=1.0)
-    first, second = run_graph((tmp_path / "m.onnx").read_bytes(), X)["score"].ravel()
+    export_model(model, tmp_path / "m.onnx")
+    X = (
+        model.probe_rows()
+        .head(2)
+        .assign(country=["", "(missing)"], amount=3.0, opened=0.0, vip=1.0)
+    )
+    first, second = OnnxGraph.read(tmp_path / "m.onnx").run(X, {})["score"].ravel()
     assert first == second
 
 
@@ -161,34 +199,55 @@ def test_an_empty_text_is_a_missing_one(models, tmp_path):
 def test_what_has_no_graph_is_named(models, tmp_path, learner):
     """With the learners that have one; and nothing is written."""
     with pytest.raises(ModelFileError, match=r"Kernel\w+ has no ONNX form.*--learner logistic"):
-        export_onnx(models(learner), tmp_path / "m.onnx")
+        export_model(models(learner), tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hashed_ties_are_refused_or_left_out(models, tmp_path, new_cases):
-    """A graph cannot hash; without the tied rows it flags fewer, never more."""
-    model = with_threshold(models("logistic"), tie_key=0.5)
-    with pytest.raises(ModelFileError, match=r"by a hash.*--ties exclude"):
-        export_onnx(model, tmp_path / "m.onnx")
-    assert list(tmp_path.iterdir()) == []
-    assert export_onnx(model, tmp_path / "m.onnx", ties="exclude").threshold
-    with pytest.raises(ValueError, match="ties must be one of 'as-fitted', 'exclude'"):
-        export_onnx(model, tmp_path / "m.onnx", ties="hash")
+def test_hashed_ties_are_decided_by_their_keys(models, tmp_path, new_cases):
+    """A graph cannot hash; without the keys it leaves tied rows out, and never flags more."""
+    rows = rows_of(models("forest"), new_cases)
+    rows = replace(rows, X=rows.X.iloc[np.repeat(np.arange(20), 40)].reset_index(drop=True))
+    scores = lift(np.asarray(models("forest").classifier.score_samples(rows.X)))
+    value = float(np.sort(scores)[-100])
+    model = with_threshold(models("forest"), value=value, tie_key=0.5, ties="hash")
+    exported, _ = export_model(model, tmp_path / "m.onnx")
+    assert exported.keys == ["tie_key"]
+    by_model = model.classifier.flag(rows.X, ids=rows.ids)
+    assert 0 < by_model[scores == value].sum() < 40 <= (scores == value).sum()
+    assert_array_equal(run(tmp_path / "m.onnx", model, rows)["flag"].ravel(), by_model)
+    without = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})["flag"].ravel()
+    assert_array_equal(without, scores > value)
 
 
 def test_scores_that_differ_are_not_exported(models, tmp_path, monkeypatch):
     """The promise rests on their agreement, so it is looked at before anything is written."""
-    monkeypatch.setattr(exporting, "largest_difference", lambda *args: 1e-3)
+    monkeypatch.setattr(exporting, "_noise", lambda *args: 1e-3)
     with pytest.raises(ModelFileError, match=r"differ by up to 1.0e-03"):
-        export_onnx(models("logistic"), tmp_path / "m.onnx")
+        export_model(models("logistic"), tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
+def test_scores_that_differ_a_little_widen_the_margin(models, tmp_path, monkeypatch, new_cases):
+    """What could come to lie on two sides of the threshold is not flagged."""
+    monkeypatch.setattr(exporting, "_noise", lambda *args: 1e-12)
+    exported, compared = export_model(models("logistic"), tmp_path / "m.onnx", check=new_cases)
+    assert 1.5e-11 < exported.margin < 1.7e-11
+    assert compared.flagged_more == 0
+
+
 def test_a_graph_that_flags_more_is_not_written(models, tmp_path, new_cases, monkeypatch):
-    """Found on the rows of the table that was given for that."""
-    monkeypatch.setattr(exporting, "_raised_thresholds", lambda model: ([-1.0], 1.0))
-    with pytest.raises(ModelFileError, match="rows that the model does not flag"):
-        export_onnx(models("logistic"), tmp_path / "m.onnx", check=new_cases)
+    """Found on artificial rows, or on the rows of a table."""
+    with monkeypatch.context() as patched:
+        patched.setattr(exporting, "_cut", lambda *args: exporting._Cut(0.5, -1.0, -1.0, 0.0))
+        patched.setattr(exporting, "_check_margins", lambda *args: None)
+        with pytest.raises(ModelFileError, match="rows that the model does not flag"):
+            export_model(models("logistic"), tmp_path / "m.onnx")
+    monkeypatch.setattr(
+        "shortlist.tables.onnx_file.compare_table",
+        lambda *args, **options: exporting.OnnxComparison(9, flagged_more=1),
+    )
+    with pytest.raises(ModelFileError, match="1 of 9 rows that the model does not flag"):
+        export_model(models("logistic"), tmp_path / "m.onnx", check=new_cases)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,19 +255,20 @@ def test_a_threshold_that_flags_nothing_stays_so(models, tmp_path, new_cases):
     """Infinity has no margin, and needs none."""
     model = models("logistic")
     nothing = replace(model, classifier=model.classifier.with_capacity(Capacity.fraction(0)))
-    exported = export_onnx(nothing, tmp_path / "m.onnx")
+    exported, compared = export_model(nothing, tmp_path / "m.onnx", check=new_cases)
     assert exported.margin == 0
-    compared = compare_onnx(nothing, tmp_path / "m.onnx", new_cases)
     assert compared.flagged_by_both == compared.flagged_more == 0
 
 
 def test_a_file_says_what_it_holds(models, tmp_path):
     """Threshold, margin and all that the model file says, for those who find it later."""
     model = models("logistic")
-    exported = export_onnx(model, tmp_path / "m.onnx")
+    exported, _ = export_model(model, tmp_path / "m.onnx")
     content = onnx.load(tmp_path / "m.onnx")
     properties = {entry.key: entry.value for entry in content.metadata_props}
-    assert float(properties["threshold"]) == exported.threshold > model.classifier.threshold_
+    assert exported.threshold == model.classifier.threshold_
+    assert json.loads(properties["thresholds"]) == [exported.threshold + exported.margin]
+    assert properties["seed"] == "0"
     assert json.loads(properties["model"])["guarantee"] == "expected"
     assert "capacity" in content.graph.doc_string
 
@@ -221,13 +281,21 @@ def test_a_column_with_the_name_of_an_output(cases, tmp_path):
         tmp_path / "t.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
     ).model
     with pytest.raises(ModelFileError, match="'score' has the name of an output"):
-        export_onnx(model, tmp_path / "m.onnx", ties="exclude")
+        export_model(model, tmp_path / "m.onnx")
 
 
-def test_a_graph_that_cannot_be_read(models, tmp_path, new_cases):
+def test_a_graph_that_cannot_be_read(tmp_path):
     """One line, as for every file."""
     with pytest.raises(ModelFileError, match="cannot be read"):
-        compare_onnx(models("logistic"), tmp_path / "none.onnx", new_cases)
+        OnnxGraph.read(tmp_path / "none.onnx")
     (tmp_path / "text.onnx").write_text("hello")
     with pytest.raises(ModelFileError, match="onnxruntime cannot run this graph"):
-        compare_onnx(models("logistic"), tmp_path / "text.onnx", new_cases)
+        OnnxGraph.read(tmp_path / "text.onnx")
+
+
+def test_blocks_of_a_table_are_compared_together(models, tmp_path, new_cases):
+    """As the command does, for tables of any length."""
+    model = models("logistic")
+    export_model(model, tmp_path / "m.onnx")
+    compared = compare_table(model, OnnxGraph.read(tmp_path / "m.onnx"), new_cases)
+    assert (compared + compared).n_items == 2 * compared.n_items == 1_600

@@ -1,16 +1,16 @@
-"""The trees of scikit-learn and LightGBM, read into the form that `_trees` packs."""
+"""Fitted trees of scikit-learn and LightGBM in one form."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._preparation import Unsupported
-from ._trees import GrownTree, LeafSum
+from .._core.arrays import Doubles
+from ._columns import Unsupported
 
-__all__ = ["histogram_trees", "lightgbm_trees", "sklearn_trees"]
+__all__ = ["GrownTree", "GrownTrees", "histogram_trees", "lightgbm_trees", "sklearn_trees"]
 
 # LightGBM's types of decisions: a bit for sets, one for missing values, and two for their kind.
 _IN_SET, _MISSING_LEFT = 1, 2
@@ -18,9 +18,37 @@ _NO_GAPS, _ZERO_IS_MISSING, _GAPS = 0, 1, 2
 _JUST_ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
 
-def sklearn_trees(estimators: list[Any], label: int) -> LeafSum:
+class GrownTree(NamedTuple):
+    """A tree with its root at 0.
+
+    `left` and `right` are the children of each node, -1 for a leaf. `value` is what a number is
+    compared with, or the weight of a leaf. Where `in_set` is not negative, the node asks whether
+    the number is in that set; what is, goes where missing values do not go.
+    """
+
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    feature: NDArray[np.integer]
+    value: Doubles
+    missing_left: NDArray[np.bool_]
+    in_set: NDArray[np.integer]
+
+
+class GrownTrees(NamedTuple):
+    """Trees whose leaves are added up, in their order, from `start`.
+
+    `sets` are sets of whole numbers, as bits of uint32; numbers below `least` are in none of them.
+    """
+
+    trees: list[GrownTree]
+    sets: list[NDArray[np.uint32]]
+    start: float = 0.0
+    least: float = 0.0
+
+
+def sklearn_trees(estimators: list[Any], label: int) -> GrownTrees:
     """Return the sum over decision trees of the share of a label in the leaf."""
-    return LeafSum([_sklearn_tree(estimator.tree_, label) for estimator in estimators])
+    return GrownTrees([_sklearn_tree(estimator.tree_, label) for estimator in estimators], [])
 
 
 def _sklearn_tree(tree: Any, label: int) -> GrownTree:
@@ -35,7 +63,7 @@ def _sklearn_tree(tree: Any, label: int) -> GrownTree:
     )
 
 
-def histogram_trees(learner: Any) -> LeafSum:
+def histogram_trees(learner: Any) -> GrownTrees:
     """Return the raw score of histogram-based boosting with two classes."""
     known, place_of = learner._bin_mapper.make_known_categories_bitsets()
     trees: list[GrownTree] = []
@@ -43,7 +71,7 @@ def histogram_trees(learner: Any) -> LeafSum:
     for (predictor,) in learner._predictors:
         trees.append(_histogram_tree(predictor, known, place_of, sets))
     (start,) = np.ravel(learner._baseline_prediction).tolist()
-    return LeafSum(trees, sets=sets, start=start)
+    return GrownTrees(trees, sets, start=start)
 
 
 def _histogram_tree(predictor: Any, known: Any, place_of: Any, sets: list[Any]) -> GrownTree:
@@ -65,7 +93,7 @@ def _histogram_tree(predictor: Any, known: Any, place_of: Any, sets: list[Any]) 
     )
 
 
-def lightgbm_trees(booster: Any) -> LeafSum:
+def lightgbm_trees(booster: Any) -> GrownTrees:
     """Return the raw score of a booster of LightGBM with one score per row."""
     head, *blocks = booster.model_to_string().split("\n\nTree=")
     settings = _entries(head)
@@ -73,7 +101,7 @@ def lightgbm_trees(booster: Any) -> LeafSum:
         raise Unsupported("LightGBM with several scores, or an average of its trees")
     sets: list[NDArray[np.uint32]] = []
     trees = [_lightgbm_tree(_entries(block), sets) for block in blocks]
-    return LeafSum(trees, sets=sets, least=_JUST_ABOVE_MINUS_ONE)
+    return GrownTrees(trees, sets, least=_JUST_ABOVE_MINUS_ONE)
 
 
 def _entries(block: str) -> dict[str, str]:

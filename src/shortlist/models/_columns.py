@@ -1,7 +1,11 @@
-"""Fitted transformers as changes of a list of features. To add one, add a function to `_BY_TYPE`.
+"""How columns were prepared, as a list of features. To add a transformer, see `_BY_TYPE`.
 
-A transformer that is not known here is called itself, with the features prepared so far in an
-array.
+A prepared row is a list of *features*. Each comes from one column: a scaled number, a mark of a
+missing value, or what an encoder gives for a text. Imputing and scaling change these features one
+by one, with the same operations in double precision as scikit-learn's, and so give the same bits.
+What is done to a text or to a mark is known beforehand: only numbers are computed when a row
+arrives. A transformer that is not known here is called itself, with the features prepared so far in
+an array.
 """
 
 from __future__ import annotations
@@ -11,20 +15,139 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from .._core.arrays import Doubles
-from ._features import NAN, Category, Feature, Lookup, Number, filled, marked, scaled
 
-__all__ = ["Called", "Joined", "Listed", "Prepared", "Unsupported", "transformed"]
+__all__ = [
+    "NAN",
+    "Called",
+    "Category",
+    "Feature",
+    "Joined",
+    "Listed",
+    "Lookup",
+    "Mark",
+    "Number",
+    "Prepared",
+    "Unsupported",
+    "features_in",
+    "some_of",
+    "transformed",
+    "without_names",
+]
 
 
 class Unsupported(Exception):
-    """A model, or part of it, that cannot be compiled; the message names it."""
+    """A model, or part of it, for which there is no blueprint; the message names it."""
+
+
+#: Stands for NaN, which is not equal to itself, among the values of a column.
+NAN = "\0NaN"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers: less a mean and divided by a scale, perhaps several times.
+
+    Before an encoder it is a column of any values, and `missing` perhaps a text.
+    """
+
+    column: int
+    missing: Any = math.nan  # what a missing value has become
+    stages: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One number if the value of a column is missing, and another one if it is there."""
+
+    column: int
+    missing: float = 1.0
+    present: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The numbers that an encoder gives for each value of a column; None where it raises an error.
+
+    `rows` has the values that the encoder knows, None and NaN; `unknown` is for all others.
+    """
+
+    column: int
+    rows: dict[Any, tuple[float, ...] | None]
+    unknown: tuple[float, ...] | None
+
+    def row(self, value: Any) -> tuple[float, ...] | None:
+        """Return the numbers for a value."""
+        return self.rows.get(value, self.unknown)
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of the numbers that an encoder gives for a value, and what is done to it afterwards."""
+
+    lookup: Lookup
+    place: int
+    changes: tuple[Callable[[float], float], ...] = ()
+
+    def number(self, value: Any) -> float:
+        """Return the feature for a value; NaN for one that the encoder refuses."""
+        row = self.lookup.row(value)
+        number = math.nan if row is None else row[self.place]
+        for change in self.changes:
+            number = change(number)
+        return number
+
+
+Feature = Number | Mark | Category
+
+
+def filled(feature: Feature, fill: float) -> Feature:
+    """Put a number in the place of missing ones."""
+
+    def fill_gap(number: float) -> float:
+        return fill if number != number else number
+
+    if isinstance(feature, Number):
+        return replace(feature, missing=fill_gap(feature.missing))
+    return _changed(feature, fill_gap)
+
+
+def scaled(feature: Feature, mean: float, scale: float) -> Feature:
+    """Subtract a mean and divide by a scale."""
+
+    def change(number: float) -> float:
+        return (number - mean) / scale
+
+    if isinstance(feature, Number):
+        stages = (*feature.stages, (mean, scale))
+        return replace(feature, missing=change(feature.missing), stages=stages)
+    return _changed(feature, change)
+
+
+def marked(feature: Feature) -> Feature:
+    """Mark where a feature is missing."""
+
+    def mark(number: float) -> float:
+        return float(number != number)
+
+    if isinstance(feature, Number):
+        return Mark(feature.column, missing=mark(feature.missing))
+    return _changed(feature, mark)
+
+
+def _changed(feature: Mark | Category, change: Callable[[float], float]) -> Feature:
+    if isinstance(feature, Mark):
+        return Mark(feature.column, change(feature.missing), change(feature.present))
+    return replace(feature, changes=(*feature.changes, change))
+
+
+# --- prepared rows -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,6 +176,44 @@ class Joined:
 Prepared = Listed | Called | Joined
 
 
+def features_in(prepared: Prepared) -> list[Feature]:
+    """Return all features that are computed on the way."""
+    if isinstance(prepared, Listed):
+        return prepared.features
+    if isinstance(prepared, Called):
+        return features_in(prepared.source)
+    return [feature for part in prepared.parts for feature in features_in(part)]
+
+
+def some_of(prepared: Prepared, places: list[int]) -> Prepared:
+    """Return some of the features of prepared rows."""
+    if not isinstance(prepared, Listed):
+        return Called(_Columns(places), prepared)
+    if places == list(range(len(prepared.features))):
+        return prepared
+    return Listed([prepared.features[place] for place in places], prepared.is_sparse)
+
+
+class _Columns:
+    """A transformer that takes some of the columns of an array."""
+
+    def __init__(self, places: list[int]) -> None:
+        self._places = places
+
+    def transform(self, X: Doubles) -> Doubles:
+        return np.ascontiguousarray(X[:, self._places])
+
+
+def without_names(estimator: Any) -> Any:
+    """Return an estimator that takes arrays, and has no names of columns to compare."""
+    nameless = copy.copy(estimator)
+    vars(nameless).pop("feature_names_in_", None)
+    return nameless
+
+
+# --- transformers --------------------------------------------------------------------------------
+
+
 def transformed(transformer: Any, source: Prepared) -> Prepared:
     """Return how rows look after a fitted transformer, or "passthrough"."""
     if transformer is None or (isinstance(transformer, str) and transformer == "passthrough"):
@@ -62,14 +223,7 @@ def transformed(transformer: Any, source: Prepared) -> Prepared:
         return change(transformer, source)
     if change is _pipeline:
         return _pipeline(transformer, source)
-    return _called(transformer, source)
-
-
-def _called(transformer: Any, source: Prepared) -> Called:
-    """Let a transformer prepare arrays; it then has no names of columns to compare."""
-    without_names = copy.copy(transformer)
-    vars(without_names).pop("feature_names_in_", None)
-    return Called(without_names, source)
+    return Called(without_names(transformer), source)
 
 
 def _pipeline(pipeline: Any, source: Prepared) -> Prepared:
@@ -150,7 +304,7 @@ def _scaled(source: Listed, means: Any, scales: Any) -> Listed:
 def _function(transformer: Any, source: Listed) -> Prepared:
     function = transformer.func
     checks_only = isinstance(function, functools.partial) and function.func is check_array
-    return source if function is None or checks_only else _called(transformer, source)
+    return source if function is None or checks_only else Called(without_names(transformer), source)
 
 
 def _encoder(encoder: Any, source: Listed) -> Listed:

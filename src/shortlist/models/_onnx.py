@@ -1,0 +1,373 @@
+"""A blueprint as a graph of ONNX operators, in double precision throughout.
+
+The graph repeats the arithmetic of scikit-learn step by step: numbers are filled and scaled, texts
+looked up, trees walked with the comparisons of the library that grew them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.extras import load_extra
+from ._columns import NAN, Called, Category, Joined, Listed, Mark, Number, Prepared, Unsupported
+from ._grown_trees import GrownTree
+from ._plan import Vocabulary
+from .blueprint import (
+    Asked,
+    Layers,
+    Leaf,
+    Logistic,
+    LogOdds,
+    Negated,
+    Node,
+    Sum,
+    Trees,
+    Vectors,
+    Weighted,
+)
+
+onnx = load_extra("onnx", needed_for="Exporting to ONNX")
+
+__all__ = ["Graph", "ScoreGraph"]
+
+_DOUBLE, _FLOAT = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
+# The domain of the operators of classical machine learning.
+_ML = "ai.onnx.ml"
+# Versions of the operators: the first in which an ensemble of trees computes in double precision.
+_OPSETS = {"": 17, _ML: 5}
+_IR_VERSION = 10  # the version of these operators; newer runtimes read it, older ones cannot
+_ADD_LEAVES, _LESS_OR_EQUAL = 1, 0
+_TINY = float(np.float32(1e-35))
+
+
+class Graph:
+    """Nodes and constants with unique names; every value is referred to by its name."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def input(self, name: str, kind: str, default: float | None = None) -> str:
+        """Add an input with one value per row, "double" or "string", perhaps with a default."""
+        self._inputs.append(_column(name, kind))
+        if default is not None:
+            self._constants.append(onnx.numpy_helper.from_array(np.array([[default]]), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node and return the name of its result."""
+        name = self._new_name()
+        node = onnx.helper.make_node(operator, inputs, [name], domain=domain, **attributes)
+        self._nodes.append(node)
+        return name
+
+    def constant(self, values: ArrayLike, dtype: Any = np.float64) -> str:
+        """Add a constant and return its name."""
+        name = self._new_name()
+        array = np.asarray(values, dtype=dtype)
+        self._constants.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def cast(self, value: str) -> str:
+        """Turn a value into 64-bit floats."""
+        return self.add("Cast", value, to=_DOUBLE)
+
+    def round_to_single(self, value: str) -> str:
+        """Round numbers to single precision."""
+        return self.cast(self.add("Cast", value, to=_FLOAT))
+
+    def concat(self, parts: list[str]) -> str:
+        """Put columns side by side."""
+        return parts[0] if len(parts) == 1 else self.add("Concat", *parts, axis=1)
+
+    def total(self, parts: list[str]) -> str:
+        """Add up values."""
+        return parts[0] if len(parts) == 1 else self.add("Sum", *parts)
+
+    def output(self, name: str, value: str, kind: str) -> None:
+        """Make a value an output of the graph: "double" or "bool"."""
+        self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
+        self._outputs.append(_column(name, kind))
+
+    def content(self, description: str, properties: dict[str, str]) -> bytes:
+        """Return the checked model as the content of a file."""
+        graph = onnx.helper.make_graph(
+            self._nodes, "shortlist", self._inputs, self._outputs, self._constants, description
+        )
+        model = onnx.helper.make_model(
+            graph,
+            producer_name="shortlist",
+            ir_version=_IR_VERSION,
+            opset_imports=[onnx.helper.make_opsetid(*opset) for opset in _OPSETS.items()],
+        )
+        onnx.helper.set_model_props(model, properties)
+        onnx.checker.check_model(model)
+        return bytes(model.SerializeToString())
+
+    def _new_name(self) -> str:
+        return f"shortlist/{len(self._nodes)}/{len(self._constants)}"
+
+
+def _column(name: str, kind: str) -> Any:
+    element = {
+        "double": onnx.TensorProto.DOUBLE,
+        "string": onnx.TensorProto.STRING,
+        "bool": onnx.TensorProto.BOOL,
+    }[kind]
+    return onnx.helper.make_tensor_value_info(name, element, [None, 1])
+
+
+class ScoreGraph:
+    """Adds the scores of blueprints to a graph, each preparation of the columns once.
+
+    `inputs` are the names of the inputs of all columns; an empty text stands for `missing`.
+    """
+
+    def __init__(
+        self, graph: Graph, vocabulary: Vocabulary, inputs: list[str], missing: str | None
+    ) -> None:
+        self._graph, self._vocabulary = graph, vocabulary
+        self._numbers = {column: inputs[column] for column in vocabulary.numbers}
+        self._codes = {
+            column: self._code(inputs[column], known, refused, missing)
+            for column, known, refused in zip(
+                vocabulary.texts, vocabulary.codes, vocabulary.refused, strict=True
+            )
+        }
+        self._prepared: dict[int, str] = {}
+
+    def score(self, node: Node) -> str:
+        """Add a score, of shape (n, 1); return its name."""
+        if type(node) is Asked:
+            raise Unsupported(type(node.learner).__name__)
+        if isinstance(node, Leaf):
+            return _LEAVES[type(node)](self._graph, node, self._prepare(node.prepared))
+        return _COMBINED[type(node)](self._graph, node, [self.score(part) for part in node.parts])
+
+    # --- columns ---------------------------------------------------------------------------------
+
+    def _code(
+        self, column: str, known: dict[Any, int], refused: set[int], missing: str | None
+    ) -> str:
+        """Add the code of a text, of shape (n,)."""
+        texts = {text: code for text, code in known.items() if isinstance(text, str)}
+        if any(not isinstance(value, str) for value in known if value is not None):
+            raise Unsupported("an encoder of numbers")
+        of_missing = texts.pop(NAN, 0) if missing is None else texts.get(missing, 0)
+        texts.pop(NAN, None)
+        texts.setdefault("", of_missing)
+        if refused & {0, *texts.values()}:
+            raise Unsupported("an encoder that raises an error for unknown or missing texts")
+        code = self._graph.add(
+            "LabelEncoder",
+            column,
+            domain=_ML,
+            keys_strings=list(texts),
+            values_int64s=list(texts.values()),
+            default_int64=0,
+        )
+        return self._graph.add("Reshape", code, self._graph.constant([-1], np.int64))
+
+    def _prepare(self, prepared: Prepared) -> str:
+        if id(prepared) not in self._prepared:
+            self._prepared[id(prepared)] = self._add_prepared(prepared)
+        return self._prepared[id(prepared)]
+
+    def _add_prepared(self, prepared: Prepared) -> str:
+        if isinstance(prepared, Listed):
+            return self._add_listed(prepared)
+        if isinstance(prepared, Joined):
+            return self._graph.concat([self._prepare(part) for part in prepared.parts])
+        assert isinstance(prepared, Called)
+        raise Unsupported(type(prepared.transformer).__name__)
+
+    def _add_listed(self, prepared: Listed) -> str:
+        """Add numbers, marks and the texts of each column as blocks, then put them in order."""
+        blocks: dict[Any, list[int]] = {}
+        for place, feature in enumerate(prepared.features):
+            is_text = isinstance(feature, Category)
+            key = feature.lookup.column if is_text else type(feature)  # type: ignore[union-attr]
+            blocks.setdefault(key, []).append(place)
+        parts = [
+            self._add_block([prepared.features[place] for place in places])
+            for places in blocks.values()
+        ]
+        order = np.argsort([place for places in blocks.values() for place in places])
+        together = self._graph.concat(parts)
+        if (np.diff(order) == 1).all():
+            return together
+        return self._graph.add("Gather", together, self._graph.constant(order, np.int64), axis=1)
+
+    def _add_block(self, features: list[Any]) -> str:
+        graph = self._graph
+        if isinstance(features[0], Category):
+            column = features[0].lookup.column
+            examples = self._vocabulary.examples(column)
+            table = [[feature.number(value) for feature in features] for value in examples]
+            return graph.add("Gather", graph.constant(table), self._codes[column], axis=0)
+        values = graph.concat([self._numbers[feature.column] for feature in features])
+        missing = graph.constant([feature.missing for feature in features])
+        is_missing = graph.add("IsNaN", values)
+        if isinstance(features[0], Mark):
+            present = graph.constant([feature.present for feature in features])
+            return graph.add("Where", is_missing, missing, present)
+        return graph.add("Where", is_missing, missing, self._scaled(values, features))
+
+    def _scaled(self, values: str, features: list[Number]) -> str:
+        graph = self._graph
+        for stage in range(max(len(feature.stages) for feature in features)):
+            stages = [
+                feature.stages[stage] if stage < len(feature.stages) else (0.0, 1.0)
+                for feature in features
+            ]
+            means, scales = zip(*stages, strict=True)
+            values = graph.add("Sub", values, graph.constant(means))
+            values = graph.add("Div", values, graph.constant(scales))
+        return values
+
+
+# --- leaves --------------------------------------------------------------------------------------
+
+
+def _trees(graph: Graph, node: Trees, items: str) -> str:
+    trees, _, start, _ = node.grown
+    if any((tree.in_set >= 0).any() for tree in trees):
+        raise Unsupported("boosting with native categories")
+    if node.rounding == "single":
+        items = graph.round_to_single(items)
+    elif node.rounding == "tiny":
+        is_tiny = graph.add("LessOrEqual", graph.add("Abs", items), graph.constant(_TINY))
+        items = graph.add("Where", is_tiny, graph.constant(0.0), items)
+    summed = graph.add("TreeEnsemble", items, domain=_ML, **_tree_attributes(trees))
+    if start:
+        summed = graph.add("Add", summed, graph.constant(start))
+    return _divided(graph, summed, node.divisor)
+
+
+def _divided(graph: Graph, value: str, divisor: int) -> str:
+    return value if divisor == 1 else graph.add("Div", value, graph.constant(float(divisor)))
+
+
+def _tree_attributes(trees: list[GrownTree]) -> dict[str, Any]:
+    """Return all trees in the form of the operator, which numbers nodes and leaves apart."""
+    columns: dict[str, list[NDArray[Any]]] = {}
+    n_nodes = n_leaves = 0
+    for tree in map(_with_a_node, trees):
+        is_leaf = tree.left < 0
+        number = np.where(is_leaf, n_leaves + np.cumsum(is_leaf), n_nodes + np.cumsum(~is_leaf)) - 1
+        nodes, left, right = ~is_leaf, tree.left[~is_leaf], tree.right[~is_leaf]
+        part = {
+            "tree_roots": number[:1],
+            "nodes_featureids": tree.feature[nodes],
+            "nodes_splits": tree.value[nodes],
+            "nodes_truenodeids": number[left],
+            "nodes_trueleafs": is_leaf[left],
+            "nodes_falsenodeids": number[right],
+            "nodes_falseleafs": is_leaf[right],
+            "nodes_missing_value_tracks_true": tree.missing_left[nodes],
+            "leaf_weights": tree.value[is_leaf],
+        }
+        for name, values in part.items():
+            columns.setdefault(name, []).append(values)
+        n_leaves, n_nodes = n_leaves + int(is_leaf.sum()), n_nodes + int(nodes.sum())
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    tensor = onnx.numpy_helper.from_array
+    return {
+        **{
+            name: tensor(values) if values.dtype == np.float64 else values.astype(int).tolist()
+            for name, values in joined.items()
+        },
+        "nodes_modes": tensor(np.full(n_nodes, _LESS_OR_EQUAL, dtype=np.uint8)),
+        "leaf_targetids": [0] * n_leaves,
+        "n_targets": 1,
+        "aggregate_function": _ADD_LEAVES,
+    }
+
+
+def _with_a_node(tree: GrownTree) -> GrownTree:
+    """Turn a tree of one leaf into a comparison whose two results are equal."""
+    if tree.left.size > 1:
+        return tree
+    leaf, none = float(tree.value[0]), np.full(3, -1)
+    left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
+    values = np.array([0.0, leaf, leaf])
+    return GrownTree(left, right, np.zeros(3, int), values, np.zeros(3, bool), none)
+
+
+def _layers(graph: Graph, node: Layers, items: str) -> str:
+    operators = {"identity": "Identity", "logistic": "Sigmoid", "relu": "Relu", "tanh": "Tanh"}
+    last = len(node.weights) - 1
+    for place, (weights, shift) in enumerate(zip(node.weights, node.shifts, strict=True)):
+        items = graph.add("MatMul", items, graph.constant(weights))
+        items = graph.add("Add", items, graph.constant(shift))
+        if place < last:
+            items = graph.add(operators[node.activation], items)
+    return items
+
+
+def _vectors(graph: Graph, node: Vectors, items: str) -> str:
+    kernel = graph.add("MatMul", items, graph.constant(node.vectors.T))
+    if node.gamma is not None:
+        squares = graph.add("ReduceSumSquare", items, axes=[1], keepdims=1)
+        both = graph.add("Add", squares, graph.constant((node.vectors**2).sum(axis=1)))
+        distances = graph.add("Sub", both, graph.add("Mul", kernel, graph.constant(2.0)))
+        # Rounding can make the square of a tiny distance negative.
+        distances = graph.add("Max", distances, graph.constant(0.0))
+        kernel = graph.add("Exp", graph.add("Mul", distances, graph.constant(-node.gamma)))
+    summed = graph.add("MatMul", kernel, graph.constant(node.weights[:, np.newaxis]))
+    return graph.add("Add", summed, graph.constant(node.shift))
+
+
+_LEAVES: dict[type, Callable[[Graph, Any, str], str]] = {
+    Layers: _layers,
+    Trees: _trees,
+    Vectors: _vectors,
+}
+
+
+# --- combinations --------------------------------------------------------------------------------
+
+
+def _logistic(graph: Graph, node: Logistic, parts: list[str]) -> str:
+    (score,) = parts
+    if node.complement:
+        score = graph.add("Neg", score)
+    if node.steepness not in (None, 1.0):
+        score = graph.add("Mul", score, graph.constant(node.steepness))
+    chance = graph.add("Sigmoid", score)
+    return graph.add("Sub", graph.constant(1.0), chance) if node.complement else chance
+
+
+def _sum(graph: Graph, node: Sum, parts: list[str]) -> str:
+    return _divided(graph, graph.total(parts), node.divisor)
+
+
+def _weighted(graph: Graph, node: Weighted, parts: list[str]) -> str:
+    weights = node.weights.tolist()
+    pairs = zip(parts, weights, strict=True)
+    return graph.total([graph.add("Mul", part, graph.constant(w)) for part, w in pairs])
+
+
+def _log_odds(graph: Graph, node: LogOdds, parts: list[str]) -> str:
+    (chance,) = parts
+    logs = []
+    for share in (chance, graph.add("Sub", graph.constant(1.0), chance)):
+        pulled = graph.add("Mul", share, graph.constant(node.pull))
+        pulled = graph.add("Add", pulled, graph.constant(0.5))
+        logs.append(graph.add("Log", graph.add("Div", pulled, graph.constant(node.pull + 1))))
+    return graph.add("Sub", *logs)
+
+
+_COMBINED: dict[type, Callable[[Graph, Any, list[str]], str]] = {
+    Logistic: _logistic,
+    LogOdds: _log_odds,
+    Negated: lambda graph, node, parts: graph.add("Neg", *parts),
+    Sum: _sum,
+    Weighted: _weighted,
+}

@@ -1,0 +1,443 @@
+"""The decision of a classifier as an ONNX file, which runs without Python.
+
+Scores are compared as the classifier compares them: those that agree to about ten digits count as
+equal (`_core/ranking.py`). A graph cannot hash. What a classifier decides by a hash of an item, the
+fold whose model judges it and the order of tied items, a graph takes as two more inputs. With them
+it flags what the classifier flags. Without them it flags a row only if every fold would, and no
+row that ties with the threshold: fewer rows, never more.
+
+Scores of graph and classifier differ in their last digits. A row that lies so close to the edge of
+what counts as equal that they could come to lie on two sides of it is not flagged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import __version__
+from .._core.arrays import Doubles
+from .._core.atomic import write_whole
+from .._core.extras import load_extra
+from .._core.hashing import tie_keys_of
+from .._core.ranking import cell_of
+from .._core.scoring import n_rows
+from ..classifier import CapacityClassifier
+from ..exceptions import ModelFileError
+from ._columns import Unsupported
+from ._onnx import Graph, ScoreGraph
+from ._plan import Vocabulary
+from .blueprint import leaves_of, scores_of
+
+onnxruntime = load_extra("onnxruntime", needed_for="Exporting to ONNX")
+
+__all__ = [
+    "OnnxComparison",
+    "OnnxExport",
+    "OnnxGraph",
+    "build_graph",
+    "compare_onnx",
+    "export_onnx",
+    "keys_for",
+]
+
+_OUTPUTS = ("score", "flag", "probability")
+_TIE_KEY, _FOLD_KEY = "tie_key", "fold_key"
+_ERRORS_ONLY = 3  # onnxruntime warns about inputs with defaults
+# The margin is a small share of what counts as equal: fractions that forests often return, such as
+# 7/10, lie 3 % of it away from an edge. It is wider if scores differ by more than a sixteenth of
+# it, but never wider than a share of the largest calibration score.
+_LEAST, _SAFETY = 2.0**-8, 16
+_WIDEST = 2.0**-30  # about 1e-9
+WEIGHS_WORK = (
+    "This model weighs values, efforts or a worth, which a graph in ONNX does not. Fit one without "
+    "--value, --effort and --worth, or decide with: shortlist flag."
+)
+
+
+@dataclass(frozen=True)
+class OnnxComparison:
+    """The flags and scores of an exported graph and of its classifier on the same rows.
+
+    `flagged_more` counts the rows that only the graph flags, `flagged_less` those that only the
+    classifier flags.
+    """
+
+    n_items: int = 0
+    flagged_by_both: int = 0
+    flagged_more: int = 0
+    flagged_less: int = 0
+    largest_difference: float = 0.0
+
+    def __add__(self, other: OnnxComparison) -> OnnxComparison:
+        """Return the comparison on the rows of both."""
+        return OnnxComparison(
+            self.n_items + other.n_items,
+            self.flagged_by_both + other.flagged_by_both,
+            self.flagged_more + other.flagged_more,
+            self.flagged_less + other.flagged_less,
+            max(self.largest_difference, other.largest_difference),
+        )
+
+
+@dataclass(frozen=True)
+class OnnxExport:
+    """An exported graph.
+
+    Attributes
+    ----------
+    inputs : dict
+        Name and type of each input: "double" or "string".
+    keys : list of str
+        Inputs that need not be given: "tie_key" and "fold_key", if the classifier hashes.
+    outputs : list of str
+        "score", "flag", and "probability" if the classifier has one.
+    threshold : float
+        That of the classifier; of several folds, the mean of their thresholds.
+    margin : float
+        How far above a score must lie, so that rounding flags no more rows.
+    largest_difference : float
+        The largest difference between the scores of graph and classifier, on the rows given.
+    """
+
+    inputs: dict[str, str]
+    keys: list[str]
+    outputs: list[str]
+    threshold: float
+    margin: float
+    largest_difference: float
+
+
+def export_onnx(
+    classifier: CapacityClassifier, X: Any, path: Path, *, missing: str | None = None
+) -> OnnxExport:
+    """Write the decision of a classifier to an ONNX file; an error leaves no unfinished file.
+
+    The graph takes one input per column, each of shape (n, 1): texts for categories (an empty text
+    is missing) and 64-bit floats for all others (NaN is missing). The columns of an array are
+    called x0, x1 and so on. The outputs are the score, the flag and, if the classifier has one, the
+    probability.
+
+    A classifier with folds picks the model that judges an item by a hash, and so it decides about
+    items that tie with its threshold. ONNX cannot hash. The graph flags the same items if it gets
+    these hashes as `fold_key` and `tie_key`, of shape (n, 1), and fewer items without them.
+
+    Parameters
+    ----------
+    classifier : CapacityClassifier
+        Fitted. Its models can be ensembles of this package, linear models, networks, support vector
+        machines, trees, forests, bagging and boosting of scikit-learn and LightGBM, and aware
+        models; behind scikit-learn's imputers, scalers and encoders.
+    X : array or data frame of shape (n_items, n_features)
+        Rows on which to compare the graph with the classifier, before anything is written. They
+        need no labels.
+    path : Path
+        Where to write.
+    missing : str, default=None
+        The text that stands for a missing category in `X`, if there is one.
+
+    Returns
+    -------
+    OnnxExport
+        Inputs, outputs, the threshold, and how closely the scores agree.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from shortlist import Capacity, CapacityClassifier
+    >>> from shortlist.datasets import make_fraud
+    >>> from shortlist.models import compare_onnx, export_onnx
+    >>> X, y = make_fraud(n_samples=2_000, random_state=0)
+    >>> classifier = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.05))
+    >>> path = Path(tempfile.mkdtemp()) / "fraud.onnx"
+    >>> exported = export_onnx(classifier.fit(X, y), X, path)
+    >>> exported.outputs
+    ['score', 'flag', 'probability']
+    >>> compared = compare_onnx(classifier, path, X)
+    >>> compared.flagged_more, compared.flagged_less
+    (0, 0)
+    """
+    content, exported = build_graph(classifier, X, missing=missing)
+    with write_whole(path) as file:
+        file.write(content)
+    return exported
+
+
+def compare_onnx(
+    classifier: CapacityClassifier, path: Path, X: Any, *, ids: ArrayLike | None = None
+) -> OnnxComparison:
+    """Compare an exported graph with its classifier.
+
+    Parameters
+    ----------
+    classifier : CapacityClassifier
+        The classifier that was exported.
+    path : Path
+        The graph, made by :func:`export_onnx`.
+    X : array or data frame of shape (n_items, n_features)
+        The rows.
+    ids : array-like of shape (n_items,), default=None
+        Their ids, if the classifier was calibrated with ids.
+
+    Returns
+    -------
+    OnnxComparison
+        Numbers of flags, and the largest difference between scores.
+    """
+    return OnnxGraph.read(path).compare(classifier, X, ids=ids)
+
+
+# --- making a graph ------------------------------------------------------------------------------
+
+
+def build_graph(
+    classifier: Any, X: Any, *, missing: str | None = None, about: dict[str, str] | None = None
+) -> tuple[bytes, OnnxExport]:
+    """Return the content of an ONNX file, compared with the classifier on the rows `X`."""
+    rule = classifier.rule_
+    _check_rule(rule)
+    kinds = {name: _kind(column) for name, column in _columns_of(X).items()}
+    _check_names(kinds)
+    graph, scores = _scored(classifier, kinds, missing)
+    noise = _noise(graph, classifier, X)
+    cuts = [_cut(calibration, noise) for calibration in rule.calibrations]
+    _check_margins(cuts, rule, noise)
+    keys = _add_decision(graph, scores, cuts)
+    outputs = ["score", "flag"]
+    if classifier.response_method_ == "predict_proba":
+        graph.output("probability", "score", "double")
+        outputs.append("probability")
+    content = graph.content(_description(classifier), _properties(cuts, rule, about or {}))
+    ids = np.arange(n_rows(X)).astype(str) if rule.samples[0].keyed_by_ids else None
+    check_never_more(OnnxGraph(content).compare(classifier, X, ids=ids))
+    threshold = float(np.mean([cut.value for cut in cuts]))
+    margin = max(cut.margin for cut in cuts)
+    return content, OnnxExport(kinds, keys, outputs, threshold, margin, noise)
+
+
+def check_never_more(compared: OnnxComparison) -> None:
+    """Raise an error if a graph flags rows that its classifier does not flag."""
+    if compared.flagged_more:
+        raise ModelFileError(
+            f"The exported graph flags {compared.flagged_more} of {compared.n_items} rows that "
+            "the model does not flag. Nothing was written. Fit with another learner."
+        )
+
+
+def _check_rule(rule: Any) -> None:
+    weighs = [each.has_values or each.has_efforts for each in rule.calibrations]
+    if any(weighs) or any(each.least_probability > 0 for each in rule.calibrations):
+        raise ModelFileError(WEIGHS_WORK)
+    if rule.segments is not None:
+        raise ModelFileError("A model with capacities of segments cannot be exported to ONNX.")
+    if rule.precision != np.float64:
+        raise ModelFileError("A model with scores in single precision cannot be exported to ONNX.")
+
+
+def _check_names(names: Any) -> None:
+    taken = [name for name in names if name in (*_OUTPUTS, _TIE_KEY, _FOLD_KEY)]
+    if taken:
+        raise ModelFileError(
+            f"The column {taken[0]!r} has the name of an output or of a key. Rename it and fit "
+            "again."
+        )
+
+
+def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tuple[Graph, list[str]]:
+    """Return a graph with the mean score, and the names of the scores of all models."""
+    graph = Graph()
+    inputs = [graph.input(name, kind) for name, kind in kinds.items()]
+    try:
+        nodes = scores_of(classifier, len(kinds))
+        vocabulary = Vocabulary(leaf.prepared for node in nodes for leaf in leaves_of(node))
+        builder = ScoreGraph(graph, vocabulary, inputs, missing)
+        scores = [builder.score(node) for node in nodes]
+    except Unsupported as error:
+        raise ModelFileError(
+            f"{error} has no ONNX form in double precision, so this model cannot be exported. Fit "
+            "with --learner auto or --learner logistic, forest, boosting, svm, network, "
+            "aware-linear, aware-svm, aware-forest or aware-boosting."
+        ) from None
+    mean = graph.total(scores)
+    if len(scores) > 1:
+        mean = graph.add("Div", mean, graph.constant(float(len(scores))))
+    graph.output("score", mean, "double")
+    return graph, scores
+
+
+def _noise(graph: Graph, classifier: Any, X: Any) -> float:
+    """Return the largest difference between scores of the graph so far and of the classifier."""
+    answers = OnnxGraph(graph.content("", {})).run(X, {})
+    return float(np.abs(answers["score"].ravel() - classifier.score_samples(X)).max(initial=0))
+
+
+class _Cut(NamedTuple):
+    """A threshold: scores above `above` are flagged, those above `tied` if their key is smaller."""
+
+    value: float
+    above: float
+    tied: float
+    key: float
+
+    @property
+    def margin(self) -> float:
+        return self.above - self.value if math.isfinite(self.value) else 0.0
+
+
+def _cut(calibration: Any, noise: float) -> _Cut:
+    value = float(calibration.value)
+    if not math.isfinite(value):
+        return _Cut(value, value, value, 0.0)
+    lower, upper = (float(end) for end in cell_of(value, np.dtype(np.float64)))
+    margin = max(_SAFETY * noise, _LEAST * (upper - lower))
+    above, tied = (float(np.nextafter(end + margin, np.inf)) for end in (value, lower))
+    return _Cut(value, above, tied, calibration.tie_key if calibration.ties == "hash" else 0.0)
+
+
+def _check_margins(cuts: list[_Cut], rule: Any, noise: float) -> None:
+    finite = rule.calibration_scores[np.isfinite(rule.calibration_scores)]
+    largest = max(float(np.abs(finite).max(initial=0)), *(abs(cut.value) for cut in cuts))
+    if max(cut.margin for cut in cuts) > _WIDEST * largest:
+        raise ModelFileError(
+            f"The scores of the exported graph differ by up to {noise:.1e} from the model's, too "
+            "much to decide alike. Nothing was written. Fit with another learner."
+        )
+
+
+def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cut]) -> list[str]:
+    """Add the flag, by one threshold for the mean or by one for each fold; return the keys."""
+    keys = [_TIE_KEY] if any(cut.key > 0 for cut in cuts) else []
+    if keys:
+        graph.input(_TIE_KEY, "double", default=1.0)
+    compared = scores if len(cuts) > 1 else ["score"]
+    flags = [_flag(graph, *pair) for pair in zip(compared, cuts, strict=True)]
+    if len(flags) > 1:
+        keys.append(graph.input(_FOLD_KEY, "double", default=math.nan))
+        scaled = graph.add("Mul", _FOLD_KEY, graph.constant(float(len(flags))))
+        fold = graph.add("Floor", scaled)
+        flags = [_if_picked(graph, flag, fold, place) for place, flag in enumerate(flags)]
+    flag = flags[0]
+    for other in flags[1:]:
+        flag = graph.add("And", flag, other)
+    graph.output("flag", flag, "bool")
+    return keys
+
+
+def _flag(graph: Graph, score: str, cut: _Cut) -> str:
+    above = graph.add("Greater", score, graph.constant(cut.above))
+    if cut.key == 0:
+        return above
+    first = graph.add("Less", _TIE_KEY, graph.constant(cut.key))
+    tied = graph.add("And", graph.add("Greater", score, graph.constant(cut.tied)), first)
+    return graph.add("Or", above, tied)
+
+
+def _if_picked(graph: Graph, flag: str, fold: str, place: int) -> str:
+    """Let the flag of another fold than the one that was picked say nothing; NaN picks all."""
+    number = graph.constant(float(place))
+    is_other = graph.add("Or", graph.add("Less", fold, number), graph.add("Greater", fold, number))
+    return graph.add("Or", flag, is_other)
+
+
+def _description(classifier: Any) -> str:
+    return (
+        "Flags rows whose score is strictly above a threshold. The capacity is "
+        f"{classifier.capacity_fraction_:.4g} of all rows, the guarantee {classifier.guarantee!r}."
+    )
+
+
+def _properties(cuts: list[_Cut], rule: Any, about: dict[str, str]) -> dict[str, str]:
+    return {
+        "shortlist_version": __version__,
+        "thresholds": json.dumps([cut.above for cut in cuts]),
+        "seed": str(rule.terms.seed),
+        **about,
+    }
+
+
+# --- running a graph -----------------------------------------------------------------------------
+
+
+class OnnxGraph:
+    """An exported graph that can be run."""
+
+    def __init__(self, content: bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _ERRORS_ONLY
+        try:
+            self._session = onnxruntime.InferenceSession(
+                content, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # the errors of onnxruntime have no common class
+            raise ModelFileError(f"onnxruntime cannot run this graph: {error}") from None
+
+    @classmethod
+    def read(cls, path: Path) -> OnnxGraph:
+        """Read a graph from a file."""
+        try:
+            return cls(path.read_bytes())
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from None
+
+    def run(self, X: Any, keys: dict[str, Doubles]) -> dict[str, NDArray[Any]]:
+        """Run the graph on the columns of a frame or array; return its outputs by name."""
+        columns, session = _columns_of(X), self._session
+        inputs = {
+            column.name: _input(columns[column.name], column.type == "tensor(string)")
+            for column in session.get_inputs()
+        }
+        for key in session.get_overridable_initializers():
+            if key.name in keys:
+                inputs[key.name] = keys[key.name][:, np.newaxis]
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, inputs), strict=True))
+
+    def compare(self, classifier: Any, X: Any, *, ids: ArrayLike | None = None) -> OnnxComparison:
+        """Compare the answers with those of a classifier."""
+        answers = self.run(X, keys_for(classifier, X, ids))
+        flagged = answers["flag"].ravel()
+        by_model = classifier.decide(X, ids=ids).flagged
+        scores = np.asarray(classifier.score_samples(X))
+        return OnnxComparison(
+            len(flagged),
+            int((flagged & by_model).sum()),
+            int((flagged & ~by_model).sum()),
+            int((~flagged & by_model).sum()),
+            float(np.abs(answers["score"].ravel() - scores).max(initial=0)),
+        )
+
+
+def keys_for(classifier: Any, X: Any, ids: ArrayLike | None) -> dict[str, Doubles]:
+    """Return the keys by which a classifier decides about ties, and picks one of its folds."""
+    seed, every = classifier.rule_.terms.seed, np.arange(n_rows(X))
+    return {
+        _TIE_KEY: tie_keys_of(X, ids, seed=seed)(every),
+        _FOLD_KEY: tie_keys_of(X, ids, seed=seed + 1)(every),
+    }
+
+
+def _columns_of(X: Any) -> dict[str, Any]:
+    if hasattr(X, "columns"):
+        return {str(name): X[name] for name in X.columns}
+    table = np.asarray(X)
+    return {f"x{place}": table[:, place] for place in range(table.shape[1])}
+
+
+def _kind(column: Any) -> str:
+    return "double" if np.asarray(column).dtype.kind in "biuf" else "string"
+
+
+def _input(column: Any, is_text: bool) -> NDArray[Any]:
+    values = np.asarray(column)
+    if not is_text:
+        return values.astype(np.float64)[:, np.newaxis]
+    texts = [value if isinstance(value, str) else "" for value in values.tolist()]
+    return np.array(texts, dtype=object)[:, np.newaxis]
