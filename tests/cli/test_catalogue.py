@@ -271,7 +271,7 @@ FITS = {
         ("--date-format", "opened=DD/MM/YYYY"),
         refused("--date-format opened=... does not fit.*'2024-"),
     ),
-    "no format": (text(), ("--date-format", "soon"), refused("is no format of dates")),
+    "no format": (text(), ("--date-format", "soon"), refused("is not a date format")),
     "days that are none": (
         text(cells("opened", "2024-02-31", FEW)),
         (),
@@ -853,7 +853,7 @@ STREAMED = {
         {"opened": "31/12/2024"},
         (),
         "'opened' must be a date such as 2024-05-31; got '31/12/2024'. If dates are written in "
-        "another way, use --date-format opened=...",
+        "another way, use date_format='opened=...'",
     ),
     "days first, said": ({"opened": "31/12/2024"}, ("--date-format", "DD/MM/YYYY"), "ok"),
     "infinity": ({"amount": "inf"}, (), "'amount' must be a finite number"),

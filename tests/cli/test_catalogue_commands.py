@@ -956,7 +956,23 @@ entry(
     0,
     check=lambda d, r: numbers(r)["fingerprints"]["n_rows"] > 0 and numbers(r)["thresholds"],
 )
-entry("inspect: a table", lambda d: ["inspect", d.new_path], 2, "not a model")
+entry("inspect: a table", lambda d: ["inspect", d.new_path], 0, "400 rows", "amount", "numeric")
+entry(
+    "inspect: a table, as JSON",
+    lambda d: ["inspect", d.new_path, "--json", "--categorical", "amount"],
+    0,
+    check=lambda d, r: (
+        numbers(r)["is_whole"]
+        and {c["name"]: c["kind"] for c in numbers(r)["columns"]}["amount"] == "categorical"
+    ),
+)
+entry(
+    "inspect: no such column",
+    lambda d: ["inspect", d.new_path, "--drop", "nothing"],
+    2,
+    "no column 'nothing', which --drop names",
+)
+entry("inspect: no table", lambda d: ["inspect", d.folder / "none.csv"], 2, "no file")
 entry("inspect: nothing", lambda d: ["inspect", d.folder / "none"], 2, "no model file")
 entry("inspect: a folder", lambda d: ["inspect", d.folder], 2, "folder")
 

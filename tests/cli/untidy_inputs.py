@@ -150,7 +150,7 @@ UNTIDY_FITS = {
     "months, points": (months("%m.%Y"), (), noted("'opened' .*--date-format opened=MM.YYYY")),
     "months, digits": (months("%Y%m"), (), noted("'opened' .*--date-format opened=YYYYMM")),
     "months, names": (months("%b-%y"), (), noted("'opened' .*--date-format opened=%b-%y")),
-    "months, long names": (months("%B %Y"), (), noted("--date-format opened='%B %Y'")),
+    "months, long names": (months("%B %Y"), (), noted("--date-format 'opened=%B %Y'")),
     "months, points, said": (
         months("%m.%Y"),
         ("--date-format", "opened=MM.YYYY"),

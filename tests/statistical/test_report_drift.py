@@ -4,8 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables.drift import compare_columns, compare_scores, count_columns, judge_shifts
-from shortlist.tables.profile import column_profiles
+from shortlist.tables.drift import (
+    column_profiles,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+)
 from shortlist.tables.schema import Feature, TableSchema
 
 FEATURES = (

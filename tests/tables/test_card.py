@@ -5,7 +5,7 @@ import pandas as pd
 
 from shortlist import Capacity
 from shortlist.tables import ModelCard, fit_table, load_model
-from shortlist.tables.profile import column_profiles
+from shortlist.tables.drift import column_profiles
 from shortlist.tables.schema import Feature, TableSchema
 
 

@@ -60,7 +60,7 @@ def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
         ({"decimal": ";"}, "--decimal must be"),
         ({"sep": "ab"}, "--sep must be one sign"),
         ({"encoding": "rot13"}, "--encoding rot13 is unknown"),
-        ({"date_format": ("soon",)}, "is no format of dates"),
+        ({"date_format": ("soon",)}, "is not a date format"),
     ],
 )
 def test_impossible_options_are_refused(options, complaint):

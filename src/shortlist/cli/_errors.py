@@ -160,10 +160,10 @@ def _as_options_of_capacity(kind: str, values: str) -> str:
 
 def _valued(option: str, value: str) -> str:
     """Return an option with a value as one types it: 600 instead of 600.0 or 10_000."""
-    if value == "...":
+    if value in ("...", "True"):
         return option
     if re.fullmatch(r"[0-9_]+(\.[0-9]+)?", value):
         value = value.replace("_", "").removesuffix(".0")
-    elif re.fullmatch(r"'[\w.+-]+'|\"[\w.+-]+\"", value):
+    elif re.fullmatch(r"'[\w.,+/%=-]+'|\"[\w.,+/%=-]+\"", value):
         value = value[1:-1]
     return f"{option} {value}"

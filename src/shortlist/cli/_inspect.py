@@ -1,28 +1,58 @@
-"""`shortlist inspect`: what is in a model file."""
+"""`shortlist inspect`: what is in a model file, or how a table would be read."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from ._errors import answering
-from ._shared import AsJson, Model, percent, print_json
+from ..exceptions import ModelFileError
+from ._errors import answering, in_options
+from ._reading import with_column_options
+from ._shared import AsJson, percent, print_json, tell
+
+if TYPE_CHECKING:
+    from ..tables import ReadOptions
+    from ..tables.inspect import ColumnView, TableView
 
 
 @answering
-def inspect(model: Model, as_json: AsJson = False) -> None:
-    """Show what is in a model file.
+@with_column_options
+def inspect(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A model file made by fit, or a table.")
+    ],
+    as_json: AsJson = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Show what is in a model file, or how a table would be read.
 
-    Its columns and how they are read, capacity, promise, results and versions. The model itself is
-    not loaded.
+    Of a model: its columns and how they are read, capacity, promise, results and versions. The
+    model itself is not loaded. Of a table: what each column would be taken for, and every decision
+    that could have been another, before any fit.
 
-    Example: shortlist inspect fraud.model --json
+    Example: shortlist inspect cases.csv
     """
+    from ..tables.inspect import inspect_table
     from ..tables.model_file import describe_model
+    from ..tables.read import is_table
 
-    content = describe_model(model)
+    try:
+        content = describe_model(file)
+    except ModelFileError:
+        if not is_table(file):
+            raise
+        view = inspect_table(file, reading=reading)
+        if as_json:
+            print_json(view)
+        else:
+            _print_table(view)
+        return
     if as_json:
         print_json(content)
         return
@@ -33,7 +63,27 @@ def inspect(model: Model, as_json: AsJson = False) -> None:
     if rules:
         console.print(_rules(content, rules))
     for note in (content["card"] or {}).get("notes") or []:
-        console.print(f"Note of the fit: {note}", soft_wrap=True, highlight=False, markup=False)
+        words = f"Note of the fit: {in_options(note)}"
+        console.print(words, soft_wrap=True, highlight=False, markup=False)
+
+
+def _print_table(view: TableView) -> None:
+    tell(view.notes)
+    rows = f"{view.n_rows:,} rows" if view.is_whole else f"the first {view.n_rows:,} rows"
+    table = Table(title=f"{view.table}, {rows}")
+    for heading in ("Column", "Read as", "Missing", "Examples"):
+        table.add_column(heading, justify="right" if heading == "Missing" else "left")
+    for column in view.columns:
+        missing = "" if column.n_missing is None else f"{column.n_missing:,}"
+        examples = ", ".join(f"{example:.40}" for example in column.examples)
+        table.add_row(escape(column.name), escape(_read_as(column)), missing, escape(examples))
+    Console().print(table)
+
+
+def _read_as(column: ColumnView) -> str:
+    if column.kind is None:
+        return "left out"
+    return f"{column.kind} ({column.format})" if column.format else column.kind
 
 
 def _facts(content: dict[str, Any]) -> Table:

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from ..exceptions import TableError
 from ..tables import TableModel
-from ..tables.drift import chances_of_flags, compare_columns, judge_shifts, verdict_on
+from ..tables.drift import (
+    ColumnProfile,
+    chances_of_flags,
+    compare_columns,
+    judge_shifts,
+    verdict_on,
+)
 from ..tables.fingerprints import SeenRows
 from ..tables.measure import Evaluation, default_name, evaluation_of
-from ..tables.profile import ColumnProfile
 from ._engine import Engine
 from ._kernels import Columns
 from ._models import ColumnCounts, ModelRows, plan_rows

@@ -15,8 +15,7 @@ from .._core.ranking import lift
 from ..classifier import CapacityDecisionMixin
 from ..exceptions import TableError
 from ..tables import TableModel
-from ..tables.drift import count_columns
-from ..tables.profile import ColumnProfile
+from ..tables.drift import ColumnProfile, count_columns
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
 from ._engine import FEW, Engine, RowKernel, as_columns, table_schema

@@ -49,8 +49,8 @@ def notes_on_times(column: Any, feature: Feature) -> list[str]:
         return []
     place = "latest" if value == column.max() else "earliest"
     return [
-        f"{_seen_apart(column, feature.name, feature.kind, value)} With --time, these rows are the "
-        f"{place}. If that means missing, leave them out."
+        f"{_seen_apart(column, feature.name, feature.kind, value)} With time=..., these rows are "
+        f"the {place}. If that means missing, leave them out."
     ]
 
 
@@ -60,13 +60,13 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
     if leak is not None:
         return (
             f"LEAK? {name!r} {leak}. If it is known only afterwards, the model is useless on new "
-            f"cases: leave it out with --drop {name}"
+            f"cases: leave it out with drop={name!r}"
         )
     n_filled = int(_is_filled(column, kind).sum())
     if 0 < n_filled < _NEARLY_EMPTY * len(column):
         return (
             f"{name!r} is filled in {n_filled:,} of {len(column):,} rows only. If it does not "
-            f"belong to the table, leave it out: --drop {name}"
+            f"belong to the table, leave it out: drop={name!r}"
         )
     stand_in = _stand_in(column, kind)
     if stand_in is not None:
@@ -74,7 +74,7 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
     if _identifies_rows(column, kind):
         return (
             f"{name!r} has a different value in nearly every row and looks like an id. If it is "
-            f"one, use --id {name} to exclude it from learning; otherwise --drop {name}"
+            f"one, use id={name!r} to exclude it from learning; otherwise drop={name!r}"
         )
     twins = _twins(column) if kind == "categorical" else ()
     if twins:
@@ -177,7 +177,7 @@ def _stand_in(column: Any, kind: str) -> float | None:
 
 def _about_stand_in(column: Any, name: str, kind: str, value: float) -> str:
     seen = _seen_apart(column, name, kind, value)
-    return f"{seen} If that means missing, use --na {shown_value(value, kind)}"
+    return f"{seen} If that means missing, use na='{shown_value(value, kind)}'"
 
 
 def _seen_apart(column: Any, name: str, kind: str, value: float) -> str:
@@ -216,7 +216,7 @@ def _about_many_texts(column: Any, name: str) -> str:
     what = "free text" if _is_prose(column) else f"{column.nunique():,} different texts"
     return (
         f"{name!r} holds {what}. At most the {_MOST_LEARNED} most frequent values are learned "
-        f"from. If it holds numbers, use --numeric {name}; to leave it out, --drop {name}"
+        f"from. If it holds numbers, use numeric={name!r}; to leave it out, drop={name!r}"
     )
 
 

@@ -155,7 +155,7 @@ def _settled(guess: Guess, name: str, decimal: str) -> Guess:
     note = (
         f"{name!r} could be read in two ways. Its {'comma' if guess.seen == ',' else 'point'} is "
         f"taken for the {'decimal sign' if is_decimal else 'sign between thousands'}. If that is "
-        f"wrong, use --decimal {other}"
+        f"wrong, use decimal={other!r}"
     )
     format = replace(guess.format, decimal=decimal, thousands=thousands)
     return replace(guess, format=format, notes=[*guess.notes, note], signs=(decimal,))
@@ -276,7 +276,7 @@ def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
 
 
 def _no_numbers(present: Any, name: str, format: ColumnFormat) -> Guess:
-    note = f"{name!r} holds no numbers, although --numeric names it. It is treated as text."
+    note = f"{name!r} holds no numbers, although numeric=... names it. It is treated as text."
     return Guess("categorical", format, [note])
 
 
@@ -358,7 +358,7 @@ def _no_dates(texts: Any, name: str, format: ColumnFormat) -> Guess | None:
         return None
     note = (
         f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but not all exist. It is "
-        f"treated as text. Say how they are written with --date-format {name}=..."
+        f"treated as text. Say how they are written with date_format='{name}=...'"
     )
     return Guess("categorical", format, [note])
 

@@ -49,8 +49,8 @@ _MONTHS = {
     "^[0-9]{1,2}-[0-9]{4}$": "MM-YYYY",
     "^[A-Z][a-z]{2}-[0-9]{2}$": "%b-%y",
     "^[A-Z][a-z]{2}-[0-9]{4}$": "%b-%Y",
-    "^[A-Z][a-z]{2} [0-9]{4}$": "'%b %Y'",
-    "^[A-Z][a-z]{2,8} [0-9]{4}$": "'%B %Y'",
+    "^[A-Z][a-z]{2} [0-9]{4}$": "%b %Y",
+    "^[A-Z][a-z]{2,8} [0-9]{4}$": "%B %Y",
 }
 
 _YEAR = r"(?:19|20)[0-9]{2}"
@@ -79,7 +79,7 @@ def about_codes(present: Any, name: str) -> str:
     code = present.filter(pa.compute.match_substring_regex(present, CODE))[0].as_py()
     return (
         f"{name!r} holds codes with leading zeros, such as {code!r}, and is treated as text. If "
-        f"they are numbers, use --numeric {name}"
+        f"they are numbers, use numeric={name!r}"
     )
 
 
@@ -109,7 +109,7 @@ def about_look(format: ColumnFormat, numbers: Any, name: str) -> list[str]:
     value = as_numbers(pa.array([example]), format)[0][0]
     return [
         f"{name!r} is read as numbers with {_listed(seen)}: {example!r} is "
-        f"{value:.15g}. If that is wrong, use --decimal or --categorical {name}",
+        f"{value:.15g}. If that is wrong, use decimal=... or categorical={name!r}",
         *([_about_currencies(found, name)] if len(found) > 1 else []),
     ]
 
@@ -117,7 +117,7 @@ def about_look(format: ColumnFormat, numbers: Any, name: str) -> list[str]:
 def _about_currencies(found: list[str], name: str) -> str:
     return (
         f"{name!r} mixes the currencies {_listed(found)}, which count alike. Convert it to one "
-        f"currency, or leave it out: --drop {name}"
+        f"currency, or leave it out: drop={name!r}"
     )
 
 
@@ -135,7 +135,7 @@ def about_words(
     counts = Counter(text.strip() for text in others.to_pylist())
     shown = ", ".join(repr(word) for word, _ in counts.most_common(_MOST_SHOWN))
     more = f" and {len(counts) - _MOST_SHOWN} more" if len(counts) > _MOST_SHOWN else ""
-    remedy = f" If they mean something, use --categorical {name}" if unknown else ""
+    remedy = f" If they mean something, use categorical={name!r}" if unknown else ""
     return [
         f"{name!r} holds {what}; in {len(others):,} of {n_present:,} rows it holds {shown}{more}, "
         f"read as missing.{remedy}"
@@ -147,7 +147,7 @@ def about_conflict(numbers: Any, others: Any, name: str) -> str:
     return (
         f"{name!r} mixes decimal points and decimal commas, such as {numbers[0].as_py()!r} and "
         f"{others[0].as_py()!r}, and is treated as text. Write them all in the same way, or say "
-        f"which sign is right with --decimal and --numeric {name}"
+        f"which sign is right with decimal=... and numeric={name!r}"
     )
 
 
@@ -155,7 +155,7 @@ def about_many_words(words: list[str], name: str, n_present: int) -> str:
     """Say that too many values are no numbers."""
     return (
         f"{name!r} holds numbers, but in {len(words):,} of {n_present:,} rows it does not, such as "
-        f"{words[0]!r}. It is treated as text. To read these as missing, use --numeric {name}"
+        f"{words[0]!r}. It is treated as text. To read these as missing, use numeric={name!r}"
     )
 
 
@@ -165,7 +165,7 @@ def about_times(texts: Any, format: ColumnFormat, name: str) -> str:
     value = as_numbers(pa.array([first]), format)[0][0]
     return (
         f"{name!r} is read as durations or times of day: {first!r} is {value:.15g} in its last "
-        f"unit. If that is wrong, use --categorical {name}"
+        f"unit. If that is wrong, use categorical={name!r}"
     )
 
 
@@ -175,7 +175,7 @@ def about_odd_numbers(texts: Any, name: str) -> str:
     return (
         f"{name!r} looks like numbers or dates, such as {first!r}, but cannot be read as such and "
         "is treated as text. Write plain numbers in one unit, or dates such as 2024-05-31; or "
-        f"leave it out: --drop {name}"
+        f"leave it out: drop={name!r}"
     )
 
 
@@ -191,10 +191,10 @@ def looks_ordered(texts: Any) -> bool:
 
 
 def month_format(texts: Any) -> str | None:
-    """Return how months are written, for --date-format; None if the texts are no months."""
+    """Return how months are written, for `date_format`; None if the texts are no months."""
     found = (written for pattern, written in _MONTHS.items() if matches_all(texts, pattern))
     written = next(found, None)
-    format = ColumnFormat(date_format=None if written is None else as_strptime(written.strip("'")))
+    format = ColumnFormat(date_format=None if written is None else as_strptime(written))
     return None if written is None or np.isnan(as_days(texts, format)).any() else written
 
 
@@ -204,7 +204,7 @@ def about_months(name: str, written: str, *, as_text: bool = False) -> str:
     kind = "dates" if "D" in written else "months"
     return (
         f"{name!r} looks like {kind} written as {written} and is {what}. To read them as dates, "
-        f"use --date-format {name}={written}"
+        f"use date_format='{name}={written}'"
     )
 
 
@@ -212,7 +212,7 @@ def about_percent(name: str) -> str:
     """Say that only some values are percentages."""
     return (
         f"{name!r} holds % in some rows only, and is treated as text. Write all values in the same "
-        f"way, or leave it out: --drop {name}"
+        f"way, or leave it out: drop={name!r}"
     )
 
 
@@ -220,8 +220,8 @@ def about_either_order(texts: Any, name: str) -> str:
     """Say that day and month cannot be told apart."""
     return (
         f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but day and month are "
-        f"ambiguous. It is treated as text. Use --date-format {name}=DD/MM/YYYY or "
-        f"--date-format {name}=MM/DD/YYYY"
+        f"ambiguous. It is treated as text. Use date_format='{name}=DD/MM/YYYY' or "
+        f"date_format='{name}=MM/DD/YYYY'"
     )
 
 
@@ -232,7 +232,7 @@ def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
     return (
         f"{name!r} holds dates in several formats, such as {first!r} and {other!r}, and is "
         "treated as text. Write them all in the same way, or say how most are written: "
-        f"--date-format {name}=DD/MM/YYYY"
+        f"date_format='{name}=DD/MM/YYYY'"
     )
 
 
@@ -243,7 +243,7 @@ def about_order(texts: Any, date_format: str, name: str) -> str:
     day = np.datetime64(int(days[first]), "D")
     return (
         f"{name!r} is read as dates: {texts[first].as_py()!r} is {day}. If that is wrong, use "
-        f"--date-format {name}=..."
+        f"date_format='{name}=...'"
     )
 
 
@@ -253,7 +253,7 @@ def about_other_order(swapped: Any, date_format: str | None, name: str) -> str:
     return (
         f"{name!r} holds {swapped[0].as_py()!r}, although most of its dates have the {first} "
         "first. Days up to 12 do not tell: more dates may be the wrong way round. Check how the "
-        f"table was made, or leave the column out: --drop {name}"
+        f"table was made, or leave the column out: drop={name!r}"
     )
 
 

@@ -43,7 +43,7 @@ def find_labels(
     key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
     if key not in labels:
         raise TableError(
-            f"--rare {rare} does not occur in {target!r}; its labels are {_shown(labels)}."
+            f"rare={rare!r} does not occur in {target!r}; its labels are {_shown(labels)}."
         )
     return labels[key], tuple(labels.values())[:MOST_LABELS]
 
@@ -89,7 +89,8 @@ def _check_number(
     if len(labels) > MOST_LABELS and rare is None:
         raise TableError(
             f"The target {target!r} has {len(labels)} different values ({_shown(labels)}). It "
-            "looks like a measurement, not a label. Name the column with the labels, or use --rare."
+            "looks like a measurement, not a label. Name the column with the labels, or use "
+            "rare=...."
         )
 
 
@@ -99,17 +100,17 @@ def _rarest(sizes: dict[str, int], labels: dict[str, str], target: str, notes: l
     if len(rarest) > 1:
         raise TableError(
             f"The labels {' and '.join(repr(labels[key]) for key in rarest[:4])} of {target!r} are "
-            f"equally rare, with {fewest:,} rows each. Say which one to look for with --rare."
+            f"equally rare, with {fewest:,} rows each. Say which one to look for with rare=...."
         )
     if is_word_for_missing(labels[rarest[0]]):
         raise TableError(
             f"The rarest label of {target!r} is {labels[rarest[0]]!r}, which looks like a missing "
-            "value. Say which label to look for with --rare, or leave these rows out."
+            "value. Say which label to look for with rare=..., or leave these rows out."
         )
     if len(labels) > 2:
         notes.append(
             f"{target!r} has {len(labels)} labels, {_shown(labels)}. The rarest, "
-            f"{labels[rarest[0]]!r}, is looked for. For another one, use --rare"
+            f"{labels[rarest[0]]!r}, is looked for. For another one, use rare=..."
         )
     return rarest[0]
 

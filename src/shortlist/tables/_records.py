@@ -126,14 +126,14 @@ def _sheet(book: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
     if reading.sheet is not None and len(names) != 1:
         raise TableError(
             f"{name} has no sheet {reading.sheet!r}. Its sheets are {listed(book.sheetnames)}; "
-            "name one with --sheet."
+            "name one with sheet=...."
         )
     if not names:
-        raise TableError(f"{name} has no sheet with cells. Name one with --sheet.")
+        raise TableError(f"{name} has no sheet with cells. Name one with sheet=....")
     if len(names) > 1 or reading.sheet is not None:
         notes.append(
             f"{name} has the sheets {listed(book.sheetnames)}; {names[0]!r} is read. For another "
-            "one, use --sheet"
+            "one, use sheet=..."
         )
     return book[names[0]]
 

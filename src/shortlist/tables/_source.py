@@ -92,7 +92,7 @@ class OpenTable:
         if 2 * len(values) >= len(self.columns):
             return " They look like values. Is the line with the column names missing?"
         if len(self.columns) == 1 and self.sep is not None:
-            return " Is another sign between the columns? Then use --sep."
+            return " Is another sign between the columns? Then use sep=...."
         return ""
 
 
@@ -131,7 +131,7 @@ def about_totals(name: str, totals: list[list[str]]) -> list[str]:
     """Say which last rows are left out."""
     return [
         f"The last row of {name} looks like a total ({_in_short(cells)}) and is left out. If it is "
-        "a case, use --keep-total"
+        "a case, use keep_total=True"
         for cells in totals
     ]
 
@@ -183,7 +183,7 @@ def _in_words(name: str, reason: str) -> str:
         return (
             f"{name} has a line with more or fewer values than its heading: {_one_line(reason)}. "
             f"{_ABOVE if 'Expected 1 columns' in reason else ''}"
-            "If another sign is between the columns, use --sep."
+            "If another sign is between the columns, use sep=...."
         )
     return f"{name} is damaged or not what its extension says: {_one_line(reason)}"
 
@@ -195,7 +195,7 @@ def _one_line(reason: str) -> str:
 def not_utf8(name: str) -> str:
     """Say that a text file has another encoding, and what to do."""
     return (
-        f"{name} is not UTF-8 text. Name its encoding, for example --encoding cp1252 for files "
+        f"{name} is not UTF-8 text. Name its encoding, for example encoding='cp1252' for files "
         "from Windows programs, or save it as UTF-8."
     )
 

@@ -226,7 +226,7 @@ def _header(file: Any, name: str, reading: ReadOptions) -> tuple[list[str], str]
 def _no_text(name: str) -> str:
     return (
         f"{name} is damaged or not what its extension says: a text file holds no zero bytes. Save "
-        "it again, or name its encoding with --encoding."
+        "it again, or name its encoding with encoding=...."
     )
 
 

@@ -99,7 +99,7 @@ def _check_size(values: NDArray[np.float64], name: str, place: Place) -> None:
     what = "infinite values" if is_infinite else f"values beyond {LARGEST:g}"
     raise TableError(
         f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
-        f"Leave unknown values empty, read them as missing with --na {float(values[row])!r}, or "
+        f"Leave unknown values empty, read them as missing with na='{float(values[row])!r}', or "
         f"replace {'infinity' if is_infinite else 'them'} by a number."
     )
 
@@ -267,7 +267,7 @@ def _tell_of_signs(texts: Any, values: Any, name: str, format: ColumnFormat) -> 
             _note(
                 f"{name!r} had whole numbers when the model was fitted, and now has such as "
                 f"{parts[0].as_py()!r}, read as {values[is_part][0]:.15g}. If the sign separates "
-                f"thousands, use --decimal {_other(format.decimal)}"
+                f"thousands, use decimal={_other(format.decimal)!r}"
             )
     before = format.currency or format.unit
     if before:
@@ -300,11 +300,9 @@ def _unreadable(
 
 
 def _remedy(text: str, name: str, kind: str, format: ColumnFormat) -> str:
-    missing = (
-        f"If it means missing, use --na {text!r:.80}; otherwise correct it, or fit a new model."
-    )
+    missing = f"If it means missing, use na={text!r:.80}; otherwise correct it, or fit a new model."
     if kind == "date":
-        return f"Use --date-format {name}=... if dates are written differently here. {missing}"
+        return f"Use date_format='{name}=...' if dates are written differently here. {missing}"
     if kind == "numeric" and format.percent and is_number(text, replace(format, percent=False)):
         return f"Its numbers ended in %, and 12 % is 0.12. Write the % here, too. {missing}"
     if kind == "numeric" and is_number(text, replace(format, percent=True)):
@@ -315,7 +313,7 @@ def _remedy(text: str, name: str, kind: str, format: ColumnFormat) -> str:
     ):
         return missing
     words = "commas" if other == "," else "points"
-    return f"Use --decimal {other} if this file has decimal {words}. {missing}"
+    return f"Use decimal={other!r} if this file has decimal {words}. {missing}"
 
 
 def _changed(column: Any, name: str, wanted: str) -> TableError:

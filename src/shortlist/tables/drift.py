@@ -5,6 +5,7 @@ Tests are valid for any counts. They need no labels, so that reports and checks 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,14 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom, hypergeom, ks_2samp
 
 from .._core.arrays import Floats
+from .._core.plain_json import to_plain
 from .._core.ranking import lift
 from ..thresholds import CalibratedThreshold
-from .profile import ColumnProfile
+from .columns import MISSING_CATEGORY
+from .schema import TableSchema
 
+_N_BINS = 10
+_MOST_CATEGORIES = 20
 # The usual limits of the index for a moderate and for a large shift.
 _MODERATE, _LARGE = 0.1, 0.25
 #: A shift is named if its p-value, corrected for the number of tests, is below this level.
@@ -30,6 +35,109 @@ _CERTAIN = 1e-6
 _MOST_EXACT = 10_000
 
 
+@dataclass(frozen=True)
+class ColumnProfile:
+    """Counts of a column by bin: up to ten bins of numbers with about equal counts, or categories.
+
+    Attributes
+    ----------
+    name, kind : str, str
+        Name and kind of the column.
+    bins : tuple
+        For numbers, the upper ends of all bins but the last, which is open. For categories, the
+        most frequent ones; all others share one more bin.
+    counts : tuple of int
+        Number of rows in each bin, followed by the number of missing values.
+    ends : tuple of float
+        The lowest and the highest number of the fit; empty for categories, and in older models.
+
+    Examples
+    --------
+    >>> profile = ColumnProfile.from_values("country", "categorical", ["ar", "ar", "br"])
+    >>> profile.bins, profile.counts
+    (('ar', 'br'), (2, 1, 0, 0))
+    >>> profile.count(["br", "cl"])
+    (0, 1, 1, 0)
+    """
+
+    name: str
+    kind: str
+    bins: tuple[Any, ...]
+    counts: tuple[int, ...]
+    ends: tuple[float, ...] = ()
+
+    @classmethod
+    def from_values(
+        cls, name: str, kind: str, values: Any, *, bins_from: Any = None
+    ) -> ColumnProfile:
+        """Choose bins for the values of a column and count them."""
+        values = np.asarray(values)
+        chosen = values if bins_from is None else np.asarray(bins_from)
+        bins = _categories(chosen) if kind == "categorical" else _upper_ends(chosen)
+        ends = () if kind == "categorical" else _ends(values, chosen)
+        return cls(name, kind, bins, _count(values, kind, bins), ends)
+
+    def count(self, values: Any) -> tuple[int, ...]:
+        """Count other values of the same column in the same bins."""
+        return _count(np.asarray(values), self.kind, self.bins)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain lists, numbers and texts."""
+        return to_plain(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> ColumnProfile:
+        """Read what :meth:`to_json` wrote."""
+        bins, counts = tuple(content["bins"]), tuple(int(n) for n in content["counts"])
+        ends = tuple(content.get("ends", ()))
+        return cls(str(content["name"]), str(content["kind"]), bins, counts, ends)
+
+
+def column_profiles(
+    X: Any, schema: TableSchema, *, bins_from: Any = None
+) -> tuple[ColumnProfile, ...]:
+    """Describe all columns of the rows that a model takes, in bins chosen from other rows."""
+    bins_from = X if bins_from is None else bins_from
+    return tuple(
+        ColumnProfile.from_values(f.name, f.kind, X[f.name], bins_from=bins_from[f.name])
+        for f in schema.features
+    )
+
+
+def _categories(values: NDArray[Any]) -> tuple[str, ...]:
+    names, counts = np.unique(values[values != MISSING_CATEGORY].astype(str), return_counts=True)
+    return tuple(names[np.argsort(-counts, kind="stable")][:_MOST_CATEGORIES].tolist())
+
+
+def _upper_ends(values: NDArray[np.float64]) -> tuple[float, ...]:
+    present = values[~np.isnan(values)]
+    if present.size == 0:
+        return ()
+    shares = np.arange(1, _N_BINS) / _N_BINS
+    ends = np.unique(np.quantile(present, shares, method="inverted_cdf"))
+    return tuple(ends[ends < present.max()].tolist())
+
+
+def _ends(*parts: NDArray[np.float64]) -> tuple[float, ...]:
+    present = np.concatenate([values[~np.isnan(values)] for values in parts])
+    return (float(present.min()), float(present.max())) if present.size else ()
+
+
+def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int, ...]:
+    missing = values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values)
+    present = values[~missing]
+    if kind == "categorical":
+        place = {name: number for number, name in enumerate(bins)}
+        places = np.array([place.get(value, len(bins)) for value in present.tolist()], np.intp)
+    else:
+        places = np.searchsorted(np.array(bins, dtype=np.float64), present, side="left")
+    counts = np.bincount(places, minlength=len(bins) + 1).tolist()
+    return (*counts, int(missing.sum()))
+
+
+# --- shifts ---
+
+
 def stability_index(before: Any, after: Any) -> float:
     """Return the population stability index of two rows of counts.
 
@@ -42,18 +150,7 @@ def stability_index(before: Any, after: Any) -> float:
 
 
 def compare_scores(before: Floats, after: Floats) -> dict[str, Any]:
-    """Compare scores with the calibration scores, by the largest distance of their distributions.
-
-    Parameters
-    ----------
-    before, after : ndarray
-        The calibration scores, and scores of other rows.
-
-    Returns
-    -------
-    dict
-        Counts by bin, stability index, the distance and its p-value.
-    """
+    """Compare scores with those of the calibration, by the largest distance of their laws."""
     # On one grid, in the precision of calibration: otherwise ties would be broken one way.
     after = lift(np.asarray(after, dtype=before.dtype)).astype(np.float64)
     before = lift(before).astype(np.float64)
@@ -68,40 +165,14 @@ def compare_scores(before: Floats, after: Floats) -> dict[str, Any]:
 
 
 def count_columns(profiles: tuple[ColumnProfile, ...], X: Any) -> list[tuple[int, ...]]:
-    """Count the values of other rows in the bins of each column.
-
-    Parameters
-    ----------
-    profiles : tuple of ColumnProfile
-        Of the calibration rows.
-    X : data frame
-        Other rows, in the form that a model takes.
-
-    Returns
-    -------
-    list of tuple of int
-        In the order of the profiles; counts of several chunks can be added up.
-    """
+    """Count the values of other rows in the bins of each column."""
     return [profile.count(X[profile.name]) for profile in profiles]
 
 
 def compare_columns(
     profiles: tuple[ColumnProfile, ...], counts: list[tuple[int, ...]]
 ) -> list[dict[str, Any]]:
-    """Compare the columns of other rows with those of the calibration rows.
-
-    Parameters
-    ----------
-    profiles : tuple of ColumnProfile
-        Of the calibration rows.
-    counts : list of tuple of int
-        The result of :func:`count_columns` for the other rows.
-
-    Returns
-    -------
-    list of dict
-        Counts by bin, stability index and p-value of each column.
-    """
+    """Compare the columns of other rows with those of the calibration rows."""
     n_divisions = max(_DIVISIONS, _PER_COLUMN * len(profiles))
     compared = [_compared(*each) for each in zip(profiles, counts, strict=True)]
     for place, each in enumerate(compared):
@@ -185,14 +256,7 @@ def _permutation_p_value(
 
 
 def judge_shifts(compared: list[dict[str, Any]]) -> None:
-    """Name the size of each shift that is significant after Holm's correction for many tests.
-
-    Parameters
-    ----------
-    compared : list of dict
-        Results of :func:`compare_scores` and :func:`compare_columns`; each gets the entries
-        `adjusted_p_value` and `shift`.
-    """
+    """Name the size of each shift that is significant after Holm's correction for many tests."""
     ranked = sorted(compared, key=lambda each: each["p_value"])
     least = 0.0
     for place, each in enumerate(ranked):
@@ -206,17 +270,7 @@ def _size(psi: float) -> str:
 
 
 def verdict_on(score: dict[str, Any], columns: list[dict[str, Any]]) -> str:
-    """Say in a sentence or two what has shifted.
-
-    Parameters
-    ----------
-    score, columns : dict, list of dict
-        After :func:`judge_shifts`.
-
-    Returns
-    -------
-    str
-    """
+    """Say in a sentence or two what has shifted."""
     if score["shift"] in ("moderate", "large"):
         return "The scores have shifted. Recalibrate the threshold on recent cases."
     moved = [each["name"] for each in columns if each["shift"] in ("moderate", "large")]
@@ -244,17 +298,6 @@ def chances_of_flags(
     a confident multiple, where k depends on the labels, this holds approximately. Several
     thresholds, one for each fold, are taken as one from all their scores, which is an
     approximation, too.)
-
-    Parameters
-    ----------
-    calibrations : list of CalibratedThreshold
-        Those of the classifier.
-    n_items, n_flagged : int
-        Number of new cases, and of flags among them.
-
-    Returns
-    -------
-    (float, float)
     """
     above = sum(each.k + 1 for each in calibrations)
     below = sum(each.n_calibration - each.k for each in calibrations if each.k >= 0)

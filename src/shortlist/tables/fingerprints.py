@@ -113,19 +113,7 @@ class RowFingerprints:
 
     @classmethod
     def of(cls, rows: TableRows, *, key: int) -> RowFingerprints:
-        """Take the fingerprints of rows.
-
-        Parameters
-        ----------
-        rows : TableRows
-            The rows that trained or calibrated a model.
-        key : int
-            Key of the hash.
-
-        Returns
-        -------
-        RowFingerprints
-        """
+        """Take the fingerprints of rows."""
         hashes, counts = np.unique(_hashes(rows, key, with_ids=False), return_counts=True)
         with_ids = rows.ids is not None and _n_repeated(counts) > _OFTEN * len(rows.X)
         if with_ids:
@@ -133,18 +121,7 @@ class RowFingerprints:
         return _trimmed(hashes, _SPACE, key, with_ids, len(rows.X), _n_repeated(counts))
 
     def joined(self, rows: TableRows) -> RowFingerprints:
-        """Add further rows, such as those that a model was recalibrated on.
-
-        Parameters
-        ----------
-        rows : TableRows
-            The further rows.
-
-        Returns
-        -------
-        RowFingerprints
-            Of the old and the new rows.
-        """
+        """Add further rows, such as those that a model was recalibrated on."""
         return self.joined_hashes(_hashes(rows, self.key, self.with_ids))
 
     def joined_hashes(self, hashes: Words) -> RowFingerprints:
@@ -164,17 +141,7 @@ class RowFingerprints:
         return np.isin(_hashes(rows, self.key, self.with_ids), self.hashes)
 
     def compare(self, rows: TableRows) -> SeenRows:
-        """Count the rows that equal one of the fitted rows.
-
-        Parameters
-        ----------
-        rows : TableRows
-            Other rows.
-
-        Returns
-        -------
-        SeenRows
-        """
+        """Count the rows that equal one of the fitted rows."""
         counter = SeenCounter(self)
         counter.add(rows)
         return counter.seen

@@ -25,6 +25,7 @@ from ._fit_notes import notes_on, notes_on_times
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
 from .columns import Place
+from .drift import column_profiles
 from .estimators import (
     LEARNERS,
     adapted,
@@ -38,7 +39,6 @@ from .fingerprints import RowFingerprints
 from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
-from .profile import column_profiles
 from .read import open_table
 from .schema import TableRows, TableSchema, infer_schema, reference_values
 from .work import WorkColumns

@@ -29,9 +29,9 @@ from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
 from .columns import MISSING_CATEGORY
+from .drift import ColumnProfile
 from .estimators import knows_capacity
 from .fingerprints import RowFingerprints, SeenRows
-from .profile import ColumnProfile
 from .schema import Feature, TableRows, TableSchema
 from .work import WorkColumns
 

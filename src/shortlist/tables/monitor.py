@@ -16,9 +16,8 @@ from scipy.stats import hypergeom
 
 from .._core.arrays import Mask
 from .columns import MISSING_CATEGORY
-from .drift import SIGNIFICANT, chances_of_flags
+from .drift import SIGNIFICANT, ColumnProfile, chances_of_flags
 from .model import TableModel
-from .profile import ColumnProfile
 from .schema import TableRows
 
 # A finding must be less probable than this if nothing has changed, by an exact test.
@@ -62,11 +61,6 @@ class Finding:
 class DriftMonitor:
     """Compares rows with the model card while they pass.
 
-    Parameters
-    ----------
-    model : TableModel
-        Fitted. Without a model card, only flags are compared.
-
     Examples
     --------
     See :func:`~shortlist.tables.check_table`, which is built on it.
@@ -80,15 +74,7 @@ class DriftMonitor:
         self._decided = False
 
     def add(self, rows: TableRows, flagged: Mask | None = None) -> None:
-        """Look at some rows, and at their flags if each was decided on its own.
-
-        Parameters
-        ----------
-        rows : TableRows
-            The rows.
-        flagged : ndarray of bool, default=None
-            Decisions of the calibrated rule.
-        """
+        """Look at some rows, and at their flags if each was decided on its own."""
         self.n_items += len(rows.X)
         for column in self._columns:
             column.add(rows.X[column.profile.name].to_numpy())
@@ -120,17 +106,7 @@ class DriftMonitor:
         return chances_of_flags(calibrations, self.n_items, self.n_flagged)
 
     def findings(self, *, advice: str = _LOOK) -> list[Finding]:
-        """Return what does not fit the model card, columns first.
-
-        Parameters
-        ----------
-        advice : str, default="Look for the cause with: shortlist check."
-            How to find out why the number of flags is wrong.
-
-        Returns
-        -------
-        list of Finding
-        """
+        """Return what does not fit the model card, columns first."""
         if self.n_items == 0:
             return []
         found = [column.finding() for column in self._columns]
@@ -352,7 +328,7 @@ class _Column:
         return self._tells(
             "stand-in",
             f"is {shown} in {self._ends[value]:,} of {self._n:,} rows, far from other values and "
-            f"from those of the fit. If that means missing, use --na {shown}",
+            f"from those of the fit. If that means missing, use na='{shown}'",
             is_serious=self._ends[value] > _SERIOUS_SHARE * self._n,
         )
 
@@ -421,7 +397,7 @@ def _chance(chance: float) -> str:
 
 
 def shown_value(value: float, kind: str) -> str:
-    """Return a number or a date as --na takes it.
+    """Return a number or a date as `na` takes it.
 
     >>> shown_value(-999.0, "numeric"), shown_value(19724.0, "date")
     ('-999', '2024-01-02')

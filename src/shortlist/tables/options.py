@@ -70,9 +70,9 @@ class ReadOptions:
             object.__setattr__(self, "sep", _NAMED_SEPARATORS.get(self.sep.lower(), self.sep))
             _check_separator(self.sep)
         if self.decimal is not None and self.decimal not in _SIGNS:
-            raise TableError(f"--decimal must be . or a comma; got {self.decimal!r}.")
+            raise TableError(f"decimal must be . or a comma; got {self.decimal!r}.")
         if self.sep == self.decimal == ",":
-            raise TableError("--sep and --decimal are both a comma. They must be different signs.")
+            raise TableError("sep=... and decimal=... are both a comma. They must differ.")
         if self.encoding is not None:
             _check_encoding(self.encoding)
         for name in _TUPLES:
@@ -109,7 +109,7 @@ class ReadOptions:
                 if part not in known:
                     shown = ", ".join(repr(column) for column in list(known)[:12])
                     raise TableError(
-                        f"{name} has no column {part!r}, which --{option} names. "
+                        f"{name} has no column {part!r}, which {option}=... names. "
                         f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
                     )
                 found.append(part)
@@ -147,7 +147,7 @@ def _date_format(given: str) -> tuple[str | None, str]:
     text = as_strptime(rest)
     if not {"d", "Y", "y", "j", "H", "b", "B", "m", "s"} & set(re.findall("%(.)", text)):
         raise TableError(
-            f"--date-format {given} is no format of dates. Use for example DD/MM/YYYY, "
+            f"date_format={given!r} is not a date format. Use for example DD/MM/YYYY, "
             "%d.%m.%Y, or COLUMN=MM/DD/YYYY for one column."
         )
     return (column if sign else None), text
@@ -156,8 +156,7 @@ def _date_format(given: str) -> tuple[str | None, str]:
 def _check_separator(sep: str | None) -> None:
     if sep is None or len(sep) != 1 or not sep.isascii() or sep.isalnum() or sep in '"\r\n':
         raise TableError(
-            f"--sep must be one sign such as , ; | or tab; got {sep!r}. In a shell, quote it: "
-            "--sep '|'"
+            f"sep must be one sign such as , ; | or tab; got {sep!r}. In a shell, quote it: sep='|'"
         )
 
 
@@ -166,5 +165,5 @@ def _check_encoding(encoding: str) -> None:
         "a".encode(encoding)  # raises an error for codecs that are not about text, too
     except LookupError:
         raise TableError(
-            f"--encoding {encoding} is unknown. Use for example utf-8, cp1252 or utf-16."
+            f"encoding={encoding!r} is unknown. Use for example utf-8, cp1252 or utf-16."
         ) from None

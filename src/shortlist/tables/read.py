@@ -17,7 +17,8 @@ from typing import Any
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from ._records import open_json_lines, open_workbook
-from ._source import OpenTable, listed, translated
+from ._source import OpenTable as OpenTable
+from ._source import listed, translated
 from ._text_files import open_text
 from .options import INFER_ALL, ReadOptions
 
@@ -33,22 +34,7 @@ _OLD_EXCEL = (".xls", ".xlsb", ".ods", ".numbers")
 
 @contextlib.contextmanager
 def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[OpenTable]:
-    """Open a table by its extension; `-` is CSV from standard input.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV, TSV (also gzipped), Excel, JSON lines, Parquet or Feather file, or a folder with the
-        parts of one table.
-    reading : ReadOptions, default=None
-        What to know about the file; everything else is inferred.
-
-    Returns
-    -------
-    context manager
-        It gives a source: the names of the columns, and their values in chunks. Its notes become
-        warnings at the end, unless they were taken.
-    """
+    """Open a table by its extension; `-` is CSV from standard input."""
     reading = INFER_ALL if reading is None else reading
     opener = _opener(path)
     name = "Standard input" if str(path) == "-" else str(path)
@@ -61,6 +47,14 @@ def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[Op
         finally:  # a note may explain an error
             for note in source.notes:
                 warnings.warn(note, TableNote, stacklevel=3)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a path can be that of a table, by its extension."""
+    try:
+        return bool(_opener(path))
+    except TableError:
+        return False
 
 
 def _opener(path: Path) -> Opener:
@@ -113,18 +107,7 @@ def _open_feather(
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder with the parts of one table, in the order of their names.
-
-    Parameters
-    ----------
-    folder : Path
-        Its files must have one extension. Names that begin with _ or . are left out: such files
-        tell about the others.
-
-    Returns
-    -------
-    list of Path
-    """
+    """Return the files of a folder with the parts of one table, in the order of their names."""
     files = sorted(path for path in folder.rglob("*") if _is_part(path.relative_to(folder), path))
     kinds = {
         "".join(path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]) for path in files

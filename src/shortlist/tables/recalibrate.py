@@ -20,11 +20,11 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold, check_guarantee
 from ._passing import Columns, RowsRead, RowStream
+from .drift import ColumnProfile
 from .fingerprints import SeenRows
 from .model import ModelCard, TableModel
 from .monitor import Finding
 from .options import ReadOptions
-from .profile import ColumnProfile
 from .schema import TableRows
 
 # Rows that the model knows are left out if fewer rows than this share repeat by chance.

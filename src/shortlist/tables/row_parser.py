@@ -203,13 +203,13 @@ def _remedy(value: Any, feature: Feature) -> str:
     if not isinstance(value, str) or feature.kind not in ("numeric", "date"):
         return ""
     if feature.kind == "date":
-        return f" If dates are written in another way, use --date-format {feature.name}=..."
+        return f" If dates are written in another way, use date_format='{feature.name}=...'"
     other = "," if feature.format.decimal == "." else "."
     try:
         read_number(value, replace(feature.format, decimal=other, thousands=feature.format.decimal))
     except ValueError:
         return ""
-    return f" If it is a number, use --decimal {other}"
+    return f" If it is a number, use decimal={other!r}"
 
 
 def _weight(given: Any, option: str, name: str) -> float:

@@ -141,20 +141,7 @@ class TableSchema:
     def open(
         self, path: Path, *, reading: ReadOptions | None = None
     ) -> AbstractContextManager[OpenTable]:
-        """Open a later file, which is read as the table of the fit was.
-
-        Parameters
-        ----------
-        path : Path
-            A table.
-        reading : ReadOptions, default=None
-            What the user says about this file; it goes before what was said at the fit.
-
-        Returns
-        -------
-        context manager
-            It gives a source for :meth:`rows` and :meth:`read`.
-        """
+        """Open a later file, which is read as the table of the fit was."""
         said = reading or INFER_ALL
         merged = said.after(self.reading)
         if said.encoding is None and merged.encoding is not None and is_utf8(path):
@@ -162,17 +149,7 @@ class TableSchema:
         return open_table(path, reading=merged)
 
     def adapted(self, reading: ReadOptions) -> TableSchema:
-        """Return this schema for values about which the user says more than at the fit.
-
-        Parameters
-        ----------
-        reading : ReadOptions
-            What the user says; it goes before what was said at the fit.
-
-        Returns
-        -------
-        TableSchema
-        """
+        """Return this schema for values about which the user says more than at the fit."""
         features = [replace(f, format=f.format.adapted(f.name, reading)) for f in self.features]
         return replace(self, features=tuple(features))
 
@@ -180,17 +157,6 @@ class TableSchema:
         """Read the rows of an open table in chunks, with labels if `target` names their column.
 
         Missing columns raise an error immediately, before the first chunk is read.
-
-        Parameters
-        ----------
-        source : OpenTable
-            What :func:`open_table` yields.
-        target : str, default=None
-            The column with the labels.
-
-        Returns
-        -------
-        iterator of TableRows
         """
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
@@ -198,7 +164,7 @@ class TableSchema:
             source.require([self.id], "which is the id that the model was fitted with")
             wanted.append(self.id)
         if target is not None:
-            source.require([target], "the column with the labels (--target)")
+            source.require([target], "the column with the labels (target=...)")
             wanted.append(target)
         for option, name in self._work.columns.items():
             source.require([name], f"which {option} names")
@@ -233,17 +199,7 @@ class TableSchema:
         ]
 
     def read(self, source: OpenTable, *, target: str | None = None) -> TableRows:
-        """Read all rows of an open table at once; a table without rows raises an error.
-
-        Parameters
-        ----------
-        source, target
-            As for :meth:`rows`.
-
-        Returns
-        -------
-        TableRows
-        """
+        """Read all rows of an open table at once; a table without rows raises an error."""
         chunks = list(self.rows(source, target=target))
         if not chunks:
             raise TableError(f"{source.name} has a heading, but no rows.")
@@ -334,15 +290,15 @@ def infer_schema(
     work: WorkColumns | None = None,
 ) -> TableSchema:
     """Infer the kinds of all columns, and which label is rare."""
-    source.require([target], "which --target names")
+    source.require([target], "which target=... names")
     if id is not None:
-        source.require([id], "which --id names")
+        source.require([id], "which id=... names")
     if id == target:
-        raise TableError(f"--id and --target both name {target!r}. They must be different columns.")
-    names = _chosen(source, target, id)
+        raise TableError(f"id=... and target=... both name {target!r}. Name different columns.")
+    names = [name for name in chosen_columns(source, target) if name not in (target, id)]
     if not names:
         raise TableError(f"{source.name} has no column besides target and id to learn from.")
-    features = _features(source, table, names)
+    features = infer_features(source, table, names)
     place = Place(source.name)
     rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
     if work is not None and not work.is_given:
@@ -357,17 +313,17 @@ def infer_schema(
     return TableSchema(features, target, rare_label, id, source.reading, labels, work)
 
 
-def _chosen(source: OpenTable, target: str, id: str | None) -> list[str]:
+def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
     """Return the columns to learn from: those that were asked for, without those left out."""
     reading = source.reading
     wanted = reading.names("columns", source.columns, source.name) or source.columns
     dropped = reading.names("drop", source.columns, source.name)
     if target in dropped:
-        raise TableError(f"--drop and --target both name {target!r}. The labels are needed.")
-    return [name for name in wanted if name not in (target, id, *dropped)]
+        raise TableError(f"drop=... and target=... both name {target!r}. The labels are needed.")
+    return [name for name in wanted if name not in dropped]
 
 
-def _features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
+def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
     told = [
@@ -376,7 +332,7 @@ def _features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature,
     ]
     both = [name for name in told[0] if name in told[1]]
     if both:
-        raise TableError(f"--categorical and --numeric both name {both[0]!r}. Use one of them.")
+        raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
     for name in names:
         try:
             guess = _guess(source, table[name], name)
@@ -386,7 +342,7 @@ def _features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature,
         if guess.kind == "categorical" and not guess.format.codes and is_prose(table[name]):
             source.notes.append(
                 f"{name!r} holds free text and is left out. To learn from it as categories, use "
-                f"--categorical {name}"
+                f"categorical={name!r}"
             )
             continue
         guesses[name] = guess
@@ -408,7 +364,7 @@ def _guess(source: OpenTable, column: Any, name: str) -> Guess:
     asked = dict(reading.date_formats()).get(name)
     if asked is not None and guess.format.date_format != asked:
         raise _NoDates(
-            f"--date-format {name}=... does not fit the column {name!r}, which holds "
+            f"date_format='{name}=...' does not fit the column {name!r}, which holds "
             f"{column.drop_null()[0].as_py()!r}, for example. Use the format of its values."
         )
     return guess

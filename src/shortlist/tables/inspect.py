@@ -1,0 +1,78 @@
+"""How a table would be read, before any fit: kinds, formats, examples, missing values, notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.extras import load_extra
+from ..exceptions import TableError
+from .columns import MISSING_CATEGORY, Place, as_values
+from .options import ReadOptions
+from .read import OpenTable, open_table
+from .schema import Feature, chosen_columns, infer_features
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+
+_MOST_ROWS = 100_000
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """A column as a model would get it; `kind` is None if a model would not learn from it."""
+
+    name: str
+    kind: str | None
+    format: str
+    examples: list[str]
+    n_missing: int | None
+
+
+@dataclass(frozen=True)
+class TableView:
+    """The columns of a table, and every decision about them that could have been another."""
+
+    table: str
+    n_rows: int
+    is_whole: bool
+    columns: list[ColumnView]
+    notes: list[str]
+
+
+def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableView:
+    """Read the first 100,000 rows of a table, and tell how a fit would read them."""
+    with open_table(path, reading=reading) as source:
+        table, is_whole = _first_rows(source)
+        features = infer_features(source, table, chosen_columns(source))
+        known = {feature.name: feature for feature in features}
+        columns = [_view(table[name], name, known.get(name), source) for name in source.columns]
+        return TableView(source.name, table.num_rows, is_whole, columns, source.take_notes())
+
+
+def _first_rows(source: OpenTable) -> tuple[Any, bool]:
+    parts: list[Any] = []
+    n_rows = 0
+    for part in source.chunks(source.columns, ()):
+        if n_rows >= _MOST_ROWS:
+            return pa.concat_tables(parts).slice(0, _MOST_ROWS), False
+        parts.append(part)
+        n_rows += part.num_rows
+    if not n_rows:
+        raise TableError(f"{source.name} has no rows. Check how the file was made.")
+    table = pa.concat_tables(parts)
+    return table.slice(0, _MOST_ROWS), n_rows <= _MOST_ROWS
+
+
+def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> ColumnView:
+    present = column.slice(0, 1_000).drop_null().to_pylist()
+    examples = list(dict.fromkeys(str(value) for value in present))[:_EXAMPLES]
+    if feature is None:
+        return ColumnView(name, None, "", examples, None)
+    place = Place(source.name)
+    values = as_values(column, feature.kind, name, feature.format, place=place)
+    missing = values == MISSING_CATEGORY if feature.kind == "categorical" else np.isnan(values)
+    return ColumnView(name, feature.kind, feature.format.in_words, examples, int(missing.sum()))
