@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from shortlist.cli._errors import in_options
 from shortlist.tables.estimators import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
@@ -172,8 +173,9 @@ def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
     command = ("fit", cases, "--target", "fraud", "--learner", "logistic", "--fraction", "0.1")
     result = run(*command, "-o", tmp_path / "model", "--json")
     (note,) = json.loads(result.stdout)["notes"]
-    assert "use --id case" in note
-    assert f"Note: {note}" in result.stderr
+    assert "use id='case'" in note
+    assert f"Note: {in_options(note)}" in result.stderr
+    assert "use --id case" in result.stderr
 
 
 def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):

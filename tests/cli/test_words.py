@@ -27,8 +27,8 @@ NEW = {
         ),
         ("Capacity.count(600, per=10_000)", "--capacity 600 --per 10000"),
         ("for 6 % use Capacity.fraction(0.06).", "for 6 % use --fraction 0.06."),
-        ("Say how: date_format='day=DD.MM.YY'.", "Say how: --date-format 'day=DD.MM.YY'."),
-        ("Use decimal=',' or sep='|'.", "Use --decimal ',' or --sep '|'."),
+        ("Say how: date_format='day=DD.MM.YY'.", "Say how: --date-format day=DD.MM.YY."),
+        ("Use decimal=',' or sep='|'.", "Use --decimal , or --sep '|'."),
         (
             "n_batches=7 belongs to guarantee='next-batch'",
             "--n-batches 7 belongs to --guarantee next-batch",

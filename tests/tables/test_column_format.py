@@ -57,9 +57,9 @@ def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"decimal": ";"}, "--decimal must be"),
-        ({"sep": "ab"}, "--sep must be one sign"),
-        ({"encoding": "rot13"}, "--encoding rot13 is unknown"),
+        ({"decimal": ";"}, "decimal must be"),
+        ({"sep": "ab"}, "sep must be one sign"),
+        ({"encoding": "rot13"}, "encoding='rot13' is unknown"),
         ({"date_format": ("soon",)}, "is not a date format"),
     ],
 )

@@ -20,11 +20,11 @@ def notes(values, kind):
 @pytest.mark.parametrize(
     ("values", "kind", "words"),
     [
-        ([f"c{i}" for i in range(N)], "categorical", "looks like an id.*--id x"),
+        ([f"c{i}" for i in range(N)], "categorical", "looks like an id.*id='x'"),
         (np.arange(N) + 1.0, "numeric", "looks like an id"),
-        ([f"a b c d {i}" for i in range(N)], "categorical", "free text.*--drop x"),
+        ([f"a b c d {i}" for i in range(N)], "categorical", "free text.*drop='x'"),
         ([f"shop {i}" for i in range(N // 2)] * 2, "categorical", "100 different texts"),
-        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows.*--drop x"),
+        (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows.*drop='x'"),
         (np.where(IS_RARE, "late", "paid"), "categorical", "alone separates all rare rows"),
         (np.where(IS_RARE, 5.0, np.nan), "numeric", "filled only for rare rows"),
         (np.where(IS_RARE, np.nan, 1.0), "date", "empty only for rare rows"),
