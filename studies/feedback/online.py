@@ -20,7 +20,8 @@ import numpy as np
 
 from shortlist import Capacity
 from shortlist.feedback import estimate_missed
-from shortlist.online import PROBE_WITHOUT_SLOT, BudgetController
+from shortlist.online import BudgetController
+from shortlist.online.decisions import PROBE_WITHOUT_SLOT
 
 PREVALENCE, FLAGS, PROBE, DAY, N_DAYS = 0.03, 100, 0.25, 1.0, 28
 SHIFTS = {"good": 2.5, "poor": 1.0, "inverted": -1.0}

@@ -14,10 +14,10 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    Stream,
     TokenBucketController,
     WindowController,
 )
+from studies.online.streams import Stream
 
 Rule = Callable[[Stream], np.ndarray]
 

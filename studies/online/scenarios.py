@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.online import SCENARIOS, Stream, simulate_stream
 from studies.harness import RAW, markdown
 from studies.online.rules import BUCKET_RULES, COUNT_RULES, RATE_RULES, capped, days_of
+from studies.online.streams import SCENARIOS, Stream, simulate_stream
 from studies.tables import (
     Table,
     mean_and_error,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
-from shortlist.online import BudgetController, Controller, QuantileTracker, replay
-from shortlist.online.checks import check_controller
-from shortlist.worth import expected_worth
+from shortlist.online import BudgetController, Controller, QuantileTracker
+from shortlist.online._ledger import KIND, USUAL_WORK, WORK_ALLOWED, WORK_USED
+from tests.online.checks import check_controller
 
 CALIBRATION = np.random.default_rng(0).exponential(size=500)
 
@@ -141,9 +141,10 @@ def test_budgets_and_efforts_belong_together():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda state: state["ints"].__setitem__(-1, -5),
-        lambda state: state["ints"].__setitem__(-2, 10**15),
-        lambda state: state["floats"].__setitem__(-1, 0.0),
+        lambda state: state["ints"].__setitem__(WORK_USED, -5),
+        lambda state: state["ints"].__setitem__(WORK_ALLOWED, 10**15),
+        lambda state: state["floats"].__setitem__(USUAL_WORK, 0.0),
+        lambda state: state["ints"].__setitem__(KIND, 0),
         lambda state: state["ints"].pop(),
         lambda state: state["capacity"].__setitem__("kind", "count"),
     ],
@@ -210,38 +211,3 @@ def test_the_tracker_refuses_what_it_cannot_bound():
         tracker(rate=10**6)
     with pytest.raises(CapacityError, match="cannot change to"):
         tracker().set_capacity(Capacity.fraction(0.1))
-
-
-def test_a_replay_counts_value_against_hindsight():
-    """The table has value and work per day, and compares them with an oracle."""
-    rng = np.random.default_rng(4)
-    n = 10_000
-    p, values = rng.beta(0.5, 20, size=n), rng.lognormal(4, 1, size=n)
-    minutes, y = rng.integers(5, 61, size=n), rng.uniform(size=n) < p
-    times = np.sort(rng.uniform(0, 1_000, size=n))
-    worth = expected_worth(p, values=values, efforts=minutes)
-    controller = budget(480, expected_arrivals=1_000, calibration_scores=worth[:2_000])
-    table = replay(
-        p, y, times, controller, period=100, values=values, efforts=minutes, rare_label=True
-    )
-    assert table.capacity.tolist() == [480.0] * 10
-    assert table.effort.max() <= 480
-    assert table.overrun_share == 0
-    assert table.value.sum() == pytest.approx(values[table.flagged & y].sum())
-    assert 0.6 < table.relative_value < 1.5
-    assert set(table.to_dict()) >= {"effort", "value", "oracle_value"}
-    with pytest.raises(CapacityError, match="Pass efforts"):
-        replay(p, y, times, controller, period=100, rare_label=True)
-    plain = replay(
-        p,
-        y,
-        times,
-        BudgetController(
-            Capacity.count(20), period=100, expected_arrivals=1_000, calibration_scores=p * values
-        ),
-        period=100,
-        values=values,
-        rare_label=True,
-    )
-    assert plain.flags.max() <= 20
-    assert plain.relative_value > 0.5

@@ -11,7 +11,7 @@ from shortlist.online import (
     TokenBucketController,
     WindowController,
 )
-from shortlist.online.checks import CHECKS
+from tests.online.checks import CHECKS
 
 SCORES = np.random.default_rng(0).normal(size=500)
 RATE = Capacity.fraction(0.1)
@@ -49,5 +49,5 @@ MAKERS = {
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_every_controller_passes_every_check(make, check):
-    """The checks of `shortlist.online.checks` define the interface."""
+    """The checks define the interface."""
     check(make)

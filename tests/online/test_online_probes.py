@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
-from shortlist.online import (
-    ABOVE_THRESHOLD,
-    PROBE,
-    PROBE_WITHOUT_SLOT,
-    BudgetController,
-    Controller,
-    replay,
-)
+from shortlist.online import BudgetController, Controller
+from shortlist.online._ledger import ALLOWED, CAPACITY, DRAWN, KIND, RATE, TOTAL
+from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
 
 SCORES = np.random.default_rng(0).normal(size=2_000)
 DAY = 1_000.0
@@ -42,8 +37,8 @@ def arrivals(n_days, per_day=1_000, seed=0):
     return rng.normal(size=n), np.sort(rng.uniform(0, n_days * DAY, n)), np.arange(n)
 
 
-def test_without_probes_answers_and_states_are_as_before():
-    """A share of 0 gives answers with three parts, and a state that says nothing about probes."""
+def test_a_share_of_zero_is_no_probes():
+    """A share of 0 draws nothing, and its state says nothing about probes."""
     scores, times, ids = arrivals(3)
     plain = BudgetController(
         Capacity.count(40), calibration_scores=SCORES, period=DAY, expected_arrivals=1_000
@@ -53,7 +48,7 @@ def test_without_probes_answers_and_states_are_as_before():
     for ours, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert plain.state() == zero.state()
-    assert len(zero.decide(0.0, at=3_500.0)) == 3
+    assert zero.decide(0.0, at=3_500.0).probability == 0
     assert not any("probe" in name for name in zero.state()["options"])
 
 
@@ -199,18 +194,6 @@ def test_flags_given_elsewhere_count():
         make(probe=0).count_flags(0, probes=1)
 
 
-def test_replay_counts_probes():
-    """A replay says how many flags were probes in each period."""
-    scores, times, _ = arrivals(5)
-    y = (scores > 1).astype(int)
-    table = replay(scores, y, times, make(), period=DAY)
-    assert (table.flags <= 40).all()
-    assert (table.probes > 0).any()
-    assert (table.probes <= 21).all()
-    assert table.to_dict()["probes"] == table.probes.tolist()
-    assert "probes" not in replay(scores, y, times, make(probe=0), period=DAY).to_dict()
-
-
 def test_bad_options_are_refused():
     """Shares, keys and capacities that make no sense raise an error."""
     for probe in (-0.1, 1.1, "0.1", np.nan):
@@ -230,12 +213,13 @@ def test_damaged_states_are_refused():
     controller = make()
     controller.decide_many([0.0, 1.0], at=5.0, ids=["a", "b"])
     state = controller.state()
-    for place, value in ((-3, 41), (-2, 41), (-1, -1), (0, 41)):
+    for place, value in ((TOTAL, 41), (ALLOWED, 41), (DRAWN, -1), (CAPACITY, 41), (KIND, 0)):
         ints = list(state["ints"])
         ints[place] = value
         with pytest.raises(ValueError, match="state"):
             Controller.from_state({**state, "ints": ints})
-    floats = [*state["floats"][:-1], 0.9]
+    floats = list(state["floats"])
+    floats[RATE] = 0.9
     for wrong in (
         {"floats": floats},
         {"options": {**state["options"], "probe": 0.5}},

@@ -9,8 +9,9 @@ import pytest
 from numba import njit
 
 from shortlist import Capacity
-from shortlist.online import ABOVE_THRESHOLD, BELOW_THRESHOLD, Controller
-from shortlist.online.checks import CHECKS
+from shortlist.online import Controller
+from shortlist.online.decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from tests.online.checks import CHECKS
 
 THRESHOLD, RATE = range(2)
 
@@ -19,17 +20,21 @@ THRESHOLD, RATE = range(2)
 
 
 @njit
-def step(score, at, deciding, floats, ints):
-    """Return why the item is flagged or not, and the threshold."""
+def step(score, at, deciding, work, number, floats, ints):
+    """Return why the item is flagged or not, the threshold, and the probability of a flag."""
     threshold = floats[THRESHOLD] if floats[RATE] > 0 else np.inf
-    return (ABOVE_THRESHOLD if score > threshold else BELOW_THRESHOLD), threshold
+    flag = score > threshold
+    return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
 
 
 @njit
-def loop(scores, times, deciding, codes, thresholds, floats, ints):
+def loop(items, deciding, answers, floats, ints):
     """Decide about items in order."""
-    for i in range(scores.size):
-        codes[i], thresholds[i] = step(scores[i], times[i], deciding, floats, ints)
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = step(
+            score, at, deciding, work, number, floats, ints
+        )
 
 
 # Then, what a capacity and a model mean for the two arrays.

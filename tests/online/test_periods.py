@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.online import BudgetController, CalendarPeriod, Controller, TokenBucketController
-from shortlist.online.checks import check_controller
+from tests.online.checks import check_controller
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TEXTS = [
@@ -128,16 +128,16 @@ def test_flags_given_elsewhere_count():
 @given(st.lists(st.integers(0, 12)), st.lists(st.integers(0, 12)), st.integers(1, 5))
 def test_sources_of_ids_are_those_of_one_at_a_time(known, bundle, size):
     """Ids of a bundle are found as if they came one by one, also when old ones are forgotten."""
-    from shortlist.online._decisions import AnswerMemory
+    from shortlist.online.decisions import AnswerMemory
 
     memory = AnswerMemory(size)
     for id in known:
         if memory.get(id) is None:
-            memory.keep(id, False, 0.0)
+            memory.keep(id, False, 0.0, 0.0)
     alone, places, expected = copy.deepcopy(memory), {}, []
     for position, id in enumerate(bundle):
         if alone.get(id) is None:
-            alone.keep(id, False, 0.0)
+            alone.keep(id, False, 0.0, 0.0)
             places[id] = position
         expected.append(places.get(id, -1))
     assert memory.find_sources(bundle) == expected

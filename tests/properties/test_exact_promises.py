@@ -28,8 +28,8 @@ from shortlist.exceptions import ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _prices, _rule
 from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
-from shortlist.online._clock import period_of
-from shortlist.online._decisions import AnswerMemory
+from shortlist.online.decisions import AnswerMemory
+from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
 
@@ -333,7 +333,7 @@ def test_the_oldest_answer_is_forgotten_first():
     """And a repeated id is not decided again."""
     memory = AnswerMemory(2)
     for id in "abc":
-        memory.keep(id, True, 1.0)
+        memory.keep(id, True, 1.0, 1.0)
     assert list(OrderedDict(memory._known)) == ["b", "c"]
     assert memory.find_sources(["c", "a", "a", "b"]) == [-1, 1, 1, 3]
 

@@ -76,7 +76,7 @@ def tampered(state, path, value):
 @settings(max_examples=600, deadline=None)
 def test_an_edited_state_is_refused_or_keeps_its_guarantee(kind, data):
     """No single edit makes a controller crash, return NaN, or flag more than its capacity."""
-    heads = [path for path in PLACES[kind] if path[-1] in range(20) or isinstance(path[-1], str)]
+    heads = [path for path in PLACES[kind] if path[-1] in range(25) or isinstance(path[-1], str)]
     path = data.draw(st.sampled_from(heads) | st.sampled_from(PLACES[kind]))
     state = tampered(STATES[kind], path, data.draw(values))
     try:

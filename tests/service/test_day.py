@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from shortlist.online import replay, simulate_stream
 from shortlist.service._models import calibration_of
 from shortlist.service.databases import opened
 from shortlist.service.settings import first_controller
+from studies.online.replay import replay
+from studies.online.streams import simulate_stream
 from tests.service.helpers import FakeClock, QueueSettings, case, serving
 
 START = 20_000 * 86_400.0

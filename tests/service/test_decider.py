@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.online import REASONS
+from shortlist.online.decisions import REASONS
 from shortlist.service.store import CAPACITY, MODEL, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue, open_store
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from shortlist.online import REASONS
+from shortlist.online.decisions import REASONS
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.settings import QueueSettings, units_of

@@ -9,10 +9,10 @@ from shortlist.online import (
     DriftAlarm,
     QuantileTracker,
     RateAlarm,
-    replay,
-    simulate_stream,
 )
 from shortlist.thresholds import calibrate_threshold
+from studies.online.replay import replay
+from studies.online.streams import simulate_stream
 
 
 @pytest.mark.parametrize("side", ["above", "below", "either"])

@@ -14,8 +14,6 @@ from .._core.validation import check_number, check_option
 from ..capacity import Capacity, check_capacity
 from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
 
-__all__ = ["SIDES", "RateAlarm", "check_error"]
-
 #: The directions in which a rate may leave its capacity.
 SIDES = ("above", "below", "either")
 

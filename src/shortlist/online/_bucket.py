@@ -13,9 +13,6 @@ from .._core.arrays import Floats
 from .._core.validation import check_count, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._clock import Clock
-from ._controller import Controller
-from ._decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 from ._inputs import (
     check_flag_count,
     check_optional_positive,
@@ -23,9 +20,10 @@ from ._inputs import (
     check_period,
 )
 from ._scale import TailScale
-from ._tracker import LOG_RATE, OFFSET, RATE, STEP, offset_within, track_step
-
-__all__ = ["TokenBucketController"]
+from ._time import Clock
+from ._tracker import LOG_RATE, OFFSET, RATE, STEP, offset_within, track
+from .controller import Controller
+from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 
 # The ints: tokens, the largest number of tokens, tokens per item, and whether time refills them.
 TOKENS, MOST_TOKENS, TOKENS_PER_ITEM, REFILLED_BY_TIME = range(4)
@@ -64,8 +62,8 @@ def _update_rate(at: float, floats: Any) -> None:
 
 @njit(cache=True)
 def _bucket_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any
-) -> tuple[int, float]:
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
     if ints[REFILLED_BY_TIME]:
         if np.isinf(floats[LAST_REFILL]):
             floats[LAST_REFILL] = at
@@ -74,20 +72,21 @@ def _bucket_step(
     _refill(at, floats, ints)
     # The tracker counts the item as flagged even if the bucket is empty. Otherwise an empty bucket
     # would lower the threshold.
-    code, threshold = track_step(score, floats, floats[_KNOTS:].reshape(2, -1))
+    code, threshold = track(score, 1.0, floats, floats[_KNOTS:].reshape(2, -1))
     if code == ABOVE_THRESHOLD and deciding:
         if ints[TOKENS] < _PARTS:
-            return CAPACITY_USED_UP, threshold
+            return CAPACITY_USED_UP, threshold, 0.0
         ints[TOKENS] -= _PARTS
-    return code, threshold
+    return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
 @njit(cache=True)
-def _bucket_loop(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
-) -> None:
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _bucket_step(scores[i], times[i], deciding, floats, ints)
+def _bucket_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _bucket_step(
+            score, at, deciding, work, number, floats, ints
+        )
 
 
 class TokenBucketController(Controller):

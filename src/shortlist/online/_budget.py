@@ -15,41 +15,6 @@ from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._budget_ledger import (
-    ALLOWED,
-    CAPACITY,
-    DRAWN,
-    LENGTH,
-    LISTED,
-    MEAN_DRAWS,
-    ORIGIN,
-    PINNED,
-    SINCE,
-    SIZE,
-    STRIDE,
-    TOTAL,
-    USED,
-    WORK_ALLOWED,
-    WORK_USED,
-    first_ledger,
-    is_valid_ledger,
-    open_ledger,
-    stride_for,
-)
-from ._budget_pacing import (
-    PATTERN,
-    RECENT,
-    pacing_loop,
-    pacing_step,
-    probing_loop,
-    probing_step,
-    usual_flags,
-    work_loop,
-    work_step,
-)
-from ._budget_probes import most_probes, set_rate
-from ._clock import Clock
-from ._controller import Controller
 from ._inputs import (
     WORK_UNITS,
     check_flag_count,
@@ -58,13 +23,39 @@ from ._inputs import (
     count_work,
     work_allowed,
 )
+from ._ledger import (
+    ALLOWED,
+    CAPACITY,
+    DRAWN,
+    FLAGS,
+    KIND,
+    LEADER,
+    LENGTH,
+    MEAN_DRAWS,
+    ORIGIN,
+    PINNED,
+    PROBES,
+    SINCE,
+    TOTAL,
+    USED,
+    USUAL_WORK,
+    WORK,
+    WORK_ALLOWED,
+    WORK_USED,
+    first_ledger,
+    is_valid_ledger,
+    open_ledger,
+    thin_out,
+)
+from ._pacing import PATTERN, RECENT, pacing_loop, pacing_step, usual_flags
+from ._probes import most_probes, set_rate
 from ._scale import TailScale
-
-__all__ = ["PACES", "BudgetController"]
+from ._time import Clock
+from .controller import Controller
 
 #: How a budget may be spread over its period; see :class:`BudgetController`.
 PACES = ("auto", "recent", "pattern")
-_RULES = {"auto": None, "recent": RECENT, "pattern": PATTERN}
+_FIRST_RULE = {"auto": RECENT, "recent": RECENT, "pattern": PATTERN}
 _MOST_USUAL_FLAGS = 10**12
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
 
@@ -191,10 +182,6 @@ class BudgetController(Controller):
 
     compiled_step = staticmethod(pacing_step)
     compiled_loop = staticmethod(pacing_loop)
-    compiled_work_step = staticmethod(work_step)
-    compiled_work_loop = staticmethod(work_loop)
-    compiled_probe_step = staticmethod(probing_step)
-    compiled_probe_loop = staticmethod(probing_loop)
 
     def __init__(
         self,
@@ -311,53 +298,50 @@ class BudgetController(Controller):
         on_a_clock = self.is_timed and self.calendar is None
         return float(self.options["starts_at"]) if on_a_clock else 0.0
 
+    @property
+    def _kind(self) -> int:
+        return WORK if self.counts_work else PROBES if self.has_probes else FLAGS
+
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with periods made up from the calibration scores."""
-        usual = self._usual_work() if self.counts_work else None
-        return first_ledger(
+        usual = float(self.options.get("expected_effort", 1.0)) * WORK_UNITS
+        ledger = first_ledger(
             calibration_scores,
+            kind=self._kind,
             capacity=self._flags(self.capacity, usual),
-            length=self._length(),
-            origin=self._origin(),
             expected=self.options["expected_arrivals"] or self._length(),
-            rule=_RULES[self.options["pace"]],
             usual_work=usual,
-            probes=self.has_probes,
         )
+        pace = self.options["pace"]
+        ledger.ints[[PINNED, LEADER]] = pace != "auto", _FIRST_RULE[pace]
+        ledger.floats[[LENGTH, ORIGIN]] = self._length(), self._origin()
+        return ledger.floats, ledger.ints
 
-    def _usual_work(self) -> float:
-        return float(self.options["expected_effort"]) * WORK_UNITS
-
-    def _flags(self, capacity: Capacity, usual_work: float | None) -> int:
+    def _flags(self, capacity: Capacity, usual_work: float) -> int:
         """Return the number of flags, for a budget of work the usual one."""
-        if usual_work is None:
-            return int(capacity.value)
-        return int(usual_flags(work_allowed(capacity), usual_work))
+        if self.counts_work:
+            return int(usual_flags(work_allowed(capacity), usual_work))
+        return int(capacity.value)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the number of flags, and thin out today's list if it has become too short for it."""
-        ints, today = self.state_ints, open_ledger(self.state_floats, self.state_ints).today
-        usual = float(self.state_floats[-1]) if self.counts_work else None
-        if usual is not None:
+        ledger = open_ledger(self.state_floats, self.state_ints)
+        ints, floats = self.state_ints, self.state_floats
+        ints[CAPACITY] = self._flags(capacity, float(floats[USUAL_WORK]))
+        if self.counts_work:
             ints[WORK_ALLOWED] = work_allowed(capacity)
-        ints[CAPACITY] = self._flags(capacity, usual)
         if self.has_probes:
-            self._apply_probes(capacity)
-        stride = stride_for(int(ints[CAPACITY]), int(ints[SIZE]))
-        while ints[STRIDE] < stride:
-            kept = today[:, : ints[LISTED] : 2]
-            today[:, : kept.shape[1]] = kept.copy()
-            ints[LISTED], ints[STRIDE] = kept.shape[1], 2 * ints[STRIDE]
+            flags, mean = int(capacity.value), self._mean_draws(capacity)
+            ints[TOTAL], ints[ALLOWED] = flags, most_probes(mean, flags)
+            floats[MEAN_DRAWS] = mean
+            self._keep_within(capacity)
+            set_rate(ledger)
+        thin_out(ledger)
         ints[SINCE] = _OUT_OF_DATE
 
-    def _apply_probes(self, capacity: Capacity) -> None:
-        """Set the mean and the limit of the draws; what they have used up stays used up."""
-        flags, ints = int(capacity.value), self.state_ints
-        mean = float(check_probe(self.options["probe"]) * flags)
-        ints[TOTAL], ints[ALLOWED] = flags, most_probes(mean, flags)
-        self.state_floats[MEAN_DRAWS] = mean
-        self._keep_within(capacity)
-        set_rate(open_ledger(self.state_floats, ints))
+    def _mean_draws(self, capacity: Capacity) -> float:
+        """Return how many items are drawn in a busy period, on average."""
+        return float(check_probe(self.options["probe"]) * int(capacity.value))
 
     def _keep_within(self, capacity: Capacity) -> None:
         """Leave to scores what probes have not used; the next item sees to what is kept."""
@@ -375,7 +359,8 @@ class BudgetController(Controller):
         """Check the ledger, and that it belongs to the capacity and the options."""
         floats, ints = self.state_floats, self.state_ints
         return (
-            is_valid_ledger(floats, ints, of_work=self.counts_work, with_probes=self.has_probes)
+            is_valid_ledger(floats, ints)
+            and ints[KIND] == self._kind
             and self._is_capacity_right()
             and floats[LENGTH] == self._length()
             and floats[ORIGIN] == self._origin()
@@ -384,21 +369,17 @@ class BudgetController(Controller):
 
     def _is_capacity_right(self) -> bool:
         ints = self.state_ints
-        if self.has_probes:
-            flags = int(self.capacity.value)
-            return bool(
-                ints[TOTAL] == flags
-                and 0 <= ints[ALLOWED] <= flags
-                and 0 <= ints[CAPACITY] <= max(flags - ints[DRAWN], 0)
-                and self.state_floats[MEAN_DRAWS]
-                == float(check_probe(self.options["probe"]) * flags)
-            )
-        if not self.counts_work:
-            return bool(ints[CAPACITY] == int(self.capacity.value))
+        if self.counts_work:
+            allowed = work_allowed(self.capacity)
+            return bool(ints[WORK_ALLOWED] == allowed and 0 <= ints[CAPACITY] <= _MOST_USUAL_FLAGS)
+        flags = int(self.capacity.value)
+        if not self.has_probes:
+            return bool(ints[CAPACITY] == flags)
         return bool(
-            ints[WORK_ALLOWED] == work_allowed(self.capacity)
-            and ints[WORK_USED] >= 0
-            and 0 <= ints[CAPACITY] <= _MOST_USUAL_FLAGS
+            ints[TOTAL] == flags
+            and ints[ALLOWED] <= flags
+            and 0 <= ints[CAPACITY] <= max(flags - ints[DRAWN], 0)
+            and self.state_floats[MEAN_DRAWS] == self._mean_draws(self.capacity)
         )
 
 

@@ -17,8 +17,6 @@ from ._inputs import check_calibration_scores, check_score_array
 from ._scale import FARTHEST_SCORE
 from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
 
-__all__ = ["DriftAlarm"]
-
 # The floats: the logarithm of the evidence and of the largest so far. Then, for each bin, its
 # weight before the first score; the scores seen in it; the scores seen lately, once for each of two
 # memories. Then the share of the wealth that each bettor manages.

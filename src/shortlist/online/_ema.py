@@ -12,34 +12,35 @@ from .._core.arrays import Floats
 from .._core.ranking import cut_after
 from .._core.validation import check_positive
 from ..capacity import Capacity
-from ._clock import Clock
-from ._controller import Controller
-from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 from ._inputs import check_optional_positive, check_optional_prevalence
 from ._scale import FARTHEST_SCORE, TailScale
-
-__all__ = ["EmaController"]
+from ._time import Clock
+from .controller import Controller
+from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
 THRESHOLD, AVERAGE, RATE, ALPHA, STEP = range(5)
 
 
 @njit(cache=True)
-def _ema_step(score: float, at: float, deciding: bool, floats: Any, ints: Any) -> tuple[int, float]:
+def _ema_step(
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
     threshold = floats[THRESHOLD]
     if floats[RATE] <= 0.0:
-        return BELOW_THRESHOLD, np.inf
+        return BELOW_THRESHOLD, np.inf, 0.0
     flag = score > threshold
     floats[AVERAGE] = (1.0 - floats[ALPHA]) * floats[AVERAGE] + floats[ALPHA] * flag
     floats[THRESHOLD] += floats[STEP] if floats[AVERAGE] > floats[RATE] else -floats[STEP]
-    return (ABOVE_THRESHOLD if flag else BELOW_THRESHOLD), threshold
+    return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
 
 
 @njit(cache=True)
-def _ema_loop(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
-) -> None:
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _ema_step(scores[i], times[i], deciding, floats, ints)
+def _ema_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _ema_step(
+            score, at, deciding, work, number, floats, ints
+        )
 
 
 class EmaController(Controller):

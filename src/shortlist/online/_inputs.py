@@ -13,24 +13,8 @@ from .._core.validation import check_id, check_ids, check_number, check_positive
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
-from ._periods import CalendarPeriod
 from ._scale import FARTHEST_SCORE
-
-__all__ = [
-    "WORK_UNITS",
-    "Arrivals",
-    "check_calibration_scores",
-    "check_flag_count",
-    "check_names",
-    "check_optional_positive",
-    "check_optional_prevalence",
-    "check_period",
-    "check_score",
-    "check_score_array",
-    "check_work",
-    "count_work",
-    "work_allowed",
-]
+from .periods import CalendarPeriod
 
 Names = NDArray[np.object_]
 
@@ -43,10 +27,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Checked scores, and the work or the ids of the items if there are any."""
+    """Checked scores, moments, work in whole units (0 if none is counted), and ids if any."""
 
     scores: Floats
-    work: Ints | None = None
+    moments: Floats
+    work: Ints
     ids: Names | None = None
 
     @property
@@ -56,8 +41,13 @@ class Arrivals:
 
     def __getitem__(self, part: Any) -> Arrivals:
         """Return some of the items."""
-        work = None if self.work is None else self.work[part]
-        return Arrivals(self.scores[part], work, None if self.ids is None else self.ids[part])
+        ids = None if self.ids is None else self.ids[part]
+        return Arrivals(self.scores[part], self.moments[part], self.work[part], ids)
+
+    def item(self, i: int) -> tuple[float, float, Any, int]:
+        """Return the score, the moment, the id and the work of one item."""
+        id = None if self.ids is None else self.ids[i]
+        return float(self.scores[i]), float(self.moments[i]), id, int(self.work[i])
 
 
 def check_score(score: Any) -> float:
@@ -118,15 +108,15 @@ def check_period(period: Any) -> float | str:
     return length
 
 
-def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints | None:
-    """Return the work of items in whole units; None if the capacity is no budget of work."""
+def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
+    """Return the work of items in whole units; 0 if the capacity is no budget of work."""
     if capacity.kind != "effort":
         if efforts is not None:
             raise CapacityError(
                 f"effort was given, but {capacity!r} limits the number of flags. Use a "
                 "BudgetController with Capacity.effort(...)."
             )
-        return None
+        return np.zeros(n_items, np.int64)
     if efforts is None:
         raise CapacityError(
             f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "

@@ -15,8 +15,6 @@ from numba import njit
 
 from .._core.arrays import Floats
 
-__all__ = ["FARTHEST_SCORE", "TailScale", "score_at"]
-
 _MOST_KNOTS = 1_024
 FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
 

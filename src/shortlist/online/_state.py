@@ -9,39 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.timestamps import to_seconds
 from ..capacity import Capacity
 from ._scale import TailScale
 
 if TYPE_CHECKING:
-    from ._clock import Clock
-    from ._controller import Controller
-
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "check_state",
-    "from_plain",
-    "load_controller",
-    "read_numbers",
-    "save_controller",
-    "to_plain",
-]
+    from .controller import Controller
 
 FORMAT = "shortlist.online"
-VERSION = 4
+VERSION = 5
 _KEYS = {
-    "capacity",
-    "options",
-    "now",
-    "n_items",
-    "scheduled",
-    "answers",
-    "arrivals",
-    "suspect",
-    "scale",
-    "floats",
-    "ints",
+    *("capacity", "options", "answers", "scale", "floats", "ints"),
+    *("now", "n_items", "scheduled", "suspect", "arrivals"),
 }
 
 
@@ -101,26 +79,21 @@ def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
 
 def save_controller(controller: Controller) -> dict[str, Any]:
     """Return everything that later decisions depend on, as plain JSON."""
-    time = controller._time
     return {
         "format": FORMAT,
         "version": VERSION,
         "controller": type(controller).__name__,
         "capacity": controller.capacity.to_json(),
         "options": to_plain(controller.options),
-        "now": to_plain(controller.now),
-        "n_items": controller.n_items,
-        "scheduled": time.schedule.to_list(),
+        **controller._time.state(),
         "answers": to_plain(controller._answers.to_list()),
-        "arrivals": None if time.arrivals is None else to_plain(time.arrivals.to_list()),
-        "suspect": time.guard.to_list(),
         "scale": controller.scale.knots.tolist(),
         "floats": to_plain(controller.state_floats.tolist()),
         "ints": controller.state_ints.tolist(),
     }
 
 
-def load_controller(kind: type[Controller], state: Any, clock: Clock | None) -> Any:
+def load_controller(kind: type[Controller], state: Any, clock: Any) -> Any:
     """Return the controller that was saved.
 
     A state may have been truncated, edited or mixed up. Its parts must fit together; otherwise a
@@ -140,7 +113,7 @@ def load_controller(kind: type[Controller], state: Any, clock: Clock | None) -> 
     return controller
 
 
-def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None) -> Controller:
+def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Any) -> Controller:
     scale = _read_scale(state["scale"])
     # The constructor checks the capacity and the options; then everything learned is put in.
     make: Any = kind
@@ -151,25 +124,13 @@ def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Clock | None)
         **from_plain(state["options"]),
     )
     made.scale = scale
-    time = made._time
-    time.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
-    time.n_items = _read_count(state["n_items"])
-    time.schedule.load(state["scheduled"])
-    for _, capacity in time.schedule.changes:
+    made._time.load(state)
+    for _, capacity in made._time.changes:
         made.check_capacity(capacity)
     made._answers.load(from_plain(state["answers"]))
-    if time.arrivals is not None:
-        time.arrivals.load(from_plain(state["arrivals"]))
-    time.guard.load(state["suspect"])
     made.state_floats = read_numbers(state["floats"], float)
     made.state_ints = read_numbers(state["ints"], int)
     return made
-
-
-def _read_count(n: Any) -> int:
-    if type(n) is not int or n < 0:
-        raise ValueError(f"n_items must be a whole number; got {n!r}.")
-    return n
 
 
 def _read_scale(plain: Any) -> TailScale:

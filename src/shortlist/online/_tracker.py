@@ -13,21 +13,11 @@ from .._core.arrays import Floats, Ints
 from .._core.validation import check_positive
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
-from ._clock import Clock
-from ._controller import Controller
-from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 from ._inputs import WORK_UNITS, check_optional_prevalence, count_work
 from ._scale import TailScale, score_at
-
-__all__ = [
-    "LOG_RATE",
-    "OFFSET",
-    "RATE",
-    "STEP",
-    "QuantileTracker",
-    "offset_within",
-    "track_step",
-]
+from ._time import Clock
+from .controller import Controller
+from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
 #: The first floats: the offset on the tail scale, the rate, its logarithm, and the step.
 OFFSET, RATE, LOG_RATE, STEP = range(4)
@@ -41,63 +31,36 @@ _HIGHEST_LEVEL = 100.0  # of more scores than any computer holds
 
 
 @njit(cache=True)
-def track_step(score: float, floats: Any, knots: Any) -> tuple[int, float]:
-    """Decide about one item, and move the offset against the error."""
+def track(score: float, share: float, floats: Any, knots: Any) -> tuple[int, float]:
+    """Decide about one item, and move the offset against the error; a flag costs a share of 1."""
     rate = floats[RATE]
     if rate <= 0.0:
         return BELOW_THRESHOLD, np.inf
     threshold = score_at(floats[OFFSET] - floats[LOG_RATE], knots)
     if score > threshold:
-        floats[OFFSET] += floats[STEP] * (1.0 - rate)
+        floats[OFFSET] += floats[STEP] * (share - rate)
         return ABOVE_THRESHOLD, threshold
     floats[OFFSET] -= floats[STEP] * rate
     return BELOW_THRESHOLD, threshold
 
 
 @njit(cache=True)
-def _track_work(score: float, floats: Any, knots: Any, share: float) -> tuple[int, float]:
-    """Do the same where a flag costs a share of the largest effort."""
-    code, threshold = track_step(score, floats, knots)
-    if code == ABOVE_THRESHOLD:
-        floats[OFFSET] -= floats[STEP] * (1.0 - share)
-    return code, threshold
-
-
-@njit(cache=True)
-def _work_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any, work: int
-) -> tuple[int, float]:
-    return _track_work(score, floats, floats[_KNOTS:].reshape(2, -1), work / ints[MOST_WORK])
-
-
-@njit(cache=True)
-def _work_loop(
-    scores: Any,
-    times: Any,
-    deciding: bool,
-    codes: Any,
-    thresholds: Any,
-    floats: Any,
-    ints: Any,
-    works: Any,
-) -> None:
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _work_step(scores[i], times[i], deciding, floats, ints, works[i])
-
-
-@njit(cache=True)
 def _tracker_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any
-) -> tuple[int, float]:
-    return track_step(score, floats, floats[_KNOTS:].reshape(2, -1))
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
+    # A flag costs its share of the largest effort; without efforts, all of it.
+    share = work / ints[MOST_WORK] if ints.size else 1.0
+    code, threshold = track(score, share, floats, floats[_KNOTS:].reshape(2, -1))
+    return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
 @njit(cache=True)
-def _tracker_loop(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
-) -> None:
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _tracker_step(scores[i], times[i], deciding, floats, ints)
+def _tracker_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _tracker_step(
+            score, at, deciding, work, number, floats, ints
+        )
 
 
 def offset_within(scale: TailScale, offset: float, log_rate: float) -> float:
@@ -167,8 +130,6 @@ class QuantileTracker(Controller):
 
     compiled_step = staticmethod(_tracker_step)
     compiled_loop = staticmethod(_tracker_loop)
-    compiled_work_step = staticmethod(_work_step)
-    compiled_work_loop = staticmethod(_work_loop)
     corrects_late_changes: ClassVar[bool] = True
 
     def __init__(
@@ -238,7 +199,7 @@ class QuantileTracker(Controller):
                 "need no bound: pass the smallest capacity above zero."
             )
         floats, step = self.state_floats, self.options["step"]
-        announced = [self._rate(capacity) for _, capacity in self._time.schedule.changes]
+        announced = [self._rate(capacity) for _, capacity in self._time.changes]
         rates = [
             rate for rate in (*given, *announced, floats[SMALLEST], floats[LARGEST]) if rate > 0
         ]
@@ -273,9 +234,9 @@ class QuantileTracker(Controller):
                 "nothing. Check the unit of max_effort and of the budget."
             )
 
-    def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
+    def _check_work(self, efforts: Any, n_items: int) -> Ints:
         work = super()._check_work(efforts, n_items)
-        if work is not None and np.any(work > self.state_ints[MOST_WORK]):
+        if self.counts_work and np.any(work > self.state_ints[MOST_WORK]):
             raise ValueError(
                 f"efforts must be at most max_effort={self.options['max_effort']:g}; got "
                 f"{np.max(work) / WORK_UNITS:g}. The bound would not hold. Nothing was changed."

@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats
 from .._core.validation import check_count
 from ..capacity import Capacity
-from ._clock import Clock
-from ._controller import Controller
-from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 from ._inputs import check_optional_prevalence
 from ._scale import TailScale
-
-__all__ = ["WindowController"]
+from ._time import Clock
+from .controller import Controller
+from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
 # The floats are the ring of scores. The ints begin with the wanted size of the upper heap, its
 # actual size, and the slot of the oldest score; the two heaps follow.
@@ -103,25 +101,26 @@ def _replace_oldest(score: float, ints: Any, ring: Any, heaps: Any) -> None:
 
 @njit(cache=True)
 def _window_step(
-    score: float, at: float, deciding: bool, ring: Any, ints: Any
-) -> tuple[int, float]:
+    score: float, at: float, deciding: bool, work: int, number: float, ring: Any, ints: Any
+) -> tuple[int, float, float]:
     heaps = ints[_HEAPS:].reshape(2, -1)
     if ints[UPPER] != ints[WANTED]:
         _resize(ints, ring, heaps)
     threshold = ring[_at(0, False, heaps)] if ints[UPPER] < ring.size else -np.inf
-    flag = score > threshold and ints[WANTED] > 0
     _replace_oldest(score, ints, ring, heaps)
-    return (ABOVE_THRESHOLD if flag else BELOW_THRESHOLD), (
-        threshold if ints[WANTED] > 0 else np.inf
-    )
+    if ints[WANTED] == 0:
+        return BELOW_THRESHOLD, np.inf, 0.0
+    flag = score > threshold
+    return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
 
 
 @njit(cache=True)
-def _window_loop(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, ring: Any, ints: Any
-) -> None:
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _window_step(scores[i], times[i], deciding, ring, ints)
+def _window_loop(items: Any, deciding: bool, answers: Any, ring: Any, ints: Any) -> None:
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _window_step(
+            score, at, deciding, work, number, ring, ints
+        )
 
 
 class WindowController(Controller):

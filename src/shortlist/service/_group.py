@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from .._core import probing
-from ..online import PROBE, PROBE_WITHOUT_SLOT, is_flag
+from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT, is_flag
 from ._replica import REFUSED_BY_COUNT, Items, Replica, reason_of
 from ._waiting import Answer, Change, Failure, Ticket, Waiting
 from .settings import allowed_by, units_of

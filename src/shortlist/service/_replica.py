@@ -19,15 +19,8 @@ import numpy as np
 
 from .._core.arrays import Floats
 from .._core.work import reaches
-from ..online import (
-    PROBE,
-    REASONS,
-    USED_UP_ELSEWHERE,
-    BudgetController,
-    Controller,
-    DriftAlarm,
-    is_flag,
-)
+from ..online import BudgetController, Controller, DriftAlarm
+from ..online.decisions import PROBE, REASONS, USED_UP_ELSEWHERE, is_flag
 from ._models import calibration_of
 from .config import SteadyClock
 from .settings import QueueSettings, allowed_by, build_name, first_controller

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..online import PROBE
+from ..online.decisions import PROBE
 from ..tables.reasons import reasons_for
 from ._group import answer_of
 from ._models import ModelCache

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.binomial import proportion_interval
 from ..feedback import estimate_missed
-from ..online import PROBE, PROBE_WITHOUT_SLOT
+from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
 from .settings import WORK_UNITS, QueueSettings
 from .store import CAPACITY, QueueRow, Store
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.atomic import check_writable
 from .._core.extras import load_extra
-from ..online import PROBE
+from ..online.decisions import PROBE
 from ._models import (
     LoadedModel,
     calibration_bytes,

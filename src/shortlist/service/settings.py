@@ -13,7 +13,8 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Floats
 from ..capacity import Capacity, exact
-from ..online import BudgetController, CalendarPeriod, FixedPeriod, read_period
+from ..online import BudgetController, CalendarPeriod, FixedPeriod
+from ..online.periods import read_period
 
 __all__ = [
     "WORK_UNITS",

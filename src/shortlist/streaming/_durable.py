@@ -23,12 +23,11 @@ from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from .._core.work import check_efforts
 from ..exceptions import StateFileError
-from ..online import Controller, DecisionBatch, ProbedBatch
+from ..online import Controller
+from ..online.decisions import DecisionBatch, joined
 from ._state_file import StateFile, lock_beside, old_version_message
 
 __all__ = ["DurableController"]
-
-Batch = DecisionBatch | ProbedBatch
 
 _FORMAT, _VERSION = "shortlist stream", 3
 _COMPACT_AFTER = 4 << 20  # bytes appended
@@ -137,7 +136,7 @@ class DurableController:
         at: Floats | None = None,
         ids: list[str | None] | None = None,
         efforts: Any = None,
-    ) -> Batch:
+    ) -> DecisionBatch:
         """Decide about items in order, and return once the decisions are on disk.
 
         Parameters
@@ -153,7 +152,7 @@ class DurableController:
 
         Returns
         -------
-        DecisionBatch or ProbedBatch
+        DecisionBatch
         """
         items = _check_items(scores, at, ids, efforts)
         if items.at is None and self._controller.is_timed:
@@ -256,7 +255,7 @@ def _check_items(scores: Any, at: Any, ids: Any, efforts: Any) -> _Items:
     return _Items(values, moments, named, check_efforts(efforts, values.size))
 
 
-def _record(items: _Items, decided: Batch) -> dict[str, Any]:
+def _record(items: _Items, decided: DecisionBatch) -> dict[str, Any]:
     return {
         "scores": items.scores.tolist(),
         "at": None if items.at is None else items.at.tolist(),
@@ -276,17 +275,17 @@ def _items_of(records: list[dict[str, Any]]) -> _Items:
     return _Items(scores, at, ids, efforts)
 
 
-def _decide(controller: Controller, items: _Items) -> Batch:
+def _decide(controller: Controller, items: _Items) -> DecisionBatch:
     """Decide in order, in parts with and without ids: a controller needs ids for all or none."""
     if len(items.ids) == 1:
         return _decide_part(controller, items, 0, 1)
     named = np.array([id is not None for id in items.ids], dtype=bool)
     borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
     parts = [_decide_part(controller, items, *part) for part in pairwise(borders)]
-    return type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return joined(parts)
 
 
-def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> Batch:
+def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -> DecisionBatch:
     part = slice(start, stop)
     at = None if items.at is None else items.at[part]
     efforts = None if items.efforts is None else items.efforts[part]
@@ -304,7 +303,7 @@ def _decide_part(controller: Controller, items: _Items, start: int, stop: int) -
     return one.as_batch()
 
 
-def _flags(decided: Batch) -> str:
+def _flags(decided: DecisionBatch) -> str:
     return "".join("01"[flag] for flag in decided.flagged.tolist())
 
 

@@ -17,14 +17,8 @@ import numpy as np
 from .._core.arrays import Floats
 from .._core.work import reaches
 from ..exceptions import TableNote
-from ..online import (
-    MOMENT_REFUSED,
-    REASONS,
-    SEEN_BEFORE,
-    Controller,
-    DecisionBatch,
-    ProbedBatch,
-)
+from ..online import Controller
+from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE, DecisionBatch
 from ..tables import ReadOptions, TableModel
 from ..tables.monitor import Finding
 from ._durable import DurableController
@@ -228,7 +222,7 @@ def _decide(
     decided = durable.decide(scores, at=at, ids=[item.id for item in valid], efforts=efforts)
     counted = _counted_at(decided, at, before)
     finite = np.isfinite(decided.thresholds)
-    drawn = _drawn_columns(decided)
+    drawn = _drawn_columns(decided) if durable.controller.has_probes else {}
     return [
         _invalid(item, _describe_jump(at[place], durable.controller))
         if at is not None and decided.codes[place] == MOMENT_REFUSED
@@ -246,10 +240,8 @@ def _decide(
     ]
 
 
-def _drawn_columns(decided: DecisionBatch | ProbedBatch) -> dict[str, list[Any]]:
-    """Return what `shortlist missed` needs to know about each line, if there are probes."""
-    if not isinstance(decided, ProbedBatch):
-        return {}
+def _drawn_columns(decided: DecisionBatch) -> dict[str, list[Any]]:
+    """Return what an estimate of what is missed needs to know about each line."""
     return {
         "selected_by": decided.selected_by.tolist(),
         "inclusion": decided.probabilities.tolist(),
@@ -263,9 +255,7 @@ def _describe_jump(at: float, controller: Controller) -> str:
     )
 
 
-def _counted_at(
-    decided: DecisionBatch | ProbedBatch, at: Floats | None, before: float
-) -> list[float | None]:
+def _counted_at(decided: DecisionBatch, at: Floats | None, before: float) -> list[float | None]:
     """Return the moment at which each line counts: a late line counts as of the latest before."""
     counted: list[float | None] = [None] * decided.flagged.size
     if at is not None:

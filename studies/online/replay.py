@@ -1,30 +1,30 @@
-"""Replay a recorded stream: what a controller would have done, period by period."""
+"""Replay a recorded stream: what a controller would have done, period by period, and a picture."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
+import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Mask, Rows
-from .._core.labels import find_rare
-from .._core.ranking import flag_exactly
-from .._core.timestamps import check_moments, to_seconds
-from .._core.validation import check_same_length, check_scores
-from .._core.work import check_efforts, check_values
-from ..capacity import Capacity, check_capacity
-from ..exceptions import CapacityError
-from ..worth import expected_worth
-from ._controller import Controller
-from ._decisions import PROBE, is_flag
-from ._inputs import check_period
-from ._periods import read_period
-
-__all__ = ["Replay", "replay"]
+from shortlist import Capacity
+from shortlist._core.arrays import Floats, Mask, Rows
+from shortlist._core.labels import find_rare
+from shortlist._core.ranking import flag_exactly
+from shortlist._core.timestamps import check_moments, to_seconds
+from shortlist._core.validation import check_same_length, check_scores
+from shortlist._core.work import check_efforts, check_values
+from shortlist.capacity import check_capacity
+from shortlist.exceptions import CapacityError
+from shortlist.online import Controller
+from shortlist.online._inputs import check_period
+from shortlist.online.decisions import PROBE, is_flag
+from shortlist.online.periods import read_period
+from shortlist.worth import expected_worth
 
 _MOST_PERIODS = 10**7
 
@@ -185,7 +185,9 @@ def replay(
     Examples
     --------
     >>> from shortlist import Capacity
-    >>> from shortlist.online import BudgetController, replay, simulate_stream
+    >>> from shortlist.online import BudgetController
+    >>> from studies.online.replay import replay
+    >>> from studies.online.streams import simulate_stream
     >>> stream = simulate_stream("drift", days=10)
     >>> budget = BudgetController(
     ...     Capacity.count(50),
@@ -389,3 +391,59 @@ def _make_table(
 def _followed_up_share(used: NDArray[Any], capacity: NDArray[Any]) -> Floats:
     """Return the share of flags, or of their work, that can be followed up."""
     return np.minimum(1.0, capacity / np.maximum(used, 1 if used.dtype.kind == "i" else 1e-300))
+
+
+class ReplayDisplay:
+    """Draw flags beside the capacity, and detections beside those of the oracle, over time.
+
+    Parameters
+    ----------
+    table : Replay
+        The result of :func:`replay`.
+    name : str, default="controller"
+        Name for the legend.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure.
+    ax_flags_, ax_detections_ : matplotlib Axes
+        Its two panels.
+
+    """
+
+    def __init__(self, table: Replay, *, name: str = "controller") -> None:
+        self.table = table
+        self.name = name
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw, on a new figure or on the axes for flags and detections."""
+        if axes is None:
+            _, axes = plt.subplots(2, sharex=True, figsize=(8, 5), layout="constrained")
+        self.ax_flags_, self.ax_detections_ = axes
+        self.figure_ = self.ax_flags_.figure
+        self._draw_flags()
+        self._draw_detections()
+        return self
+
+    def _draw_flags(self) -> None:
+        table, ax = self.table, self.ax_flags_
+        ax.step(table.periods, table.capacity, where="mid", color="black", label="capacity")
+        ax.plot(table.periods, table.fixed_flags, ":", color="gray", label="fixed threshold")
+        ax.plot(table.periods, table.flags, "o-", markersize=3, label=self.name)
+        # A fixed threshold may flag ten times as much, and would flatten everything else.
+        ax.set_ylim(0, 1.1 * max(3 * int(table.capacity.max()), int(table.flags.max()), 1))
+        ax.set_ylabel("Flags")
+        ax.legend(frameon=False, ncols=3)
+
+    def _draw_detections(self) -> None:
+        table, ax = self.table, self.ax_detections_
+        oracle = table.oracle_detections
+        ax.step(table.periods, oracle, where="mid", color="black", label="oracle")
+        fixed = table.fixed_adjusted_detections
+        ax.plot(table.periods, fixed, ":", color="gray", label="fixed threshold")
+        ax.plot(table.periods, table.adjusted_detections, "o-", markersize=3, label=self.name)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("Period")
+        ax.set_ylabel("Found within capacity")
+        ax.legend(frameon=False, ncols=3)

@@ -1,4 +1,4 @@
-"""Checks that every controller must pass. Run them on a controller that you have written."""
+"""Checks that every controller must pass."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Floats
-from ..capacity import Capacity
-from ._controller import Controller
-from ._decisions import (
+from shortlist import Capacity
+from shortlist.online import Controller
+from shortlist.online.decisions import (
     ABOVE_THRESHOLD,
     CAPACITY_USED_UP,
     PROBE,
@@ -20,58 +19,37 @@ from ._decisions import (
     REASONS,
     SEEN_BEFORE,
     DecisionBatch,
-    ProbedBatch,
     is_flag,
 )
-
-__all__ = ["CHECKS", "check_controller"]
 
 Make = Callable[[], Controller]
 _N = 400
 
 
 def check_controller(make: Make) -> None:
-    """Run all checks on a kind of controller.
+    """Run all checks on what `make` returns: the same new controller on every call.
 
-    Parameters
-    ----------
-    make : callable
-        Returns a new controller for scores around Normal(0, 1), the same one on every call. About
-        one item will arrive per second.
-
-    Raises
-    ------
-    AssertionError
-        When a check fails.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.online import EmaController
-    >>> from shortlist.online.checks import check_controller
-    >>> scores = np.random.default_rng(0).normal(size=500)
-    >>> check_controller(lambda: EmaController(Capacity.fraction(0.1), calibration_scores=scores))
+    It is for scores around Normal(0, 1). About one item will arrive per second.
     """
     for check in CHECKS:
         check(make)
 
 
-def _items(n: int = _N, seed: int = 0) -> tuple[Floats, Floats]:
+def _items(n: int = _N, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and moments; some scores are tied, and some moments go back in time."""
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=n), 1)
     return scores, np.cumsum(rng.exponential(size=n)) + rng.normal(size=n)
 
 
-def _work(scores: Any) -> Floats:
+def _work(scores: Any) -> np.ndarray:
     """Return efforts for scores, the same for the same score, and one for what is no score."""
     return np.array([1 + 7 * abs(x) % 3 if isinstance(x, float) else 1.0 for x in scores])
 
 
 def _many(
     controller: Controller, scores: Any, *, like: Any = None, **options: Any
-) -> DecisionBatch | ProbedBatch:
+) -> DecisionBatch:
     """Decide about items, which take some work (that of other scores) if it is counted."""
     if controller.counts_work:
         numbers = np.asarray(scores if like is None else like).tolist()
@@ -93,7 +71,7 @@ def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None
     ]
 
 
-def _same(one_by_one: list[Any], batch: DecisionBatch | ProbedBatch) -> bool:
+def _same(one_by_one: list[Any], batch: DecisionBatch) -> bool:
     return one_by_one == [batch.decision(i) for i in range(len(one_by_one))]
 
 

@@ -19,19 +19,8 @@ import numpy as np
 from numba import njit
 from scipy.stats import poisson
 
-from ._budget_ledger import (
-    ALLOWED,
-    CAPACITY,
-    DRAWN,
-    EXPECTED,
-    MEAN_DRAWS,
-    RATE,
-    TOTAL,
-    USED,
-)
-from ._decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
-
-__all__ = ["begin_probes", "draw_probe", "keep_for_probes", "most_probes", "set_rate"]
+from ._ledger import ALLOWED, CAPACITY, DRAWN, EXPECTED, MEAN_DRAWS, RATE, TOTAL, USED
+from .decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
 
 _SUFFICES = 0.999
 _MARGIN = 3.1  # standard deviations of the number of draws still to come
@@ -53,13 +42,6 @@ def set_rate(ledger: Any) -> None:
     below = max(arrivals - (ledger.ints[TOTAL] - floats[MEAN_DRAWS]), 1.0)
     rate = min(floats[MEAN_DRAWS] / below, _HIGHEST_RATE)
     floats[RATE] = 0.0 if rate <= 0 else 2.0 ** (np.floor(_STEPS * np.log2(rate)) / _STEPS)
-
-
-@njit(cache=True)
-def begin_probes(ledger: Any) -> None:
-    """Begin a period: no probe has been drawn yet."""
-    ledger.ints[DRAWN] = 0
-    set_rate(ledger)
 
 
 @njit(cache=True)

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats
-from .._core.validation import check_option
-
-__all__ = ["SCENARIOS", "Stream", "simulate_stream"]
+from shortlist._core.arrays import Floats
+from shortlist._core.validation import check_option
 
 #: Names of scenarios; :func:`simulate_stream` describes each.
 SCENARIOS = (

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ._budget_ledger import (
+from ._ledger import (
     BEGUN,
     CAPACITY,
+    DRAWN,
     EXPECTED,
     JOINED,
+    KIND,
     LEADER,
     LENGTH,
     LISTED,
@@ -27,6 +29,7 @@ from ._budget_ledger import (
     PERIOD,
     PHASE,
     PINNED,
+    PROBES,
     SEEN,
     SHADOW_CATCH,
     SHADOW_NOTED,
@@ -38,31 +41,19 @@ from ._budget_ledger import (
     THRESHOLD,
     UNSEEN,
     USED,
+    USUAL_WORK,
+    WORK,
     WORK_ALLOWED,
     WORK_USED,
-    counts_work,
-    has_probes,
     insert,
     open_ledger,
     pattern_threshold,
     recent_threshold,
     stride_for,
 )
-from ._budget_probes import begin_probes, draw_probe, keep_for_probes
-from ._clock import period_of
-from ._decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
-
-__all__ = [
-    "PATTERN",
-    "RECENT",
-    "pacing_loop",
-    "pacing_step",
-    "probing_loop",
-    "probing_step",
-    "usual_flags",
-    "work_loop",
-    "work_step",
-]
+from ._probes import draw_probe, keep_for_probes, set_rate
+from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
+from .periods import period_of
 
 RECENT, PATTERN = range(N_RULES)
 _FADE = 0.75  # how much of the average catch is kept from period to period
@@ -138,7 +129,7 @@ def _refresh(phase: float, ledger: Any) -> None:
     """Compute all thresholds again."""
     ints, floats = ledger.ints, ledger.floats
     floats[PHASE], ints[SINCE] = phase, 0
-    if has_probes(ledger):
+    if ints[KIND] == PROBES:
         share, volume = _volume(phase, ledger)
         keep_for_probes(volume * (1.0 - share), ledger)
     if not ints[PINNED]:
@@ -156,9 +147,9 @@ def _refresh_shadow(rule: int, phase: float, ledger: Any) -> None:
 @njit(cache=True)
 def _refresh_leader(phase: float, ledger: Any) -> None:
     ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[LEADER]
-    if counts_work(ledger):
+    if ints[KIND] == WORK:
         # The work left is as many flags as it usually makes.
-        left = (ints[WORK_ALLOWED] - ints[WORK_USED]) / floats[-1]
+        left = (ints[WORK_ALLOWED] - ints[WORK_USED]) / floats[USUAL_WORK]
         floats[THRESHOLD] = _threshold(rule, left, phase, ledger)
     elif not ints[PINNED] and ints[USED] == ints[SHADOW_USED + rule]:
         floats[THRESHOLD] = floats[SHADOW_THRESHOLD + rule]  # every item so far was decided
@@ -226,11 +217,12 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
     ints[BEGUN], ints[PERIOD] = 1, period
     ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
     ints[SHADOW_USED : SHADOW_NOTED + N_RULES] = 0
-    if counts_work(ledger):
+    if ints[KIND] == WORK:
         ints[WORK_USED] = 0
-        ints[CAPACITY] = usual_flags(ints[WORK_ALLOWED], ledger.floats[-1])
-    if has_probes(ledger):
-        begin_probes(ledger)
+        ints[CAPACITY] = usual_flags(ints[WORK_ALLOWED], ledger.floats[USUAL_WORK])
+    if ints[KIND] == PROBES:
+        ints[DRAWN] = 0
+        set_rate(ledger)
     ints[STRIDE] = stride_for(ints[CAPACITY], ints[SIZE])
     ledger.profile[1, :] = 0
     ledger.floats[PHASE] = 0.0
@@ -282,16 +274,16 @@ def usual_flags(allowed: int, usual_work: float) -> int:
 def _spend(work: int, ledger: Any) -> None:
     """Book the work of a flag, and learn how much flags usually take."""
     ledger.ints[USED] += 1
-    if counts_work(ledger):
+    if ledger.ints[KIND] == WORK:
         ledger.ints[WORK_USED] += work
-        ledger.floats[-1] += _LEARN_WORK * (work - ledger.floats[-1])
+        ledger.floats[USUAL_WORK] += _LEARN_WORK * (work - ledger.floats[USUAL_WORK])
 
 
 @njit(cache=True)
 def _does_not_fit(work: int, ledger: Any) -> bool:
     """Whether a flag would exceed the budget; a smaller one may still fit."""
     ints = ledger.ints
-    if counts_work(ledger):
+    if ints[KIND] == WORK:
         return work > ints[WORK_ALLOWED] - ints[WORK_USED]
     return ints[USED] >= ints[CAPACITY]
 
@@ -322,83 +314,31 @@ def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> 
 
 
 @njit(cache=True)
-def pacing_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any
-) -> tuple[int, float]:
-    """Decide about one item."""
-    return _decide(score, at, deciding, 0, open_ledger(floats, ints))
+def _decide_or_draw(
+    score: float, at: float, deciding: bool, work: int, number: float, ledger: Any
+) -> tuple[int, float, float]:
+    """Decide about one item, and with probes draw it below the threshold if its number is small."""
+    code, threshold = _decide(score, at, deciding, work, ledger)
+    if deciding and ledger.ints[KIND] == PROBES:
+        code, probability = draw_probe(code, number, ledger)
+        return code, threshold, probability
+    return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
 @njit(cache=True)
-def pacing_loop(
-    scores: Any, times: Any, deciding: bool, codes: Any, thresholds: Any, floats: Any, ints: Any
-) -> None:
+def pacing_step(
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
+    """Decide about one item."""
+    return _decide_or_draw(score, at, deciding, work, number, open_ledger(floats, ints))
+
+
+@njit(cache=True)
+def pacing_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     """Decide about many items in order."""
     ledger = open_ledger(floats, ints)
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, 0, ledger)
-
-
-@njit(cache=True)
-def work_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any, work: int
-) -> tuple[int, float]:
-    """Decide about one item that takes some work."""
-    return _decide(score, at, deciding, work, open_ledger(floats, ints))
-
-
-@njit(cache=True)
-def work_loop(
-    scores: Any,
-    times: Any,
-    deciding: bool,
-    codes: Any,
-    thresholds: Any,
-    floats: Any,
-    ints: Any,
-    works: Any,
-) -> None:
-    """Decide about many items in order, each with its work."""
-    ledger = open_ledger(floats, ints)
-    for i in range(scores.size):
-        codes[i], thresholds[i] = _decide(scores[i], times[i], deciding, works[i], ledger)
-
-
-@njit(cache=True)
-def _probe(
-    score: float, at: float, deciding: bool, number: float, ledger: Any
-) -> tuple[int, float, float]:
-    """Decide about one item, and draw it below the threshold if its number is small."""
-    code, threshold = _decide(score, at, deciding, 0, ledger)
-    if not deciding:
-        return code, threshold, 0.0
-    code, probability = draw_probe(code, number, ledger)
-    return code, threshold, probability
-
-
-@njit(cache=True)
-def probing_step(
-    score: float, at: float, deciding: bool, floats: Any, ints: Any, number: float
-) -> tuple[int, float, float]:
-    """Decide about one item with a number that may draw it."""
-    return _probe(score, at, deciding, number, open_ledger(floats, ints))
-
-
-@njit(cache=True)
-def probing_loop(
-    scores: Any,
-    times: Any,
-    deciding: bool,
-    codes: Any,
-    thresholds: Any,
-    floats: Any,
-    ints: Any,
-    numbers: Any,
-    probabilities: Any,
-) -> None:
-    """Decide about many items in order, each with a number that may draw it."""
-    ledger = open_ledger(floats, ints)
-    for i in range(scores.size):
-        codes[i], thresholds[i], probabilities[i] = _probe(
-            scores[i], times[i], deciding, numbers[i], ledger
+    for i in range(items.scores.size):
+        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
+        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _decide_or_draw(
+            score, at, deciding, work, number, ledger
         )

@@ -11,21 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
+from .._core.probing import KeyedDraws
 from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_id
 from ..capacity import Capacity, check_capacity
-from ._bundles import decide_bundle, decide_one, run_loop
-from ._clock import Clock
-from ._decisions import (
-    MOMENT_REFUSED,
-    SEEN_BEFORE,
-    AnswerMemory,
-    Decision,
-    DecisionBatch,
-    ProbedBatch,
-    ProbedDecision,
-    as_decision,
-)
+from ._bundles import decide_bundle, run_loop
 from ._inputs import (
     Arrivals,
     check_calibration_scores,
@@ -34,13 +24,19 @@ from ._inputs import (
     check_score_array,
     check_work,
 )
-from ._periods import CalendarPeriod
 from ._scale import TailScale
 from ._state import load_controller, save_controller
-from ._stepping import Stepper
-from ._timeline import Timeline
-
-__all__ = ["Controller"]
+from ._time import Clock, Timeline
+from .decisions import (
+    MOMENT_REFUSED,
+    REASONS,
+    SEEN_BEFORE,
+    AnswerMemory,
+    Decision,
+    DecisionBatch,
+    is_flag,
+)
+from .periods import CalendarPeriod
 
 _MOST_IDS = 1 << 40
 
@@ -48,23 +44,12 @@ _MOST_IDS = 1 << 40
 class Controller:
     """Decides about one item at a time, and keeps a capacity over time.
 
-    This is the base class. Use one of the controllers of this package, or write your own; both
-    share decisions, ids, the clock, scheduled changes and saved state, which live here. A lock
-    lets threads share a controller: it decides about their items one after the other.
-
-    **Writing your own controller.** Everything it learns lives in two arrays, `state_floats` and
-    `state_ints`, which compiled functions read and change. A subclass provides
-
-    - `compiled_step` and `compiled_loop`, compiled by numba, as static methods (see below);
-    - :meth:`check_capacity`: which capacities it accepts;
-    - :meth:`initial_state`: the two arrays, given calibration scores;
-    - :meth:`apply_capacity`: what a capacity means for the arrays;
-    - :meth:`change_scale`: how the arrays move to the scores of another model;
-    - :meth:`is_consistent`: whether loaded arrays can be trusted;
-    - a constructor that passes its own arguments on to this one as options, by the same names.
-
-    The controller calls these methods itself; you never do. Run
-    :func:`~shortlist.online.checks.check_controller` on the result.
+    The base class of all controllers: decisions, ids, the clock, scheduled changes and saved state
+    live here. A lock lets threads share a controller, which decides about their items one after
+    the other. Everything that a controller learns lives in `state_floats` and `state_ints`, which
+    its two compiled functions read and change. A subclass provides these, the five methods below
+    that raise `NotImplementedError`, and a constructor that passes its own arguments on to this one
+    as options, by the same names.
 
     Parameters
     ----------
@@ -81,34 +66,16 @@ class Controller:
         `period` that is not None means that the controller keeps time: in seconds, or in periods of
         a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long. An option
         called `probe_key` means that the controller draws probes.
-
-    Attributes
-    ----------
-    state_floats : ndarray of float
-        What the controller has learned; only compiled functions and the methods above change it.
-    state_ints : ndarray of int
-        The same for whole numbers.
-    scale : TailScale
-        The scale of the present model.
-    options : dict
-        The constructor's options and `remember`.
     """
 
-    #: ``step(score, at, deciding, floats, ints)`` decides about one item and returns the code of
-    #: the reason and the threshold. `at` is in seconds, or the item's number without a period. If
-    #: `deciding` is false, the item is only observed, and no flag is used up.
+    #: ``step(score, at, deciding, work, number, floats, ints)`` decides about one item and returns
+    #: the code of the reason, the threshold and the probability of a flag. `at` is in seconds, or
+    #: the item's number without a period; `work` is in millionths, `number` decides about probes.
+    #: If `deciding` is false, the item is only observed, and no flag is used up.
     compiled_step: ClassVar[Any]
-    #: ``loop(scores, times, deciding, codes, thresholds, floats, ints)`` does the same for arrays.
+    #: ``loop(items, deciding, answers, floats, ints)`` does the same for the arrays of
+    #: :class:`~._bundles.LoopItems`, and writes into those of a :class:`DecisionBatch`.
     compiled_loop: ClassVar[Any]
-    #: The same two for a controller that keeps a budget of work, with the work of each item (in
-    #: millionths, as whole numbers) as one more argument at the end; None if it keeps none.
-    compiled_work_step: ClassVar[Any] = None
-    compiled_work_loop: ClassVar[Any] = None
-    #: The same two for a controller that draws probes, with the number of each item, in [0, 1), as
-    #: one more argument at the end. The step also returns the probability of a flag, and the loop
-    #: writes it into an array that is its last argument.
-    compiled_probe_step: ClassVar[Any] = None
-    compiled_probe_loop: ClassVar[Any] = None
     #: Whether :meth:`apply_capacity` makes up for announcements that come late. If so, the
     #: controller records when items arrived.
     corrects_late_changes: ClassVar[bool] = False
@@ -128,8 +95,9 @@ class Controller:
         self._time = Timeline(
             type(self).__name__, options.get("period"), clock, self.corrects_late_changes
         )
-        self._stepper = Stepper(type(self), options.get("probe_key"))
-        self._answers = AnswerMemory(self.options["remember"], with_probability=self.has_probes)
+        key = options.get("probe_key")
+        self._draws = None if key is None else KeyedDraws(key)
+        self._answers = AnswerMemory(self.options["remember"])
         scores = check_calibration_scores(calibration_scores)
         self.scale = TailScale.from_scores(scores)
         self.check_capacity(capacity)
@@ -164,7 +132,7 @@ class Controller:
     @property
     def has_probes(self) -> bool:
         """Whether some flags go to items below the threshold, drawn at random."""
-        return self._stepper.draws is not None
+        return self._draws is not None
 
     @property
     def farthest_jump(self) -> float:
@@ -172,7 +140,7 @@ class Controller:
 
         Moments beyond are refused until five in a row agree. Infinite without a period.
         """
-        return self._time.guard.farthest
+        return self._time.farthest
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity!r})"
@@ -213,8 +181,7 @@ class Controller:
 
         Only for controllers with `corrects_late_changes`; exact to within sixteen items.
         """
-        arrivals = self._time.arrivals
-        return 0 if arrivals is None else arrivals.items_since(moment, self.n_items)
+        return self._time.items_since(moment)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -230,7 +197,7 @@ class Controller:
         at: Any = None,
         id: str | int | None = None,
         effort: float | None = None,
-    ) -> Decision | ProbedDecision:
+    ) -> Decision:
         """Decide whether to follow up one item.
 
         Parameters
@@ -253,21 +220,18 @@ class Controller:
 
         Returns
         -------
-        Decision or ProbedDecision
-            With `flag`, `threshold` and `reason`, and `probability` if there are probes.
+        Decision
+            With `flag`, `threshold`, `reason` and `probability`.
         """
         with self._lock:
             id = None if id is None else check_id(id)
-            if id is not None and (known := self._answers.get(id)) is not None:
-                return as_decision(*known, code=SEEN_BEFORE)
+            if (known := self._repeat(id)) is not None:
+                return known
             score, moment = check_score(score), self._time.moment(at)
-            work = None
+            work = 0
             if effort is not None or self.counts_work:
-                work = self._check_work(None if effort is None else [effort], 1)
-            if self._time.is_refused(moment):
-                probability = 0.0 if self.has_probes else None
-                return as_decision(False, math.inf, probability, code=MOMENT_REFUSED)
-            return decide_one(self, score, moment, id, None if work is None else int(work[0]))
+                work = int(self._check_work(None if effort is None else [effort], 1)[0])
+            return self._decide_new(score, moment, id, work)
 
     def decide_many(
         self,
@@ -276,7 +240,7 @@ class Controller:
         at: Any = None,
         ids: ArrayLike | None = None,
         efforts: ArrayLike | None = None,
-    ) -> DecisionBatch | ProbedBatch:
+    ) -> DecisionBatch:
         """Decide about many items in order. The decisions are those of :meth:`decide`, but faster.
 
         Everything is checked before the first decision. An error therefore changes nothing.
@@ -294,15 +258,14 @@ class Controller:
 
         Returns
         -------
-        DecisionBatch or ProbedBatch
-            With `flagged`, `thresholds` and `reasons`, and `probabilities` if there are probes.
+        DecisionBatch
+            With an array each: `flagged`, `thresholds`, `reasons`, `probabilities`, `selected_by`.
         """
         checked = check_score_array(scores)
-        work = self._check_work(efforts, checked.size)
-        items = Arrivals(checked, work, check_names(ids, checked.size))
+        work, names = self._check_work(efforts, checked.size), check_names(ids, checked.size)
         with self._lock:
-            moments = self._time.moments(at, items.size)
-            return decide_bundle(self, items, moments)
+            moments = self._time.moments(at, checked.size)
+            return decide_bundle(self, Arrivals(checked, moments, work, names))
 
     def observe(
         self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
@@ -320,17 +283,15 @@ class Controller:
             absent. A :class:`QuantileTracker` counts it, as if they had been decided.
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
-        if efforts is None and self.counts_work:
-            work: Ints | None = np.zeros(checked.size, np.int64)
+        if efforts is None:
+            work = np.zeros(checked.size, np.int64)
         else:
-            given = None if efforts is None else np.atleast_1d(np.asarray(efforts))
-            work = self._check_work(given, checked.size)
-        values = Arrivals(checked, work)
+            work = self._check_work(np.atleast_1d(np.asarray(efforts)), checked.size)
         with self._lock:
-            moments = self._time.moments(at, values.size)
-            for part, safe in self._time.parts(moments):
-                if safe or not self._time.is_refused(moments[part.start]):
-                    run_loop(self, values[part], moments[part], deciding=False)
+            items = Arrivals(checked, self._time.moments(at, checked.size), work)
+            for part, safe in self._time.parts(items.moments):
+                if safe or not self._time.is_refused(items.moments[part.start]):
+                    run_loop(self, items[part], deciding=False)
         return self
 
     # --- changes -------------------------------------------------------------------------------
@@ -354,7 +315,7 @@ class Controller:
             self._make_due_changes(until=now)
             self._time.now = now
             if moment > now:
-                self._time.schedule.add(moment, capacity)
+                self._time.announce(moment, capacity)
             else:
                 self._change_capacity(capacity, since=None if at is None else moment)
         return self
@@ -429,6 +390,40 @@ class Controller:
 
     # --- helpers -------------------------------------------------------------------------------
 
+    def _repeat(self, id: Any) -> Decision | None:
+        """Return the answer that an id has already got, if it is remembered."""
+        known = None if id is None else self._answers.get(id)
+        if known is None:
+            return None
+        flag, threshold, probability = known
+        return Decision(flag, threshold, REASONS[SEEN_BEFORE], probability)
+
+    def _decide_checked(self, score: float, moment: float, id: Any, work: int) -> Decision:
+        """Decide about one checked item of a bundle."""
+        return self._repeat(id) or self._decide_new(score, moment, id, work)
+
+    def _decide_new(self, score: float, moment: float, id: Any, work: int) -> Decision:
+        """Decide about one item whose id is new, unless its moment is refused."""
+        time = self._time
+        if time.is_refused(moment):
+            return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
+        if moment > time.now and time.changes:
+            self._make_due_changes(until=moment)
+        number = self._number(id)
+        code, threshold, probability = self.compiled_step(
+            score, time.count_one(moment), True, work, number, self.state_floats, self.state_ints
+        )
+        flag = bool(is_flag(code))
+        if id is not None:
+            self._answers.keep(id, flag, threshold, probability)
+        return Decision(flag, threshold, REASONS[code], probability)
+
+    def _number(self, id: Any) -> float:
+        """Return the number by which the next item is drawn; 1 is never drawn."""
+        if self._draws is None:
+            return 1.0
+        return self._draws.of_place(self.n_items) if id is None else self._draws.of_id(id)
+
     def _make_due_changes(self, *, until: float) -> None:
         """Change the capacity as announced, each time at its own moment."""
         for capacity in self._time.due_changes(until):
@@ -437,9 +432,8 @@ class Controller:
     def _change_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         self.apply_capacity(capacity, since=since)
         self._capacity = capacity
-        if self._time.arrivals is not None:
-            self._time.arrivals.last_change = self.now
+        self._time.last_change = self.now
 
-    def _check_work(self, efforts: Any, n_items: int) -> Ints | None:
-        """Return the work of items in whole units; None if the capacity is no budget of work."""
+    def _check_work(self, efforts: Any, n_items: int) -> Ints:
+        """Return the work of items in whole units; 0 if the capacity is no budget of work."""
         return check_work(self._capacity, efforts, n_items)

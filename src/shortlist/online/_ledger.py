@@ -14,49 +14,32 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Floats
 
-__all__ = [
-    "MEMORY",
-    "N_RULES",
-    "WORK_ALLOWED",
-    "WORK_USED",
-    "Ledger",
-    "counts_work",
-    "first_ledger",
-    "has_probes",
-    "insert",
-    "is_valid_ledger",
-    "open_ledger",
-    "pattern_threshold",
-    "recent_threshold",
-    "stride_for",
-]
-
 # The ints: capacity, flags used, number of the period, arrivals seen in it, entries in today's
 # list, every how many arrivals one is listed, arrivals since the thresholds were computed, the
 # leading rule, whether a period has begun, whether it was joined midway, whether the rule is
-# pinned, and the room in a list; then, for each rule in the shadow, flags used and flags noted.
+# pinned, the room in a list, and the kind of the budget.
 CAPACITY, USED, PERIOD, SEEN, LISTED, STRIDE, SINCE, LEADER, BEGUN, JOINED, PINNED, SIZE = range(12)
+KIND = 12
+# A budget of work: work allowed and used, in whole units. Its capacity is the usual number of
+# flags.
+WORK_ALLOWED, WORK_USED = 13, 14
+# A budget with probes: all flags, the most for probes, and probes drawn. Its capacity is what is
+# left to scores at present.
+TOTAL, ALLOWED, DRAWN = 15, 16, 17
+# For each rule in the shadow, flags used and flags noted.
 N_RULES = 2
-SHADOW_USED = 12
+SHADOW_USED = 18
 SHADOW_NOTED = SHADOW_USED + N_RULES
 _N_INTS = SHADOW_NOTED + N_RULES
-# A budget of work has two more ints, work allowed and work used in whole units, and one more float
-# at the end: the usual work of a flag. Its capacity is then the usual number of flags.
-WORK_ALLOWED, WORK_USED = _N_INTS, _N_INTS + 1
-_WORK = 2, 1
-# A budget with probes has three more ints: all flags, the most for probes, and probes drawn; and
-# two more floats at the end: the draws to be expected in a period, and the rate of draws. Its
-# capacity is then what is left to scores at present.
-TOTAL, ALLOWED, DRAWN = _N_INTS, _N_INTS + 1, _N_INTS + 2
-MEAN_DRAWS, RATE = -2, -1
-_PROBES = 3, 2
-_NOTHING_MORE = 0, 0
+#: The kinds: a number of flags, an amount of work, and flags of which some go to probes.
+FLAGS, WORK, PROBES = range(3)
 # The first floats: length and start of periods, expected arrivals, the phase at which the
 # thresholds were computed, the threshold in force, the share of the period that had passed unseen
-# when the stream began; then, for each rule in the shadow, its threshold and the average share of
-# the highest scores that it caught.
-LENGTH, ORIGIN, EXPECTED, PHASE, THRESHOLD, UNSEEN = range(6)
-SHADOW_THRESHOLD = 6
+# when the stream began, the usual work of a flag, the draws to be expected in a period, and the
+# rate of draws; then, for each rule in the shadow, its threshold and the average share of the
+# highest scores that it caught.
+LENGTH, ORIGIN, EXPECTED, PHASE, THRESHOLD, UNSEEN, USUAL_WORK, MEAN_DRAWS, RATE = range(9)
+SHADOW_THRESHOLD = 9
 SHADOW_CATCH = SHADOW_THRESHOLD + N_RULES
 _N_HEAD_FLOATS = SHADOW_CATCH + N_RULES
 
@@ -106,18 +89,6 @@ def open_ledger(floats: Any, ints: Any) -> Any:
         floats[profile:caught].reshape(2, _BLOCKS),
         floats[caught : caught + N_RULES * size].reshape(N_RULES, size),
     )
-
-
-@njit(cache=True)
-def counts_work(ledger: Any) -> bool:
-    """Whether the budget is one of work rather than of flags."""
-    return ledger.ints.size == _N_INTS + _WORK[0]
-
-
-@njit(cache=True)
-def has_probes(ledger: Any) -> bool:
-    """Whether some of the flags go to probes."""
-    return ledger.ints.size == _N_INTS + _PROBES[0]
 
 
 @njit(cache=True)
@@ -204,37 +175,27 @@ def _later_threshold(target: float, phase: float, age: int, ledger: Any) -> floa
 
 
 def first_ledger(
-    calibration: Floats,
-    *,
-    capacity: int,
-    length: float,
-    origin: float,
-    expected: float,
-    rule: int | None,
-    usual_work: float | None = None,
-    probes: bool = False,
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the floats and ints of a new budget; calibration scores stand in for the past."""
+    calibration: Floats, *, kind: int, capacity: int, expected: float, usual_work: float
+) -> Ledger:
+    """Return the ledger of a new budget; calibration scores stand in for the past."""
     size = _list_size(capacity)
-    more_ints, more_floats = _n_more(of_work=usual_work is not None, with_probes=probes)
-    ints = np.zeros(_N_INTS + more_ints, np.int64)
-    floats = np.zeros(_n_floats(size) + more_floats)
-    if usual_work is not None:
-        floats[-1] = usual_work
-    ints[SIZE], ints[STRIDE] = size, stride_for(capacity, size)
-    ints[PINNED], ints[LEADER] = rule is not None, rule or 0
-    floats[LENGTH], floats[ORIGIN], floats[EXPECTED] = length, origin, expected
-    ledger = open_ledger(floats, ints)
+    ints, floats = np.zeros(_N_INTS, np.int64), np.zeros(_n_floats(size))
+    ints[[KIND, SIZE, STRIDE]] = kind, size, stride_for(capacity, size)
+    floats[[EXPECTED, USUAL_WORK]] = expected, usual_work
+    ledger: Ledger = open_ledger(floats, ints)
     _fill_past(ledger, calibration)
     ledger.profile[0] = 1 / _BLOCKS
-    return floats, ints
+    return ledger
 
 
-def _n_more(*, of_work: bool, with_probes: bool) -> tuple[int, int]:
-    """Return how many more ints and floats a budget of work, or one with probes, has."""
-    if of_work:
-        return _WORK
-    return _PROBES if with_probes else _NOTHING_MORE
+def thin_out(ledger: Ledger) -> None:
+    """Leave out every second entry of today's list until it reaches well past the capacity."""
+    ints, today = ledger.ints, ledger.today
+    stride = stride_for(int(ints[CAPACITY]), int(ints[SIZE]))
+    while ints[STRIDE] < stride:
+        kept = today[:, : ints[LISTED] : 2]
+        today[:, : kept.shape[1]] = kept.copy()
+        ints[LISTED], ints[STRIDE] = kept.shape[1], 2 * ints[STRIDE]
 
 
 def _list_size(capacity: int) -> int:
@@ -259,41 +220,30 @@ def _fill_past(ledger: Any, calibration: Floats) -> None:
         ledger.sizes[:, age] = n, stride / expected, expected
 
 
-def is_valid_ledger(
-    floats: Floats,
-    ints: NDArray[np.int64],
-    *,
-    of_work: bool = False,
-    with_probes: bool = False,
-) -> bool:
+def is_valid_ledger(floats: Floats, ints: NDArray[np.int64]) -> bool:
     """Whether compiled code can safely work with arrays that were loaded."""
-    more_ints, more_floats = _n_more(of_work=of_work, with_probes=with_probes)
-    if ints.shape != (_N_INTS + more_ints,):
+    if ints.shape != (_N_INTS,) or not _SHORTEST_LIST <= ints[SIZE] <= _LONGEST_LIST:
         return False
     size = int(ints[SIZE])
-    if not _SHORTEST_LIST <= size <= _LONGEST_LIST:
-        return False
-    if floats.shape != (_n_floats(size) + more_floats,):
-        return False
-    if of_work and not 0 < floats[-1] < np.inf:
-        return False
-    if with_probes and not 0 <= floats[RATE] <= 0.5:
+    if floats.shape != (_n_floats(size),):
         return False
     ledger = open_ledger(floats, ints)
-    lengths = [ints[LISTED], *ints[SHADOW_NOTED:_N_INTS], *ledger.sizes[0]]
+    lengths = [ints[LISTED], *ints[SHADOW_NOTED:], *ledger.sizes[0]]
     scores = (ledger.past, ledger.today, ledger.caught)
     return (
         all(0 <= length <= size for length in lengths)
         and ledger.sizes[0].min() >= 1
         and 0 <= ints[LEADER] < N_RULES
         and 1 <= ints[STRIDE] <= 1 << 40
-        and min(ints[[USED, SEEN, SINCE]].min(), ints[SHADOW_USED:].min()) >= 0
+        and min(ints[[USED, SEEN, SINCE]].min(), ints[WORK_ALLOWED:].min()) >= 0
         and set(ints[[BEGUN, JOINED, PINNED]].tolist()) <= {0, 1}
         and all(bool(np.isfinite(each).all()) for each in scores)
         and all(_are_shares(each) for each in (ledger.sizes, ledger.profile))
         and 0 < floats[EXPECTED] < np.inf
+        and 0 < floats[USUAL_WORK] < np.inf
         and 0 <= floats[PHASE] <= 1
         and 0 <= floats[UNSEEN] <= 1
+        and 0 <= floats[RATE] <= 0.5
     )
 
 

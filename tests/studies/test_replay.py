@@ -8,15 +8,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
-from shortlist.online import (
-    SCENARIOS,
-    BudgetController,
-    QuantileTracker,
-    WindowController,
-    replay,
-    simulate_stream,
-)
-from shortlist.plots import ReplayDisplay
+from shortlist.exceptions import CapacityError
+from shortlist.online import BudgetController, QuantileTracker, WindowController
+from shortlist.worth import expected_worth
+from studies.online.replay import ReplayDisplay, replay
+from studies.online.streams import SCENARIOS, simulate_stream
 
 
 def test_a_replay_by_hand():
@@ -118,3 +114,68 @@ def test_the_picture_shows_what_the_table_says():
     assert_array_equal(drawn["tracker"], table.flags)
     assert_array_equal(drawn["capacity"], table.capacity)
     plt.close(display.figure_)
+
+
+def test_a_replay_counts_value_against_hindsight():
+    """The table has value and work per day, and compares them with an oracle."""
+    rng = np.random.default_rng(4)
+    n = 10_000
+    p, values = rng.beta(0.5, 20, size=n), rng.lognormal(4, 1, size=n)
+    minutes, y = rng.integers(5, 61, size=n), rng.uniform(size=n) < p
+    times = np.sort(rng.uniform(0, 1_000, size=n))
+    worth = expected_worth(p, values=values, efforts=minutes)
+    controller = BudgetController(
+        Capacity.effort(480),
+        period=100,
+        expected_arrivals=1_000,
+        expected_effort=20,
+        calibration_scores=worth[:2_000],
+    )
+    table = replay(
+        p, y, times, controller, period=100, values=values, efforts=minutes, rare_label=True
+    )
+    assert table.capacity.tolist() == [480.0] * 10
+    assert table.effort.max() <= 480
+    assert table.overrun_share == 0
+    assert table.value.sum() == pytest.approx(values[table.flagged & y].sum())
+    assert 0.6 < table.relative_value < 1.5
+    assert set(table.to_dict()) >= {"effort", "value", "oracle_value"}
+    with pytest.raises(CapacityError, match="Pass efforts"):
+        replay(p, y, times, controller, period=100, rare_label=True)
+    plain = replay(
+        p,
+        y,
+        times,
+        BudgetController(
+            Capacity.count(20), period=100, expected_arrivals=1_000, calibration_scores=p * values
+        ),
+        period=100,
+        values=values,
+        rare_label=True,
+    )
+    assert plain.flags.max() <= 20
+    assert plain.relative_value > 0.5
+
+
+def test_replay_counts_probes():
+    """A replay says how many flags were probes in each period."""
+    rng, day = np.random.default_rng(0), 1_000.0
+    scores, times = rng.normal(size=5_000), np.sort(rng.uniform(0, 5 * day, 5_000))
+    calibration, y = np.random.default_rng(0).normal(size=2_000), (scores > 1).astype(int)
+    probed, plain = (
+        BudgetController(
+            Capacity.count(40),
+            calibration_scores=calibration,
+            period=day,
+            expected_arrivals=1_000,
+            probe=probe,
+            probe_key="a key",
+        )
+        for probe in (0.25, 0)
+    )
+    table = replay(scores, y, times, probed, period=day)
+    assert (table.flags <= 40).all()
+    assert (table.probes > 0).any()
+    assert (table.probes <= 21).all()
+    assert table.to_dict()["probes"] == table.probes.tolist()
+    assert "probes" not in replay(scores, y, times, plain, period=day).to_dict()

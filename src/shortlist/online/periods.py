@@ -16,17 +16,16 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.timestamps import to_seconds
-from ._clock import period_of, periods_of
-
-__all__ = ["CALENDARS", "CalendarPeriod", "FixedPeriod", "read_period"]
 
 #: What a text such as "day Europe/Berlin" may begin with; else working days: "Mon-Fri 09:00-17:00".
 CALENDARS = ("day", "week", "month")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MOST_PERIODS = 9e15  # beyond 2**53 a float cannot tell neighbouring whole numbers apart
 _EPOCH = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = -62e9, 253e9  # moments, a year or so from what a datetime can hold
 _MONDAY = date(1970, 1, 5).toordinal()
@@ -36,6 +35,32 @@ _FORMS = (
     '"day", "week" or "month" and a time zone, such as "day Europe/Berlin", or working days such '
     'as "Mon-Fri 09:00-17:00 Europe/Berlin"'
 )
+
+
+@njit(cache=True)
+def period_of(at: float, origin: float, length: float) -> int:
+    """Return the number p of the period that contains a moment; it starts at origin + p * length.
+
+    The quotient alone could round up to the next whole number, which would count an item in a
+    period that has not begun. Therefore the starts of the periods decide.
+    """
+    quotient = np.floor((at - origin) / length)
+    if not -_MOST_PERIODS < quotient < _MOST_PERIODS:
+        return int(min(max(quotient, -_MOST_PERIODS), _MOST_PERIODS))
+    if origin + quotient * length > at:
+        return int(quotient) - 1
+    if origin + (quotient + 1) * length <= at:
+        return int(quotient) + 1
+    return int(quotient)
+
+
+@njit(cache=True)
+def _periods_of(times: Any, origin: float, length: float) -> Any:
+    """Return the number of the period for each of many moments."""
+    numbers = np.empty(times.size, np.int64)
+    for i in range(times.size):
+        numbers[i] = period_of(times[i], origin, length)
+    return numbers
 
 
 class _Stretch(NamedTuple):
@@ -73,7 +98,7 @@ class FixedPeriod:
 
     def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
         """Return the number of the period for each of many moments."""
-        return periods_of(np.asarray(at, dtype=np.float64), self.origin, self.length)
+        return _periods_of(np.asarray(at, dtype=np.float64), self.origin, self.length)
 
     def bounds(self, number: int) -> tuple[float, float]:
         """Return when a period starts and ends, in seconds."""
@@ -247,25 +272,7 @@ def _zone(name: str, text: str) -> ZoneInfo:
 
 
 def read_period(period: Any, *, starts_at: float = 0.0) -> FixedPeriod | CalendarPeriod:
-    """Return the periods that a number of seconds or a text describes.
-
-    Parameters
-    ----------
-    period : float or str
-        Seconds, or what :class:`CalendarPeriod` accepts.
-    starts_at : float, default=0
-        For seconds: a moment at which a period starts.
-
-    Returns
-    -------
-    FixedPeriod or CalendarPeriod
-
-    Examples
-    --------
-    >>> from shortlist.online import read_period
-    >>> read_period("week Europe/Berlin").number(0), read_period(86_400).number(90_000)
-    (-1, 1)
-    """
+    """Return the periods of a number of seconds, or of a text that CalendarPeriod accepts."""
     if isinstance(period, str):
         return CalendarPeriod(period)
     return FixedPeriod(float(period), float(starts_at))

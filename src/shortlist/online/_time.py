@@ -1,0 +1,220 @@
+"""The time of a controller: which moment an item has, and what is due by then."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import Floats
+from .._core.timestamps import check_moments, to_seconds
+from ..capacity import Capacity
+from ._state import from_plain, to_plain
+from .periods import CalendarPeriod, read_period
+
+#: Returns the present moment, as seconds or a datetime.
+Clock = Callable[[], Any]
+
+_MARKED = 16  # the moment of every sixteenth item is logged
+_MOST_MARKS = 4_096
+_AGREEING = 5  # moments in a row that move the clock far ahead
+_FARTHEST_PERIODS, _FARTHEST_SECONDS = 31, 7 * 86_400.0
+_LONGEST_SCAN = 1 << 16
+
+
+class Timeline:
+    """The latest moment and the number of items so far, and the changes still to come.
+
+    Moments many periods ahead are refused, until several in a row agree. One moment in
+    milliseconds would otherwise move the clock for good: every later item would come from the past
+    and share the budget of one period.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the controller, for errors.
+    period : float, str or None
+        Length of a period in seconds, or a period of a calendar. Without one, time is the number of
+        items, and no moment is refused.
+    clock : callable or None
+        Returns the present moment for items without one.
+    logs_arrivals : bool
+        Whether to log when items arrived, to count how many an announcement that comes late has
+        missed.
+    """
+
+    def __init__(self, owner: str, period: Any, clock: Clock | None, logs_arrivals: bool) -> None:
+        self._owner, self.clock, self._logs_arrivals = owner, clock, logs_arrivals
+        self.is_timed = period is not None
+        self.calendar: CalendarPeriod | None = None
+        #: How far ahead a moment may lie.
+        self.farthest = math.inf
+        if self.is_timed:
+            described = read_period(period)
+            self.calendar = described if isinstance(described, CalendarPeriod) else None
+            self.farthest = max(_FARTHEST_PERIODS * described.longest, _FARTHEST_SECONDS)
+        self.now, self.n_items = -math.inf, 0
+        #: Changes of capacity that were announced for later, in order of time.
+        self.changes: list[tuple[float, Capacity]] = []
+        self.last_change = -math.inf
+        self._marks: list[list[Any]] = []
+        # The latest refused moment, and how many in a row agree with it.
+        self._suspect: tuple[float, int] | None = None
+
+    def copy(self) -> Timeline:
+        """Return the same time, which moves on alone."""
+        other = copy.copy(self)
+        other.changes, other._marks = list(self.changes), list(self._marks)
+        return other
+
+    # --- moments -------------------------------------------------------------------------------
+
+    def present(self) -> float:
+        """Return the moment of the clock, and at least that of the latest item."""
+        return self.now if self.clock is None else max(self.now, to_seconds(self.clock()))
+
+    def moment(self, at: Any) -> float:
+        """Return a moment in seconds: the one given, the clock's, or the latest."""
+        if at is not None or self.clock is not None:
+            moment = to_seconds(at if at is not None or self.clock is None else self.clock())
+            if self.calendar is not None:
+                self.calendar.check(moment)
+            return moment
+        if self.is_timed:
+            raise ValueError(
+                f"{self._owner} keeps a number per period and must know when an item "
+                "arrived. Pass at=..., or give the controller a clock=..."
+            )
+        return self.now
+
+    def moments(self, at: Any, n: int) -> Floats:
+        """Return a moment in seconds for each of `n` items."""
+        moments = check_moments(at, n) if at is not None else np.full(n, self.moment(None))
+        if self.calendar is not None and n:
+            self.calendar.check(float(moments.min()), float(moments.max()))
+        return moments
+
+    # --- jumps ---------------------------------------------------------------------------------
+
+    def is_refused(self, moment: float) -> bool:
+        """Whether a moment is a jump to be refused; most are not, and cost one comparison."""
+        if self._suspect is None and moment <= self.now + self.farthest:
+            return False
+        if self.now == -math.inf or moment - self.now <= self.farthest:
+            self._suspect = None
+            return False
+        last, agreeing = self._suspect or (moment, 0)
+        agreeing = agreeing + 1 if abs(moment - last) <= self.farthest else 1
+        self._suspect = None if agreeing >= _AGREEING else (moment, agreeing)
+        return self._suspect is not None
+
+    def parts(self, moments: Floats) -> Iterator[tuple[slice, bool]]:
+        """Yield parts without a jump, and single items that may be one; at least one part."""
+        stop = 0
+        while stop < moments.size or stop == 0:
+            safe = self._count_safe(moments[stop:])
+            part = slice(stop, stop + max(safe, 1))
+            yield part, safe > 0 or not moments.size
+            stop = part.stop
+
+    def _count_safe(self, moments: Floats) -> int:
+        """Return how many of the first moments are surely accepted, whichever of them count."""
+        if self._suspect is not None or not moments.size:
+            return 0
+        if self.farthest == math.inf:
+            return moments.size
+        scanned = moments[:_LONGEST_SCAN]
+        beyond = scanned - (scanned[0] if self.now == -math.inf else self.now) > self.farthest
+        return int(np.argmax(beyond)) if beyond.any() else scanned.size
+
+    # --- changes of capacity -------------------------------------------------------------------
+
+    @property
+    def next_change(self) -> float:
+        """When the next change is due; infinity if there is none."""
+        return self.changes[0][0] if self.changes else math.inf
+
+    def announce(self, moment: float, capacity: Capacity) -> None:
+        """Add a change; it replaces an earlier announcement for the same moment."""
+        self.changes = [change for change in self.changes if change[0] != moment]
+        bisect.insort(self.changes, (moment, capacity), key=lambda change: change[0])
+
+    def due_changes(self, until: float) -> Iterator[Capacity]:
+        """Yield the capacities announced until a moment, each at its own moment."""
+        while self.next_change <= until:
+            self.now, capacity = self.changes.pop(0)
+            yield capacity
+
+    # --- items ---------------------------------------------------------------------------------
+
+    def count_one(self, moment: float) -> float:
+        """Move on to the next item, and return its time as compiled functions see it."""
+        self.now = max(self.now, moment)
+        number = self.n_items
+        if self._logs_arrivals and number % _MARKED == 0:
+            self._mark((self.now,), number)
+        self.n_items = number + 1
+        if self.calendar is not None:
+            return float(self.calendar.progress(np.array([self.now]))[0])
+        return self.now if self.is_timed else float(number)
+
+    def count_many(self, moments: Floats) -> Floats:
+        """Do the same for at least one item, with moments that do not fall."""
+        first = self.n_items
+        if self._logs_arrivals:
+            self._mark(moments, first)
+        self.n_items, self.now = first + moments.size, float(moments[-1])
+        if not self.is_timed:
+            return np.arange(first, first + moments.size, dtype=np.float64)
+        return moments if self.calendar is None else self.calendar.progress(moments)
+
+    def _mark(self, times: Any, first: int) -> None:
+        """Log when items arrived; `first` is the number of the first of them."""
+        if times[-1] == -math.inf:  # the items came without moments
+            return
+        marked = range(-first % _MARKED, len(times), _MARKED)
+        self._marks.extend([float(times[i]), first + i] for i in marked[-_MOST_MARKS:])
+        del self._marks[:-_MOST_MARKS]
+
+    def items_since(self, moment: float) -> int:
+        """Return about how many items arrived since a moment, or since the last change."""
+        since = max(moment, self.last_change)
+        place = bisect.bisect_left(self._marks, since, key=lambda mark: mark[0])
+        return self.n_items - self._marks[place][1] if place < len(self._marks) else 0
+
+    # --- saved state ---------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return the time as plain JSON."""
+        return {
+            "now": to_plain(self.now),
+            "n_items": self.n_items,
+            "scheduled": [[moment, capacity.to_json()] for moment, capacity in self.changes],
+            "suspect": list(self._suspect or ()),
+            "arrivals": to_plain([self.last_change, self._marks]),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Read what :meth:`state` returned."""
+        self.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
+        self.n_items = state["n_items"]
+        if type(self.n_items) is not int or self.n_items < 0:
+            raise ValueError(f"n_items must be a whole number; got {self.n_items!r}.")
+        self.changes = [
+            (to_seconds(at), Capacity.from_json(each)) for at, each in state["scheduled"]
+        ]
+        if self.changes != sorted(self.changes, key=lambda change: change[0]):
+            raise ValueError("the scheduled changes are out of order.")
+        self._suspect = None
+        if state["suspect"]:
+            moment, agreeing = state["suspect"]
+            if type(agreeing) is not int or not 0 < agreeing < _AGREEING:
+                raise ValueError("the refused moments cannot be counted.")
+            self._suspect = to_seconds(moment), agreeing
+        last_change, marks = from_plain(state["arrivals"])
+        self.last_change = float(last_change)
+        self._marks = [[float(moment), int(number)] for moment, number in marks[-_MOST_MARKS:]]
