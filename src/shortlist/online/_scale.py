@@ -22,24 +22,7 @@ FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
 class TailScale:
     """Translates between scores and tail levels, and between the scores of two models.
 
-    A controller holds the scale of its model and receives the scale of another one in
-    :meth:`Controller.change_scale`.
-
-    Parameters
-    ----------
-    knots : ndarray of shape (2, n_knots)
-        Scores in rising order, and the level of each.
-
-    Examples
-    --------
-    The second model scores ten times as high, and so does the translated threshold:
-
-    >>> import numpy as np
-    >>> from shortlist.online import TailScale
-    >>> old = TailScale.from_scores(np.arange(100.0))
-    >>> new = TailScale.from_scores(10 * np.arange(100.0))
-    >>> old.translate(np.array([90.0]), to=new).round(6).tolist()
-    [900.0]
+    `knots` are scores in rising order, and the level of each.
     """
 
     __slots__ = ("knots",)
@@ -53,11 +36,6 @@ class TailScale:
 
         The ranks are thinned geometrically: knots lie evenly on the scale, and a million scores
         take no more room than a thousand.
-
-        Parameters
-        ----------
-        calibration_scores : ndarray of shape (n_items,)
-            In any order.
         """
         falling = np.sort(calibration_scores)[::-1]
         n = falling.size
@@ -83,20 +61,7 @@ class TailScale:
         return float(self.knots[0, -1] - self.knots[0, 0]) or 1.0
 
     def translate(self, scores: Floats, *, to: TailScale) -> Floats:
-        """Turn scores of this model into scores of another one that lie as far out in the tail.
-
-        Parameters
-        ----------
-        scores : ndarray
-            Scores of this model.
-        to : TailScale
-            The scale of the other model.
-
-        Returns
-        -------
-        ndarray
-            Of the same shape and in the same order.
-        """
+        """Turn scores of this model into scores of another one that lie as far out in the tail."""
         scores = np.clip(scores, -FARTHEST_SCORE, FARTHEST_SCORE)
         levels = np.interp(scores, self.knots[0], self.knots[1])
         translated = np.interp(levels, to.knots[1], to.knots[0])
