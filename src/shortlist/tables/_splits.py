@@ -46,35 +46,35 @@ class Sidelined(NamedTuple):
 def set_aside(
     rows: TableRows, schema: TableSchema, *, time: str | None, group: str | None
 ) -> Sidelined:
-    """Return the columns that `--time` and `--group` name."""
+    """Return the columns that `time` and `group` name."""
     kinds = {feature.name: feature.kind for feature in schema.features}
-    for option, name in (("--time", time), ("--group", group)):
+    for option, name in (("time", time), ("group", group)):
         if name is not None and name not in kinds:
             raise TableError(
-                f"{option} names {name!r}, which is not a column of features: "
+                f"{option}=... names {name!r}, which is not a column of features: "
                 f"{', '.join(repr(known) for known in kinds)}."
             )
     if time is not None and kinds[time] == "categorical":
         raise TableError(
-            f"--time names {time!r}, which holds texts. It needs dates or numbers that rise with "
-            f"time. If it holds dates, say how they are written: --date-format {time}=DD/MM/YYYY"
+            f"time=... names {time!r}, which holds texts. It needs dates or numbers that rise with "
+            f"time. If it holds dates, say how they are written: date_format='{time}=DD/MM/YYYY'"
         )
     times = None if time is None else rows.X[time].to_numpy(dtype=np.float64)
     if times is not None and np.isnan(times).any():
         raise TableError(
-            f"--time names {time!r}, which has {int(np.isnan(times).sum())} gaps. Fill them, or "
-            "leave these rows out: it is not known whether they belong to the past."
+            f"time=... names {time!r}, which has {int(np.isnan(times).sum())} missing values. Fill "
+            "them, or leave these rows out: it is not known whether they belong to the past."
         )
     groups = None if group is None else rows.X[group].to_numpy()
     if groups is not None and rows.X[group].nunique() == 1:
         raise TableError(
-            f"--group names {group!r}, which is the same in all rows: a model would have no other "
-            "group to learn from. Name another column."
+            f"group=... names {group!r}, which is the same in all rows: a model would have no "
+            "other group to learn from. Name another column."
         )
     if group is not None and (n_gaps := int(rows.X[group].isin([np.nan, MISSING_CATEGORY]).sum())):
         raise TableError(
-            f"--group names {group!r}, which has {n_gaps} gaps. Fill them, or leave these rows "
-            "out: rows without a group might belong together."
+            f"group=... names {group!r}, which has {n_gaps} missing values. Fill them, or leave "
+            "these rows out: rows without a group might belong together."
         )
     return Sidelined(times, groups)
 
@@ -91,7 +91,7 @@ def divide_rows(is_rare: Mask, aside: Sidelined, *, test_share: float, random_st
         return Parts(*next(split.split(everything, groups=aside.groups)))
     if round(test_share * is_rare.size) < 2:
         raise TableError(
-            f"--test-share {test_share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
+            f"test_share={test_share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
             "it, or leave it out."
         )
     learn, test = split_rows(
@@ -105,8 +105,8 @@ def _latest(times: NDArray[np.float64], share: float) -> Parts:
     start = np.quantile(times, 1 - share, method="higher")
     if start == times.min():
         raise TableError(
-            f"--time leaves no past to learn from: {np.mean(times == start):.0%} of the rows have "
-            "the earliest time. Name a column with more times, or test without --time."
+            f"time=... leaves no past to learn from: {np.mean(times == start):.0%} of the rows "
+            "have the earliest time. Name a column with more times, or test without it."
         )
     return Parts(np.flatnonzero(times < start), np.flatnonzero(times >= start))
 
@@ -135,7 +135,7 @@ def make_folds(
         pairs = list(StratifiedGroupKFold(n_folds, **options).split(is_rare, is_rare, groups))
     if groups is not None and not all(is_rare[learn].any() for learn, _ in pairs):
         raise TableError(
-            "--group puts all rare rows into one group, and a model would have none to learn from. "
-            "Name another column."
+            "group=... puts all rare rows into one group, and a model would have none to learn "
+            "from. Name another column."
         )
     return pairs[:1] if single else pairs

@@ -33,7 +33,7 @@ _AWARE: dict[str, tuple[Any, dict[str, Any]]] = {
     "aware-boosting": (aware.CapacityAwareBoostingClassifier, {}),
     "aware-network": (aware.CapacityAwareNetworkClassifier, {}),
 }
-#: The values of `learner` in :func:`fit_table` and of the option `--learner`.
+#: The values of `learner` in :func:`fit_table`.
 LEARNERS = ("auto", *FAMILIES, *_AWARE)
 
 

@@ -60,8 +60,8 @@ class WorkSpent:
         kept = model.schema.work
         if work.budget is not None and (kept is None or kept.effort is None):
             raise TableError(
-                "--budget limits the work of the flags, and the model was fitted without --effort. "
-                "Limit their number with --at-most, or fit with --effort and --budget."
+                "budget=... limits the work of flags, and the model was fitted without effort=... "
+                "Limit their number with at_most=..., or fit with effort=... and a budget."
             )
 
     def judge(self, rows: TableRows, decided: Decisions) -> Decisions:
@@ -88,7 +88,7 @@ class WorkSpent:
         if budget is not None and self._effort > exact(budget):
             raise TooManyFlagsError(
                 f"The flags of {self._path} would take more than {budget:,.6g} {self._unit}. "
-                "Nothing was written. For a list within a budget, use: shortlist select --budget."
+                "Nothing was written. For a list within a budget, make a list: shortlist select."
             )
 
     @property
@@ -111,14 +111,14 @@ class WorkSpent:
         notes = []
         if self._n_not_worth:
             notes.append(
-                f"Cases above the threshold that do not reach --worth {self._work.worth:g} are not "
+                f"Cases above the threshold that do not reach worth={self._work.worth:g} are not "
                 f"flagged: {self._n_not_worth:,} here."
             )
         if self._n_too_large:
             notes.append(
                 f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
                 "the most that the promise of the model covers, are not flagged: "
-                f"{self._n_too_large:,} here. To allow more, fit with --max-effort."
+                f"{self._n_too_large:,} here. To allow more, fit with max_effort=..."
             )
         return notes
 

@@ -64,11 +64,11 @@ class CarriedColumns:
     ) -> None:
         self.id = schema.id if id is None else id
         if self.id is not None:
-            source.require([self.id], "which --id names" if id else "the id of the model")
+            source.require([self.id], "which id=... names" if id else "the id of the model")
         if self.id in taken:
             raise TableError(
                 f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
-                "in the table, or name another one with --id."
+                "in the table, or name another one with id=..."
             )
         wanted = [name for name in _names(source, keep) if name != self.id]
         self.names = {name: _free(name, (*taken, self.id)) for name in wanted}
@@ -110,14 +110,14 @@ class CarriedColumns:
 
 
 def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
-    """Return the columns that --keep names; a name with a comma counts as one column first."""
+    """Return the columns that `keep` names; a name with a comma counts as one column first."""
     names: list[str] = []
     for given in keep:
         known = given in source.columns
         names += [given] if known else [name.strip() for name in given.split(",") if name.strip()]
     if "all" in names and "all" not in source.columns:
         return list(source.columns)
-    source.require(names, "which --keep names")
+    source.require(names, "which keep=... names")
     return list(dict.fromkeys(names))
 
 
@@ -158,7 +158,7 @@ def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL
     if id is None:
         raise TableError(
             f"The cases in {path} are found by their ids, and this model has no id column. Name "
-            "one with --id."
+            "one with id=..."
         )
     encoding = None if is_utf8(path) else reading.encoding
     said = ReadOptions(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)

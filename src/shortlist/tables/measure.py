@@ -712,7 +712,9 @@ def _own_target(model: TableModel, columns: list[str], work: WorkColumns) -> str
     if model.schema.target in columns:
         return model.schema.target
     if work.is_given:
-        raise TableError("--value and --effort need labels: the value found is counted in them.")
+        raise TableError(
+            "value=... and effort=... need labels: the value found is counted in them."
+        )
     return None
 
 

@@ -257,8 +257,8 @@ class TableModel:
         """Tell which rows have at least this expected value per unit of effort."""
         if self.classifier.response_method_ != "predict_proba":
             raise TableError(
-                "--worth needs probabilities, and this model gives none. Fit one whose learner has "
-                "them."
+                "worth=... needs probabilities, and this model gives none. Fit one whose learner "
+                "has them."
             )
         return reaches(decided.scores, least)
 
@@ -298,8 +298,8 @@ class TableModel:
         for option in ("value", "effort"):
             if getattr(work, option) is not None and getattr(kept, option) is None:
                 raise TableError(
-                    f"The model was fitted without --{option}, and its threshold does not weigh "
-                    f"it. Fit with --{option}, or make a list: shortlist select --{option}."
+                    f"The model was fitted without {option}=..., and its threshold does not weigh "
+                    f"it. Fit with {option}=..., or make a list: shortlist select."
                 )
 
     def predict(self, X: Any) -> Mask:

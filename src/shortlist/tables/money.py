@@ -139,7 +139,7 @@ def money_of(model: TableModel, columns: Any, *, budget: float | None = None) ->
     Money or None
     """
     if budget is not None and "efforts" not in columns:
-        raise TableError("--budget is one of work: name its column with --effort.")
+        raise TableError("budget=... is one of work: name its column with effort=...")
     if "p" not in columns:
         return None
     is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
@@ -168,8 +168,8 @@ def allowed_on(model: TableModel, efforts: Doubles | None, n_items: int, prevale
         return float(capacity.max_effort(n_items))
     if efforts is not None:
         raise TableError(
-            "--effort needs --budget here: the capacity of the model is a number of flags. Use "
-            "--budget 480 --unit minutes, say."
+            "effort=... needs budget=... here: the capacity of the model is a number of flags. Use "
+            "budget=480, say."
         )
     return float(capacity.max_flags(n_items, prevalence))
 
@@ -178,8 +178,8 @@ def _probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
     """Return the probability of each row; a model that has none raises an error."""
     if model.classifier.response_method_ != "predict_proba":
         raise TableError(
-            "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
-            "whose learner has them."
+            "value=..., effort=... and worth=... need probabilities, and this model gives none. "
+            "Fit one whose learner has them."
         )
     p = model.classifier.predict_proba(rows.X)[:, 1]
     return np.clip(np.asarray(p, dtype=np.float64), 0, 1)

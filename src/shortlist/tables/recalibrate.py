@@ -256,7 +256,7 @@ def _mixture(classifier: Any) -> list[str]:
     return [
         f"This model decides with {n_thresholds} thresholds, one for each fold. The guarantee "
         f"{classifier.guarantee!r} holds for each of them, not exactly for all together. For one "
-        f"threshold, fit the model with --guarantee {classifier.guarantee}."
+        f"threshold, fit the model with guarantee={classifier.guarantee!r}."
     ]
 
 

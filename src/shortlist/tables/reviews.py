@@ -86,7 +86,7 @@ def missed_in_table(
     reading = INFER_ALL if reading is None else reading
     with open_table(path, reading=reading) as source:
         names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
-        source.require(names, "which a table of reviews needs (see shortlist missed --help)")
+        source.require(names, "which a table of reviews needs")
         table = source.read()
         source.notes.extend(_about_reviews(table, selected_by, model.schema.id, path))
 
@@ -164,7 +164,7 @@ def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> 
     if not words & {PROBE, PROBE_WITHOUT_SLOT}:
         notes.append(
             f"No row of {path} has {PROBE!r} in {selected_by!r}: without probes, what is missed "
-            "cannot be known. Make lists with: shortlist select --probe 0.1"
+            "cannot be known. Make lists with probe=0.1"
         )
     if id is not None and id in table.column_names:
         counter = IdCounter()

@@ -215,10 +215,10 @@ def _remedy(value: Any, feature: Feature) -> str:
 def _weight(given: Any, option: str, name: str) -> float:
     try:
         number = parse_number(given, ColumnFormat())
-        if number > 0 if option == "--effort" else number >= 0:
+        if number > 0 if option == "effort" else number >= 0:
             return number
     except _ERRORS:
         pass
-    least = "greater than 0" if option == "--effort" else "of at least 0"
+    least = "greater than 0" if option == "effort" else "of at least 0"
     shown = "nothing" if given is None else f"{given!r:.80}"
-    raise ValueError(f"{name!r}, which {option} names, must be a number {least}; got {shown}.")
+    raise ValueError(f"{name!r}, which {option}=... names, must be a number {least}; got {shown}.")

@@ -167,7 +167,7 @@ class TableSchema:
             source.require([target], "the column with the labels (target=...)")
             wanted.append(target)
         for option, name in self._work.columns.items():
-            source.require([name], f"which {option} names")
+            source.require([name], f"which {option}=... names")
             wanted.append(name)
         wanted = list(dict.fromkeys(wanted))
         schema = self.adapted(source.reading)
@@ -237,7 +237,7 @@ class TableSchema:
             work.numbers(option, [table[work.columns[option]]], formats, place)
             if option in work.columns
             else None
-            for option in ("--value", "--effort")
+            for option in ("value", "effort")
         ]
 
 
@@ -304,11 +304,11 @@ def infer_schema(
     if work is not None and not work.is_given:
         work = None
     for option, name in () if work is None else work.columns.items():
-        source.require([name], f"which {option} names")
+        source.require([name], f"which {option}=... names")
         if name in (target, id):
             raise TableError(
-                f"{option} names {name!r}, the {'target' if name == target else 'id'}. It must be "
-                "a column of its own."
+                f"{option}=... names {name!r}, the {'target' if name == target else 'id'}. It must "
+                "be a column of its own."
             )
     return TableSchema(features, target, rare_label, id, source.reading, labels, work)
 

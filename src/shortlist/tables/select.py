@@ -221,28 +221,28 @@ def _check_count(
 ) -> None:
     if (count is None) != (work.budget is not None):
         raise TableError(
-            "Say how long the list may be: --count 50, or --budget 480 with --effort, but not both."
+            "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
         )
     if work.is_given and segment is not None:
         raise TableError(
-            "--segment with --value, --effort or --worth is not offered. Use one table for each "
-            "segment."
+            "segment=... cannot be combined with value=..., effort=... or worth=... Use one table "
+            "for each segment."
         )
     if count is None:
         return
     if isinstance(count, Mapping) == (segment is None):
         raise TableError(
-            "--segment and a count for each segment belong together, as in: "
-            "--segment team --count north=20,south=30"
+            "segment=... and a count for each segment belong together, such as 20 for north and 30 "
+            "for south."
         )
     counts = list(count.values()) if isinstance(count, Mapping) else [count]
     if min(counts, default=0) < 0:
-        raise TableError(f"--count must not be negative; got {min(counts)}.")
+        raise TableError(f"count must not be negative; got {min(counts)}.")
 
 
 def _refuse_probes(probe: float) -> None:
     if probe:
-        raise TableError("--probe with --value, --effort or --worth is not offered.")
+        raise TableError("probe=... cannot be combined with value=..., effort=... or worth=...")
 
 
 # --- reading ---
@@ -311,9 +311,9 @@ def _read(model: TableModel, source: OpenTable, wanted: _Wanted, on_progress: Pr
 
 def _carried(model: TableModel, source: OpenTable, wanted: _Wanted) -> CarriedColumns:
     others = () if wanted.segment is None else (wanted.segment,)
-    source.require(others, "which --segment names")
+    source.require(others, "which segment=... names")
     for option, column in wanted.work.columns.items():
-        source.require([column], f"which {option} names")
+        source.require([column], f"which {option}=... names")
     return CarriedColumns(
         source,
         model.schema,
@@ -383,12 +383,12 @@ def _most_value(
     p = _probabilities(model, table.cases.X)
     if p is None:
         raise TableError(
-            "--value, --effort and --worth need probabilities, and this model gives none. Fit one "
-            "whose learner has them."
+            "value=..., effort=... and worth=... need probabilities, and this model gives none. "
+            "Fit one whose learner has them."
         )
     values, efforts = (
         None if column is None else column[table.cases.numbers]
-        for column in (table.work.get("--value"), table.work.get("--effort"))
+        for column in (table.work.get("value"), table.work.get("effort"))
     )
     found = work.choose(np.asarray(p, dtype=np.float64), values, efforts, count)
     notes.append(work.in_words(found))
@@ -435,7 +435,7 @@ def _check_segments(
     if unknown:
         shown = ", ".join(repr(name) for name in present[:_SHOWN])
         raise TableError(
-            f"--count names {unknown[0]!r}, which does not occur in the column {segment!r} of "
+            f"count=... names {unknown[0]!r}, which does not occur in the column {segment!r} of "
             f"{path}. Its values are {shown}{', ...' if len(present) > _SHOWN else ''}."
         )
     unnamed = [name for name in present if name not in count]
@@ -443,7 +443,8 @@ def _check_segments(
         n_rows = sum(segments[name] for name in unnamed)
         shown = ", ".join(repr(name) for name in unnamed[:_SHOWN])
         notes.append(
-            f"{n_rows:,} rows with {segment!r} = {shown} get no place: --count does not name them."
+            f"{n_rows:,} rows with {segment!r} = {shown} get no place: count=... does not name "
+            "them."
         )
 
 
@@ -454,7 +455,7 @@ def _note_copies(listed: Cases, notes: list[str]) -> None:
     if copies:
         notes.append(
             f"{copies:,} rows of the list are copies of other rows in all columns that the model "
-            "uses, and take places of their own. If a column names the case, use --id."
+            "uses, and take places of their own. If a column names the case, use id=..."
         )
 
 

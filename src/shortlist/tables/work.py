@@ -52,15 +52,14 @@ class WorkColumns:
         for option in ("budget", "worth", "max_effort"):
             number = getattr(self, option)
             if number is not None and not 0 <= number < float("inf"):
-                shown = option.replace("_", "-")
-                raise TableError(f"--{shown} must be a number of at least 0; got {number}.")
+                raise TableError(f"{option} must be a number of at least 0; got {number}.")
 
     def check_pair(self) -> None:
         """Raise an error if there are efforts without a budget, or a budget without efforts."""
         if (self.effort is None) != (self.budget is None):
             raise TableError(
-                "--effort and --budget belong together, as in: --effort minutes_needed "
-                "--budget 480 --unit minutes"
+                "effort=... and budget=... belong together, as in: effort='minutes_needed', "
+                "budget=480"
             )
 
     @property
@@ -96,8 +95,8 @@ class WorkColumns:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns to read, by their options."""
-        named = {"--value": self.value, "--effort": self.effort}
+        """The columns to read, by what they hold."""
+        named = {"value": self.value, "effort": self.effort}
         return {option: name for option, name in named.items() if name is not None}
 
     def numbers(
@@ -119,16 +118,16 @@ class WorkColumns:
             if name in known:
                 raise
             raise TableError(
-                f"The column {name!r}, which {option} names, must hold numbers, and not all of it "
-                "can be read as such. Correct it, or name another column."
+                f"The column {name!r}, which {option}=... names, must hold numbers, and not all of "
+                "it can be read as such. Correct it, or name another column."
             ) from None
-        above = numbers > 0 if option == "--effort" else numbers >= 0
+        above = numbers > 0 if option == "effort" else numbers >= 0
         bad = np.flatnonzero(~(above & np.isfinite(numbers)))
         if bad.size:
-            least = "greater than 0" if option == "--effort" else "at least 0"
-            shown = "a gap" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
+            least = "greater than 0" if option == "effort" else "at least 0"
+            shown = "a missing value" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
             raise TableError(
-                f"The column {name!r}, which {option} names, must hold numbers {least}; got "
+                f"The column {name!r}, which {option}=... names, must hold numbers {least}; got "
                 f"{shown} in {name_rows(place.n_before + bad + 1)}. Fill it, or leave these cases "
                 "out."
             )
@@ -154,7 +153,7 @@ class WorkColumns:
         )
         text += "" if found.gap == 0 else f" (the best list has at most {found.gap:,.3g} more)"
         if found.reason == "not worth more":
-            return f"{text}. The rest stays empty: no other case reaches --worth {self.worth:g}."
+            return f"{text}. The rest stays empty: no other case reaches worth={self.worth:g}."
         one = "case" if self.budget is None else self.unit.removesuffix("s")
         more = f" One more {one} would bring {found.price:,.4g}." if found.price else ""
         return f"{text}.{more}"
