@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import tables
-from shortlist.cli import _demo_steps, app
+from shortlist.cli import _demo, app
 from shortlist.cli._errors import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import flag as flagging
 
@@ -106,19 +106,23 @@ def test_gaps_everywhere_are_no_reason_to_stop(cases, tmp_path):
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("command", ["select", "flag", "evaluate", "plan"])
+@pytest.mark.parametrize("command", ["select", "flag", "evaluate", "evaluate --capacities"])
 def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_cases, tmp_path):
     """A missing column, a changed type, a file that is no model, a file that is not there."""
     more = {"select": ("--count", "5"), "flag": ("-o", tmp_path / "out.csv")}.get(command, ())
     frame = pd.read_csv(new_cases)
     frame.drop(columns="amount").to_csv(tmp_path / "missing.csv", index=False)
     check_refused(
-        run(command, model_file, tmp_path / "missing.csv", *more), 2, "no column 'amount'"
+        run(*command.split(), model_file, tmp_path / "missing.csv", *more), 2, "no column 'amount'"
     )
     frame.assign(amount="much").to_csv(tmp_path / "changed.csv", index=False)
-    check_refused(run(command, model_file, tmp_path / "changed.csv", *more), 2, "was numeric")
-    check_refused(run(command, new_cases, new_cases, *more), 2, "not a model of shortlist")
-    check_refused(run(command, model_file, tmp_path / "none.csv", *more), 2, "There is no file")
+    check_refused(
+        run(*command.split(), model_file, tmp_path / "changed.csv", *more), 2, "was numeric"
+    )
+    check_refused(run(*command.split(), new_cases, new_cases, *more), 2, "not a model of shortlist")
+    check_refused(
+        run(*command.split(), model_file, tmp_path / "none.csv", *more), 2, "There is no file"
+    )
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -144,7 +148,7 @@ def test_capacities_are_given_in_one_way(options, complaint, cases, tmp_path):
         (("fit",), "Missing argument 'DATA'"),
         (("select", "m", "d"), "Missing option '--count'"),
         (("select", "m", "d", "--count", "x"), "Invalid value for '--count'"),
-        (("plan", "m", "d", "--lode", "3"), "--lode"),
+        (("evaluate", "m", "d", "--lode", "3"), "--lode"),
     ],
 )
 def test_usage_errors_have_one_line(arguments, complaint):
@@ -187,8 +191,7 @@ def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    small = _demo_steps.DemoConfig(n_samples=6_000, n_trees=5)
-    monkeypatch.setattr(_demo_steps.run_demo, "__defaults__", (small,))
+    monkeypatch.setattr(_demo.run_demo, "__defaults__", (6_000, 5))
     arguments = {
         "fit": (cases, "--target", "fraud", *CAPACITY),
         "select": (model_file, new_cases, "--count", "9"),
@@ -197,7 +200,7 @@ def test_a_full_disk(command, cases, model_file, new_cases, tmp_path, monkeypatc
         "demo": (),
     }[command]
     suffix = ".png" if command == "demo" else ".csv"
-    result = run(command, *arguments, "--out", tmp_path / f"out{suffix}")
+    result = run(*command.split(), *arguments, "--out", tmp_path / f"out{suffix}")
     check_refused(result, 3, "disk is full")
     assert os.listdir(tmp_path) == []
 

@@ -120,7 +120,7 @@ COMMANDS = {
     "flag": (),
     "check": (),
     "evaluate": (),
-    "plan": (),
+    "evaluate --capacities": (),
     "recalibrate": ("-o", "OUT"),
 }
 for command, more in COMMANDS.items():
@@ -128,7 +128,7 @@ for command, more in COMMANDS.items():
     def on(table, command=command, more=more):
         """Return what is typed for a table."""
         return lambda d: [
-            command,
+            *command.split(),
             d.model,
             table(d),
             *(d.out() if option == "OUT" else option for option in more),
@@ -137,7 +137,7 @@ for command, more in COMMANDS.items():
     def with_model(model, command=command, more=more):
         """Return what is typed for a model file."""
         return lambda d: [
-            command,
+            *command.split(),
             model(d),
             d.new_path,
             *(d.out() if option == "OUT" else option for option in more),
@@ -228,10 +228,10 @@ for strange, (table, words) in STRANGE.items():
         "Warning: ",
         *words,
     )
-    for command in ("evaluate", "plan"):
+    for command in ("evaluate", "evaluate --capacities"):
         entry(
             f"{command}: {strange}",
-            lambda d, t=table, c=command: [c, d.model, t(d)],
+            lambda d, t=table, c=command: [*c.split(), d.model, t(d)],
             0,
             "Warning: ",
             *words,
@@ -243,10 +243,10 @@ entry(
     "Note: 'country'",
     "'mx'",
 )
-for command in ("evaluate", "plan"):
+for command in ("evaluate", "evaluate --capacities"):
     entry(
         f"{command}: ids twice",
-        lambda d, c=command: [c, d.model, d.table(pd.concat([d.new, d.new.head(40)]))],
+        lambda d, c=command: [*c.split(), d.model, d.table(pd.concat([d.new, d.new.head(40)]))],
         0,
         "Note: 40 rows repeat an id ('case') of another row",
     )
@@ -341,14 +341,14 @@ entry(
     check=lambda d, r: numbers(r)["seen"]["n_seen"] >= 700,
 )
 entry(
-    "plan: rows of the fit",
-    lambda d: ["plan", d.model, d.old_path],
+    "evaluate --capacities: rows of the fit",
+    lambda d: ["evaluate", "--capacities", d.model, d.old_path],
     0,
     "trained or calibrated this model",
 )
 entry(
-    "plan: rows of the fit without labels",
-    lambda d: ["plan", d.model, d.table(d.old.drop(columns="fraud"))],
+    "evaluate --capacities: rows of the fit without labels",
+    lambda d: ["evaluate", "--capacities", d.model, d.table(d.old.drop(columns="fraud"))],
     0,
     "trained or calibrated this model",
 )
@@ -403,22 +403,27 @@ entry(
     2,
     "only one class",
 )
-for command in ("evaluate", "plan"):
+for command in ("evaluate", "evaluate --capacities"):
     entry(
         f"{command}: labels the other way round",
-        lambda d, c=command: [c, d.model, d.changed(fraud=d.new["fraud"].map(SWAPPED))],
+        lambda d, c=command: [*c.split(), d.model, d.changed(fraud=d.new["fraud"].map(SWAPPED))],
         0,
         "The rare label 'yes' is in",
         "it is not rare here",
     )
 SWAPPED = {"yes": "no", "no": "yes"}
 entry(
-    "plan: no labels",
-    lambda d: ["plan", d.model, d.table(d.new.drop(columns="fraud"))],
+    "evaluate --capacities: no labels",
+    lambda d: ["evaluate", "--capacities", d.model, d.table(d.new.drop(columns="fraud"))],
     0,
     "has no labels",
 )
-entry("plan: no load", lambda d: ["plan", d.model, d.new_path, "--load", 0], 2, "--load")
+entry(
+    "evaluate --capacities: no load",
+    lambda d: ["evaluate", "--capacities", d.model, d.new_path, "--load", 0],
+    2,
+    "--load",
+)
 
 # --- limits for cron ---
 

@@ -6,14 +6,13 @@ import pytest
 from typer.testing import CliRunner
 
 import shortlist
-from shortlist.cli import _demo_steps, app
+from shortlist.cli import _demo, app
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Run the demonstration on fewer payments."""
-    config = _demo_steps.DemoConfig(n_samples=6_000, n_trees=20)
-    monkeypatch.setattr(_demo_steps.run_demo, "__defaults__", (config,))
+    monkeypatch.setattr(_demo.run_demo, "__defaults__", (6_000, 20))
 
 
 def run(*arguments):

@@ -1,4 +1,4 @@
-"""`shortlist missed`: estimates from a table of reviews, and errors that name the row."""
+"""`shortlist evaluate --reviews`: estimates from reviews, and errors that name the row."""
 
 import json
 
@@ -43,7 +43,8 @@ def reviews(tmp_path_factory):
 
 def run(*arguments):
     """Run the command, and return its result."""
-    return CliRunner().invoke(app, ["missed", *map(str, arguments)])
+    model, reviews, *options = map(str, arguments)
+    return CliRunner().invoke(app, ["evaluate", model, "--reviews", reviews, *options])
 
 
 def test_missed_cases_are_estimated(reviews):
@@ -91,7 +92,7 @@ def test_a_missing_column_is_named(reviews):
 
 
 def test_a_list_with_probes_can_be_reviewed(reviews):
-    """`select --probe` writes what `missed` needs, and lists as many cases as asked for."""
+    """`select --probe` writes what reviews need, and lists as many cases as asked for."""
     folder, _, _ = reviews
     arguments = ["select", folder / "model", folder / "train.csv", "--count", "100"]
     options = ["--probe", "0.2", "--keep", "fraud", "-o", folder / "list.csv"]

@@ -55,7 +55,7 @@ def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
     assert evaluated.exit_code == 0, evaluated.output
     assert "Detection (M)" in evaluated.stdout
 
-    planned = run("plan", model, new, "--load", 20)
+    planned = run("evaluate", model, new, "--capacities", "--load", 20)
     assert planned.exit_code == 0, planned.output
     assert "One more reviewer, with room for 20 cases" in planned.stdout
 
@@ -94,7 +94,7 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     low, high = evaluated["rules"][0]["detection_interval"]
     assert low < evaluated["rules"][0]["detection"] < high
 
-    planned = run_json("plan", model_file, new_cases)
+    planned = run_json("evaluate", model_file, new_cases, "--capacities")
     assert planned["points"][3]["flagged"] == 80
     low, high = planned["points"][3]["detection_interval"]
     fixed_low, fixed_high = planned["points"][3]["at_threshold_interval"]
@@ -131,12 +131,12 @@ def test_every_step_from_standard_input(cases, new_cases, tmp_path):
     old, new = cases.read_bytes(), new_cases.read_bytes()
     fitted = run("fit", "-", *FIT, "--fraction", "0.1", "-o", model, input=old)
     assert fitted.exit_code == 0, fitted.output
-    for command in (("select", "--count", 3), ("evaluate",), ("plan",)):
+    for command in (("select", "--count", 3), ("evaluate",), ("evaluate", "--capacities")):
         result = run(command[0], model, "-", *command[1:], input=new)
         assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "plan", "export", "demo"])
+@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "export", "demo"])
 def test_every_command_speaks_json(command):
     """And says so."""
     assert "--json" in run(command, "--help").stdout
@@ -163,7 +163,7 @@ def test_a_list_longer_than_the_table(model_file, new_cases):
 def test_a_plan_without_labels(model_file, new_cases, tmp_path):
     """Tells the flags to expect, and why no more."""
     pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "new.csv", index=False)
-    result = run("plan", model_file, tmp_path / "new.csv")
+    result = run("evaluate", model_file, tmp_path / "new.csv", "--capacities")
     assert "has no labels" in result.stdout
     assert "Flagged" in result.stdout
 
@@ -233,7 +233,7 @@ def test_help_fits_one_screen():
     assert len(lines) <= 40
     commands = lines[next(row for row, line in enumerate(lines) if "Commands" in line) + 1 :]
     assert all(re.match(r"│ \w|╰|\s*$", line) for line in commands)
-    for command in ("fit", "select", "flag", "evaluate", "plan"):
+    for command in ("fit", "select", "flag", "evaluate"):
         assert command in result.stdout
 
 
@@ -248,7 +248,7 @@ def test_options_about_files_have_examples_and_values():
     import typer
 
     commands = typer.main.get_command(app).commands
-    for name in ("fit", "select", "flag", "evaluate", "plan", "report", "export"):
+    for name in ("fit", "select", "flag", "evaluate", "report", "export"):
         options = {option.name: option for option in commands[name].params}
         for option in ("sep", "encoding", "decimal", "na", "date_format", "sheet"):
             assert f"--{option.replace('_', '-')} " in options[option].help

@@ -1,5 +1,6 @@
 """What the command line says: options instead of arguments, and an example in every help page."""
 
+import functools
 import re
 
 import pytest
@@ -7,8 +8,9 @@ import typer
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli._errors import in_options
+from shortlist.cli._errors import OPTIONS, in_options
 
+COMMANDS = typer.main.get_command(app).commands
 NEW = {
     "select": ("--count", "--segment", "--keep", "--exclude", "--id"),
     "flag": ("--keep", "--exclude", "--at-most", "--id"),
@@ -44,6 +46,32 @@ def test_arguments_become_options(message, words):
     assert in_options(message) == words
 
 
+def test_every_argument_that_becomes_an_option_is_one():
+    """Of some command, under the name that a message gives it."""
+    known = {
+        name for command in COMMANDS.values() for param in command.params for name in param.opts
+    }
+    assert set(OPTIONS.values()) <= known
+
+
+def test_options_about_files_come_from_a_file_too(tmp_path, model_file, new_cases):
+    """As typed, and what is typed takes precedence; other names are refused."""
+    table = tmp_path / "new.txt.csv"
+    table.write_text(new_cases.read_text().replace(",", ";"))
+    options = 'encoding = "utf-16"\nna = [-999, "refused"]\ndrop = "vip"'
+    (tmp_path / "read.toml").write_text(options)
+    run = functools.partial(CliRunner().invoke, app)
+    asked = ["flag", str(model_file), str(table), "--read", str(tmp_path / "read.toml")]
+    assert run(asked).exit_code == 2
+    typed = run([*asked, "--encoding", "utf-8"])
+    assert typed.exit_code == 0, typed.output
+    assert typed.stdout == run(["flag", str(model_file), str(new_cases)]).stdout
+    (tmp_path / "read.toml").write_text('seperator = ";"')
+    assert "has 'seperator'; it may have sep," in run(asked).stderr
+    (tmp_path / "read.toml").write_text("sep is ;")
+    assert "is not a TOML file" in run(asked).stderr
+
+
 @pytest.mark.parametrize("command", ["select", "flag", "check", "recalibrate", "inspect"])
 def test_every_new_command_has_an_example(command):
     """In its help page, and no type after a switch."""
@@ -52,10 +80,10 @@ def test_every_new_command_has_an_example(command):
     assert "<bool>" not in words
 
 
-@pytest.mark.parametrize("command", typer.main.get_command(app).commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_with_a_value_has_an_example(command):
     """In its help, as one types it; `--capacity 600 --per 10000` is shared by two."""
-    for param in typer.main.get_command(app).commands[command].params:
+    for param in COMMANDS[command].params:
         if param.param_type_name == "option" and not param.is_flag:
             told = any(re.search(rf"{option} \S", param.help or "") for option in param.opts)
             assert told or param.name in ("capacity", "help"), (command, param.opts, param.help)
@@ -64,6 +92,6 @@ def test_every_option_with_a_value_has_an_example(command):
 @pytest.mark.parametrize(("command", "option"), [(c, o) for c, os in NEW.items() for o in os])
 def test_every_new_option_shows_how_it_is_typed(command, option):
     """With a value."""
-    params = typer.main.get_command(app).commands[command].params
+    params = COMMANDS[command].params
     (help,) = [param.help for param in params if option in param.opts]
     assert re.search(rf"{option} \S", help)

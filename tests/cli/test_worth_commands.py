@@ -105,7 +105,9 @@ def test_a_least_worth_counts_everywhere(folder, tmp_path):
     assert strict["flag_rate"] < plain["flag_rate"]
     result = done("report", model, table, *least, "-o", tmp_path / "report.html")
     assert f"{flags:,} of 1,000 flagged" in result.output
-    points = json.loads(done("plan", model, table, *least, "--json").stdout)["money"]["points"]
+    points = json.loads(done("evaluate", model, table, "--capacities", *least, "--json").stdout)[
+        "money"
+    ]["points"]
     spent = [point["effort"] for point in points]
     assert spent[0] <= 150
     assert spent[-1] == spent[-2] < 600
@@ -124,7 +126,7 @@ def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):
 
 @pytest.mark.parametrize("model", ["work.model", "value.model"])
 def test_money_is_measured(folder, tmp_path, model):
-    """Evaluate, plan and report show the value found, and what one more unit finds."""
+    """Evaluate and report show the value found, and what one more unit finds."""
     asked = (folder / model, folder / "new.csv")
     result = done("evaluate", *asked, "--json")
     money = json.loads(result.stdout)["money"]
@@ -135,7 +137,7 @@ def test_money_is_measured(folder, tmp_path, model):
     assert money["total_value"] == pytest.approx(rare.amount.sum())
     assert "Value found" in done("evaluate", *asked).stdout
     more = "One more hour" if model == "work.model" else "One more case"
-    assert more in done("plan", *asked).stdout
+    assert more in done("evaluate", *asked, "--capacities").stdout
     page = tmp_path / "page.html"
     assert more in done("report", *asked, "-o", page).stdout
     assert "Value found" in page.read_text()

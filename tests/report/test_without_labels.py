@@ -208,7 +208,7 @@ def test_the_most_urgent_step_comes_first():
         "select",
         "check",
         "recalibrate",
-        "plan",
+        "evaluate",
     }
 
 

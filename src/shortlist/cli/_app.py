@@ -19,8 +19,6 @@ from ._fit import fit
 from ._flag import flag
 from ._inspect import inspect
 from ._keys import keys
-from ._missed import missed
-from ._plan import plan
 from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
@@ -35,9 +33,7 @@ _COMMANDS = (
     flag,
     check,
     evaluate,
-    plan,
     report,
-    missed,
     recalibrate,
     inspect,
     stream,

@@ -101,11 +101,11 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most author budget capacities cases categorical challenger columns confidence count
-    date_format decimal drop effort encoding exclude expect folds group guarantee id inclusion keep
-    keep_total learner load look max_effort minutes n_batches na numeric outcome period probe
-    probe_key rare reviews seed segment selected_by sep sheet size starts_at target test_share ties
-    time title total trust_model unit unlabelled value worth zone
+    adopt at_most budget capacities cases categorical challenger columns confidence count
+    date_format decimal drop effort encoding exclude expect folds group guarantee id keep
+    keep_total learner load look max_effort minutes n_batches na numeric period probe
+    probe_key rare reviews seed segment sep sheet size starts_at target test_share ties
+    time title total trust_model unit value worth zone
 """
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "rare_label": "--rare",

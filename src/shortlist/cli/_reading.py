@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +27,16 @@ def _option(help: str, *names: str, **settings: Any) -> Any:
 
 
 _Texts = list[str]
+_READ: dict[str, Any] = {
+    "read": Annotated[
+        Path | None,
+        _option(
+            "A TOML file with any of these options, such as --read german.toml; those of the call "
+            "take precedence.",
+            metavar="FILE",
+        ),
+    ],
+}
 _FILE: dict[str, Any] = {
     "sep": Annotated[
         str | None,
@@ -102,17 +114,37 @@ _EMPTY = {"keep_total": False}
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about files; it gets them as one `reading`."""
-    return _extended(command, _FILE | _VALUES)
+    return _extended(command, _READ | _FILE | _VALUES)
 
 
 def with_column_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about files and about the columns to learn from."""
-    return _extended(command, _FILE | _VALUES | _COLUMNS)
+    return _extended(command, _READ | _FILE | _VALUES | _COLUMNS)
 
 
 def with_line_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about the values in JSON lines."""
-    return _extended(command, _VALUES)
+    return _extended(command, _READ | _VALUES)
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    """Return the options in a TOML file; a name that is none of them is an error."""
+    if path is None:
+        return {}
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise typer.BadParameter(f"--read {path} is not a TOML file: {error}") from None
+    options = _FILE | _VALUES | _COLUMNS
+    unknown = [name for name in content if name not in options]
+    if unknown:
+        known = ", ".join(options)
+        raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {known}")
+    several = (_VALUES.keys() | _COLUMNS.keys()) - {"decimal"}
+    for name in several & content.keys():
+        given = content[name]
+        content[name] = [str(each) for each in (given if isinstance(given, list) else [given])]
+    return content
 
 
 def _extended(command: Callable[..., None], options: dict[str, Any]) -> Callable[..., None]:
@@ -120,8 +152,10 @@ def _extended(command: Callable[..., None], options: dict[str, Any]) -> Callable
     def run(**given: Any) -> None:
         from ..tables import ReadOptions
 
-        said = {name: given.pop(name) for name in options}
-        reading = ReadOptions(**{name: value for name, value in said.items() if value})
+        called = {name: given.pop(name) for name in options}
+        said = _from_file(called.pop("read"))
+        said |= {name: value for name, value in called.items() if value}
+        reading = ReadOptions(**said)
         command(**given, reading=reading)
 
     signature = inspect.signature(command, eval_str=True, locals={"ReadOptions": Any})

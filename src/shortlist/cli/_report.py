@@ -10,7 +10,7 @@ import typer
 from .._core.atomic import check_writable, write_whole
 from ._errors import answering
 from ._reading import with_reading_options
-from ._shared import AsJson, Data, Model, Target, percent, print_json
+from ._shared import AsJson, Data, Model, Period, Reviews, Target, percent, print_json
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
@@ -51,24 +51,13 @@ def report(
     title: Annotated[
         str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
     ] = None,
-    author: Annotated[str | None, _named("Who made it, such as --author 'Ann B.'.", "TEXT")] = None,
     value: Value = None,
     effort: Effort = None,
     budget: Budget = None,
     unit: Unit = "units",
     worth: WorthOption = None,
-    reviews: Annotated[
-        Path | None,
-        _named(
-            "A table of reviews with probes, as for missed, such as --reviews done.csv: the "
-            "page says what is missed.",
-            "PATH",
-        ),
-    ] = None,
-    reviews_period: Annotated[
-        str | None,
-        _named("A column with periods in the reviews, such as --reviews-period week.", "NAME"),
-    ] = None,
+    reviews: Reviews = None,
+    period: Period = None,
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
@@ -99,11 +88,10 @@ def report(
             segment=segment,
             time=time,
             title=title,
-            author=author,
             model_file=model,
             work=WorkColumns(value, effort, budget, worth, unit),
             reviews=reviews,
-            reviews_period=reviews_period,
+            reviews_period=period,
         )
         page = render_report(summary)
         content = print_report(page) if is_paper else page.encode("utf-8")

@@ -73,7 +73,7 @@ def select(
             min=0,
             max=1,
             help="Share of the places for cases below the cut, drawn at random, such as --probe "
-            "0.1. Their outcomes tell what is missed: shortlist missed.",
+            "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
         ),
     ] = 0,
     as_json: AsJson = False,

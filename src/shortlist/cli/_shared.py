@@ -6,13 +6,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from ._errors import say
 
@@ -36,6 +37,8 @@ __all__ = [
     "NBatches",
     "Out",
     "Per",
+    "Period",
+    "Reviews",
     "Target",
     "as_json_text",
     "capacity_from",
@@ -46,6 +49,7 @@ __all__ = [
     "print_json",
     "progress_bar",
     "reporter",
+    "shown_table",
     "tell",
     "waiting",
 ]
@@ -216,6 +220,23 @@ Exclude = Annotated[
 ]
 
 
+Reviews = Annotated[
+    Path | None,
+    typer.Option(
+        "--reviews",
+        show_default=False,
+        help="A table of reviews with probes, such as --reviews done.csv: says what is missed.",
+    ),
+]
+Period = Annotated[
+    str | None,
+    typer.Option(
+        "--period",
+        metavar="COLUMN",
+        show_default=False,
+        help="A column of the reviews with periods, such as --period week, for an answer for each.",
+    ),
+]
 Probe = Annotated[
     float,
     typer.Option(
@@ -312,6 +333,18 @@ def as_json_text(content: Any) -> str:
     from .._core.plain_json import to_plain
 
     return json.dumps(to_plain(content), allow_nan=False)
+
+
+def shown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, n_left: int = 1, **options: Any
+) -> Table:
+    """Return a table whose first columns are texts, and the others numbers."""
+    table = Table(**options)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if place < n_left else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def progress_bar() -> Progress:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._shared import capacity_from, columns_of_data, percent
+from ._shared import capacity_from, columns_of_data, percent, shown_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -148,44 +148,42 @@ def check_budget(budget: float) -> None:
 
 def money_table(money: Money) -> Table:
     """Return what rules find, in money."""
-    from rich.table import Table
-
-    table = Table(
+    return shown_table(
+        ("Rule", "Flagged", f"Spent ({money.unit})", "Value found", "Of all value"),
+        [
+            (
+                rule.rule,
+                f"{rule.flagged:,.0f}",
+                f"{rule.effort:,.6g}",
+                f"{rule.value:,.0f}",
+                percent(rule.value_share),
+            )
+            for rule in money.rules
+        ],
         title=f"Value found within {money.allowed:,.6g} {money.unit}; all rare cases are worth "
         f"{money.total_value:,.0f}",
         caption="If flags take more than that, they are worked off in a random order.",
     )
-    table.add_column("Rule")
-    for heading in ("Flagged", f"Spent ({money.unit})", "Value found", "Of all value"):
-        table.add_column(heading, justify="right")
-    for rule in money.rules:
-        table.add_row(
-            rule.rule,
-            f"{rule.flagged:,.0f}",
-            f"{rule.effort:,.6g}",
-            f"{rule.value:,.0f}",
-            percent(rule.value_share),
-        )
-    return table
 
 
 def plan_table(plan: MoneyPlan) -> Table:
     """Return what other budgets would find."""
-    from rich.table import Table
-
-    table = Table(title="What other budgets would find")
-    for heading in ("Budget", "Spent", "Cases", "Value found", "Of all value", "One more unit"):
-        table.add_column(heading, justify="right")
-    for point in plan.points:
-        table.add_row(
-            f"{point.budget:,.6g} {plan.unit}",
-            f"{point.effort:,.6g}",
-            f"{point.n_flagged:,}",
-            f"{point.value:,.0f}",
-            percent(point.value_share),
-            f"{point.price:,.3g}",
-        )
-    return table
+    return shown_table(
+        ("Budget", "Spent", "Cases", "Value found", "Of all value", "One more unit"),
+        [
+            (
+                f"{point.budget:,.6g} {plan.unit}",
+                f"{point.effort:,.6g}",
+                f"{point.n_flagged:,}",
+                f"{point.value:,.0f}",
+                percent(point.value_share),
+                f"{point.price:,.3g}",
+            )
+            for point in plan.points
+        ],
+        title="What other budgets would find",
+        n_left=0,
+    )
 
 
 def spent_in_words(spent: SpentWork) -> str:

@@ -28,7 +28,7 @@ def next_steps(
         {
             "title": "Plan the capacity",
             "why": "What fewer or more follow-ups would find, and what one more reviewer adds.",
-            "command": f"shortlist plan {model} {data}",
+            "command": f"shortlist evaluate {model} {data} --capacities",
         },
     ]
     recalibrate = {
