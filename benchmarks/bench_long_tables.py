@@ -32,7 +32,7 @@ import json, re, sys
 from pathlib import Path
 from shortlist.tables import load_model
 from shortlist.tables import _passing, evaluate_table, recalibrate_table
-from shortlist.tables.measure import plan_capacity
+from shortlist.tables.capacities import plan_capacity
 from shortlist.distributed import evaluate
 
 name, model, path, check = sys.argv[1:]

@@ -17,7 +17,7 @@ import pandas as pd
 
 from shortlist import Capacity
 from shortlist.tables import fit_table, select_rows
-from shortlist.tables.measure import plan_capacity
+from shortlist.tables.capacities import plan_capacity
 
 rng = np.random.default_rng(0)
 n = 6_000

@@ -237,7 +237,7 @@ def test_a_fit_refuses_what_makes_no_sense(folder, tmp_path, options, message):
     ("column", "bad", "message"),
     [
         ("minutes", 0, "greater than 0; got 0 in row 3"),
-        ("minutes", None, "got a gap in row 3"),
+        ("minutes", None, "got a missing value in row 3"),
         ("amount", -4, "at least 0; got -4 in row 3"),
         ("amount", "inf", "infinite values"),
     ],

@@ -247,7 +247,7 @@ UNTIDY_FITS = {
     "groups with gaps": (
         text(),
         ("--group", "country"),
-        refused("--group names 'country', which has [0-9]+ gaps"),
+        refused("--group names 'country', which has [0-9]+ missing values"),
     ),
     "hardly a test": (
         text(),

@@ -202,7 +202,8 @@ def test_evaluations(engine, cases, model):
     """M, its interval, flag rate and curve are those of all rows at once, to the last digit."""
     from shortlist import capacity_curve
     from shortlist._core.ranking import lift, rank
-    from shortlist.tables.measure import measure_rule, points_at, spread_capacities
+    from shortlist.tables.measure import points_at, spread_capacities
+    from shortlist.tables.rules import measure_rule
 
     new, capacity = cases[2_000:], Capacity.fraction(0.05)
     got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")

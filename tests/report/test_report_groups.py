@@ -9,7 +9,7 @@ from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases
 from shortlist.report._groups import _compare_found, _in_periods
-from shortlist.tables.measure import measure_rule
+from shortlist.tables.rules import measure_rule
 
 
 @pytest.fixture(scope="module")

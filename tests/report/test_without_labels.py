@@ -19,7 +19,6 @@ from shortlist.report._next import next_steps
 from shortlist.report._promise import judge_promise
 from shortlist.tables import select_rows
 from shortlist.tables.fingerprints import SeenRows
-from shortlist.tables.measure import read_labelled
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +164,8 @@ def test_a_model_without_fingerprints_says_what_it_assumes(table_fit, new_cases)
 def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
     """Its rule is not a list of the highest scores, and the page says so."""
     model = table_fit.model
-    rows = read_labelled(model, cases)
+    with model.schema.open(cases) as source:
+        rows = model.schema.read(source, target=model.schema.target)
     folds = CapacityClassifier(
         model.classifier.estimator,
         capacity=model.classifier.capacity,

@@ -15,7 +15,7 @@ from shortlist.tables import (
     select_rows,
 )
 from shortlist.tables._splits import Sidelined, divide_rows, make_folds
-from shortlist.tables.measure import plan_capacity
+from shortlist.tables.capacities import plan_capacity
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -96,7 +96,7 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
     )
     thresholds = [result.model.classifier.thresholds_ for result in (before, after)]
     assert_array_equal(*thresholds)
-    assert before.card.rules[0] != after.rules[0]
+    assert before.card.rules[0] != after.card.rules[0]
 
 
 def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
@@ -203,12 +203,12 @@ def test_several_classes_are_one_against_the_rest(tmp_path, cases):
         ({"learner": "oracle"}, "learner must be one of 'auto'"),
         ({"size": "huge"}, "size must be one of 'quick'"),
         ({"minutes": 0}, "minutes"),
-        ({"test_share": 1.0}, "--test-share"),
-        ({"time": "nope"}, "--time names 'nope'"),
-        ({"time": "country"}, "--time names 'country', which holds texts"),
-        ({"time": "amount"}, "--time names 'amount', which has .* gaps"),
-        ({"group": "nope"}, "--group names 'nope'"),
-        ({"group": "amount"}, "--group names 'amount', which has .* gaps"),
+        ({"test_share": 1.0}, "test_share=1.0 must be a share"),
+        ({"time": "nope"}, "time=... names 'nope'"),
+        ({"time": "country"}, "time=... names 'country', which holds texts"),
+        ({"time": "amount"}, "time=... names 'amount', which has .* missing values"),
+        ({"group": "nope"}, "group=... names 'nope'"),
+        ({"group": "amount"}, "group=... names 'amount', which has .* missing values"),
     ],
 )
 def test_wrong_columns_and_labels_are_named(cases, options, complaint):

@@ -84,9 +84,9 @@ def test_excluded_rows_do_not_change_the_others(table_fit, new_cases, tmp_path):
 
 def test_quotas_and_segments_belong_together(table_fit, new_cases):
     """One without the other is an error."""
-    with pytest.raises(TableError, match="--segment"):
+    with pytest.raises(TableError, match="segment="):
         select_rows(table_fit.model, new_cases, count={"ar": 1})
-    with pytest.raises(TableError, match="--segment"):
+    with pytest.raises(TableError, match="segment="):
         select_rows(table_fit.model, new_cases, count=3, segment="country")
 
 

@@ -20,7 +20,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.tables.measure import plan_capacity
+from shortlist.tables.capacities import plan_capacity
 from shortlist.thresholds import _terms
 
 #: The rows below repeat ids, which is noted.

@@ -65,7 +65,7 @@ def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> DemoResult:
     from ..classifier import CapacityClassifier
     from ..datasets import make_fraud
     from ..metrics import capacity_curve
-    from ..tables.measure import measure_rule
+    from ..tables.rules import measure_rule
 
     capacity = Capacity.multiple(_MULTIPLE)
     X, y = make_fraud(n_samples, prevalence=_PREVALENCE, random_state=_SEED)

@@ -33,8 +33,9 @@ from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_tabl
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
     from ..tables import ReadOptions
+    from ..tables.capacities import Plan
     from ..tables.fingerprints import SeenRows
-    from ..tables.measure import CurvePoint, Evaluation, Plan
+    from ..tables.measure import CurvePoint, Evaluation
     from ..tables.reviews import MissedResult
 
 _MOST_LINES = 12
@@ -119,7 +120,7 @@ def evaluate(
         if reviews is None and given is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
     from ..tables import WorkColumns, evaluate_table, load_model
-    from ..tables.measure import plan_capacity
+    from ..tables.capacities import plan_capacity
 
     announce_compiling()
     loaded = load_model(model)

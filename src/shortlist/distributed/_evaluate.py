@@ -19,7 +19,8 @@ from ..tables.drift import (
     verdict_on,
 )
 from ..tables.fingerprints import SeenRows
-from ..tables.measure import Evaluation, default_name, evaluation_of
+from ..tables.measure import Evaluation, evaluation_of
+from ..tables.rules import default_name
 from ._engine import Engine
 from ._kernels import Columns
 from ._models import ColumnCounts, ModelRows, plan_rows

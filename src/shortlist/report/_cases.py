@@ -15,8 +15,10 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.fingerprints import SeenRows
-from ..tables.measure import check_has_both_classes, curve_of, interval_of_flags
+from ..tables.measure import check_counts
+from ..tables.model import labels_of
 from ..tables.money import fill_in_order
+from ..tables.rules import curve_of, interval_of_flags
 from ..tables.schema import TableRows, TableSchema
 from ._kept import KeptTable
 
@@ -200,7 +202,7 @@ def read_cases(
 
 def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> None:
     try:
-        check_has_both_classes(rows, schema, target)
+        check_counts(int(labels_of(rows).sum()), len(rows.X), schema, target)
     except TableError as error:
         raise TableError(f"{error} Or make the report without labels: --no-labels.") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.arrays import Mask, Rows
 from .._core.labels import rare_share
 from ..tables import TableModel
-from ..tables.measure import measure_random, measure_rule
+from ..tables.rules import measure_random, measure_rule
 from ._cases import Cases
 
 __all__ = ["compare_rules"]

@@ -13,7 +13,7 @@ from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
 from ..tables import TableModel
 from ..tables.drift import chances_of_flags
-from ..tables.measure import interval_of_rule
+from ..tables.rules import interval_of_rule
 from ._cases import Cases
 from ._kept import EMPTY
 

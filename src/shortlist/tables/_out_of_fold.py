@@ -15,14 +15,8 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..learners import CapacityEnsembleClassifier
 from ..metrics import out_of_fold_detection
-from .measure import (
-    default_name,
-    measure_default,
-    measure_list,
-    measure_random,
-    measure_rule,
-)
 from .model import RuleResult, TableModel, labels_of
+from .rules import default_name, measure_default, measure_list, measure_random, measure_rule
 from .schema import TableRows
 
 __all__ = ["Candidate", "OutOfFold", "measure_test_rows"]

@@ -93,17 +93,7 @@ def knows_capacity(estimator: Any) -> bool:
 
 
 def is_trained(estimator: Any) -> bool:
-    """Return whether a classifier has been fitted.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Of scikit-learn, or with its methods.
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a classifier has been fitted."""
     try:
         check_is_fitted(estimator)
     except NotFittedError:

@@ -41,17 +41,7 @@ class SpentWork:
 
 
 class WorkSpent:
-    """Adds up the work and the expected value of flags; too much work raises an error.
-
-    Parameters
-    ----------
-    model : TableModel
-        Reads the columns of this table.
-    work : WorkColumns
-        With a budget for the whole table, and what a flag must be worth, if there is such.
-    path : Path
-        The table, for errors.
-    """
+    """Adds up the work and the expected value of flags; too much work raises an error."""
 
     def __init__(self, model: TableModel, work: WorkColumns, path: Path) -> None:
         self._model, self._work, self._path = model, work, path

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
+from .._core.probing import BY_SCORE
 from ..exceptions import TableError
 from ._source import OpenTable
 from ._text_files import is_utf8
 from .columns import MISSING_CATEGORY, as_ids, look_damaged
+from .monitor import Finding
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
+from .reasons import Reason
 from .schema import TableSchema
 from .write import open_writer
 
@@ -34,23 +37,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class CarriedColumns:
-    """Columns of a table that go into the output as they are, while a model reads its own.
-
-    Parameters
-    ----------
-    source : OpenTable
-        An open table.
-    schema : TableSchema
-        The columns of the model.
-    keep : collection of str
-        Names of columns, several of them separated by commas, or "all".
-    id : str or None
-        The column that names a case; `None` takes the id of the model.
-    others : collection of str
-        Further columns to read, which are not written.
-    taken : collection of str
-        Names that the output uses itself. A column with such a name gets another one.
-    """
+    """Columns of a table that go into the output as they are, while a model reads its own."""
 
     def __init__(
         self,
@@ -296,3 +283,99 @@ def open_list(file: BinaryIO, format: str, types: dict[str, str]) -> Iterator[Li
     safe = {name: (spreadsheet_safe(name) or "") if escape else name for name in types}
     with open_writer(file, format, {safe[name]: types[name] for name in types}) as write:
         yield ListFile(write, safe, types, escape)
+
+
+# --- lists ---
+
+#: The columns of a list in a file, besides the id and those carried along.
+LIST_COLUMNS = {
+    "rank": "int64",
+    "row": "int64",
+    "score": "double",
+    "probability": "double",
+    "reasons": "string",
+}
+#: More columns of a list with probes: how a row got its place, and with which probability.
+PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
+
+
+@dataclass(frozen=True)
+class SelectedRow:
+    """A row on the list; `row` counts from 1 below the heading, `kept` are other columns.
+
+    `selected_by` is "score" or "probe", and `inclusion` the probability of being selected.
+    """
+
+    rank: int
+    row: int
+    id: str | None
+    score: float
+    probability: float | None
+    reasons: list[Reason]
+    kept: dict[str, Any] = field(default_factory=dict)
+    selected_by: str = BY_SCORE
+    inclusion: float = 1.0
+
+
+@dataclass(frozen=True)
+class Selection(Sequence[SelectedRow]):
+    """A list of rows, the most suspicious first, and what there is to say about it.
+
+    Attributes
+    ----------
+    rows : list of SelectedRow
+        The list.
+    id : str or None
+        The name of the column with the ids.
+    kept_types : dict
+        Names and types of the columns carried along.
+    n_items : int
+        Number of rows in the table.
+    notes : list of str
+        Repeated ids, full lists and other things to know.
+    findings : list of Finding
+        What does not fit the model card.
+    has_probes : bool
+        Whether a share of the places went to rows below the cut.
+    """
+
+    rows: list[SelectedRow]
+    id: str | None
+    kept_types: dict[str, str]
+    n_items: int
+    notes: list[str]
+    findings: list[Finding]
+    has_probes: bool = False
+
+    @overload
+    def __getitem__(self, place: int) -> SelectedRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[SelectedRow]: ...
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns of the list in a file, and their types."""
+        first = {"rank": LIST_COLUMNS["rank"], "row": LIST_COLUMNS["row"]}
+        named = {} if self.id is None else {self.id: "string"}
+        probes = PROBE_COLUMNS if self.has_probes else {}
+        return {**first, **named, **LIST_COLUMNS, **probes, **self.kept_types}
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the list as columns, with reasons in words."""
+        rows = [self.row_as_dict(row) for row in self.rows]
+        columns = {name: [row[name] for row in rows] for name in self.types}
+        columns["reasons"] = ["; ".join(r.in_words for r in row.reasons) for row in self.rows]
+        return columns
+
+    def row_as_dict(self, row: SelectedRow) -> dict[str, Any]:
+        """Return one row with the names of the table: its id column and the columns kept."""
+        first = {"rank": row.rank, "row": row.row}
+        named = {} if self.id is None else {self.id: row.id}
+        columns = ("score", "probability", "reasons", *(PROBE_COLUMNS if self.has_probes else ()))
+        others = {name: getattr(row, name) for name in columns}
+        return {**first, **named, **others, **row.kept}

@@ -406,21 +406,7 @@ _AT_ENDS = 0.3  # share of numbers that lie exactly at the end of a bin
 def probe_rows(
     features: tuple[Feature, ...], profiles: tuple[ColumnProfile, ...], reference: dict[str, Any]
 ) -> Any:
-    """Draw rows with the distributions of the columns, missing values and unknown categories.
-
-    Parameters
-    ----------
-    features : tuple of Feature
-        The columns.
-    profiles : tuple of ColumnProfile
-        Their distributions, where they are known.
-    reference : dict
-        The usual value of each column, for the others.
-
-    Returns
-    -------
-    data frame
-    """
+    """Draw rows with the distributions of the columns, missing values and unknown categories."""
     rng = np.random.default_rng(0)
     bins = {profile.name: profile.bins for profile in profiles}
     return pd.DataFrame(

@@ -123,21 +123,7 @@ def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
 
 
 def money_of(model: TableModel, columns: Any, *, budget: float | None = None) -> Money | None:
-    """Measure the rule of a model in money; None if the rows have neither values nor efforts.
-
-    Parameters
-    ----------
-    model : TableModel
-        With the columns of values and efforts in its schema.
-    columns : dict of ndarrays
-        With `is_rare`, `flagged`, and `p`, `values` and `efforts` where they are known.
-    budget : float, default=None
-        How much work may be spent on these rows; `None` takes the capacity of the model.
-
-    Returns
-    -------
-    Money or None
-    """
+    """Measure the rule of a model in money; None if the rows have neither values nor efforts."""
     if budget is not None and "efforts" not in columns:
         raise TableError("budget=... is one of work: name its column with effort=...")
     if "p" not in columns:
@@ -239,23 +225,6 @@ def measure_money(
 ) -> Money:
     """Measure a rule and lists of the same budget, in money.
 
-    Parameters
-    ----------
-    is_rare, flagged : ndarray of bool
-        Which rows are rare, and which the rule flagged.
-    p : ndarray
-        Probabilities of being rare.
-    values, efforts : ndarray or None
-        Values and efforts of the rows; None counts as 1.
-    budget : float
-        How much may be spent on these rows.
-    unit : str
-        What efforts are counted in.
-
-    Returns
-    -------
-    Money
-
     Examples
     --------
     >>> import numpy as np
@@ -297,20 +266,7 @@ def _measured(
 
 
 def fill_in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
-    """Work down a ranking, and leave out what does not fit.
-
-    Parameters
-    ----------
-    scores, efforts : ndarray
-        Scores and efforts of the rows.
-    budget : float
-        How much may be spent.
-
-    Returns
-    -------
-    ndarray of bool
-        Which rows are worked on.
-    """
+    """Work down a ranking, and leave out what does not fit."""
     left, flagged, least = budget, np.zeros(scores.size, dtype=bool), efforts.min()
     for item in np.argsort(-scores, kind="stable"):
         if left < least:

@@ -45,22 +45,6 @@ def reasons_for(
     Columns are changed one at a time, in these rows only. This is cheap, works for every learner,
     and describes the model itself. Columns that can replace each other may each show a small
     effect.
-
-    Parameters
-    ----------
-    model : TableModel
-        Fitted.
-    X : data frame
-        The rows, in the form that the model takes.
-    scores : ndarray
-        Their scores by this model.
-    on_progress : callable, default=None
-        Called with the current step, the number of finished steps and the total number.
-
-    Returns
-    -------
-    list of list of Reason
-        For each row the columns that raised its score most, at most three.
     """
     features = model.schema.features
     effects = np.zeros((len(X), len(features)))

@@ -57,31 +57,7 @@ def missed_in_table(
     challenger: TableModel | None = None,
     reading: ReadOptions | None = None,
 ) -> MissedResult:
-    """Estimate what is missed from a table of reviews.
-
-    Parameters
-    ----------
-    model : TableModel
-        Knows the rare label and, by its card, the detection to expect.
-    path : Path
-        A table with one row per reviewed case; cases that were not selected may be listed too.
-    outcome, selected_by, inclusion : str
-        Columns with the label (by default the target of the fit; empty while unknown), with how the
-        case was selected and with which probability, as `select` writes them.
-    id, period : str, default=None
-        Columns with ids, of which none may come twice, and with periods.
-    n_cases, confidence, look
-        As for :func:`~shortlist.feedback.estimate_missed`.
-    challenger : TableModel, default=None
-        Another model, to be judged on the same probes; it flags by its own threshold. The table
-        must have its columns.
-    reading : ReadOptions, default=None
-        How to read the file.
-
-    Returns
-    -------
-    MissedResult
-    """
+    """Estimate what is missed from a table of reviews."""
     outcome = outcome or model.schema.target
     reading = INFER_ALL if reading is None else reading
     with open_table(path, reading=reading) as source:
