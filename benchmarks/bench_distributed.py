@@ -89,10 +89,11 @@ def streamed(path: Path, score: str) -> Any:
 
 def streamed_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
-    from shortlist import Capacity
-    from shortlist.distributed import LocalEngine, find_list
+    from shortlist.distributed._local import LocalEngine
+    from shortlist.distributed._ranks import Ranks
 
-    find_list(LocalEngine(), path, Capacity.count(K), score=score, id="id")
+    engine = LocalEngine()
+    Ranks(engine, engine.opened(path), score, "id").cuts({None: K})
     return np.empty(0)
 
 
@@ -156,11 +157,10 @@ def spark_ours(path: Path, score: str) -> Any:
 def spark_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
     import shortlist.spark
-    from shortlist import Capacity
-    from shortlist.distributed import find_list
+    from shortlist.distributed._ranks import Ranks
 
     df = _session().read.parquet(str(path))
-    find_list(shortlist.spark.SparkEngine(), df, Capacity.count(K), score=score, id="id")
+    Ranks(shortlist.spark.SparkEngine(), df, score, "id").cuts({None: K})
     return np.empty(0)
 
 
@@ -200,11 +200,10 @@ def dask_cut(path: Path, score: str) -> Any:
     import dask.dataframe as dd
 
     import shortlist.dask
-    from shortlist import Capacity
-    from shortlist.distributed import find_list
+    from shortlist.distributed._ranks import Ranks
 
     df = dd.read_parquet(path)
-    find_list(shortlist.dask.DaskEngine(), df, Capacity.count(K), score=score, id="id")
+    Ranks(shortlist.dask.DaskEngine(), df, score, "id").cuts({None: K})
     return np.empty(0)
 
 

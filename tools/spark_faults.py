@@ -5,7 +5,7 @@
 
 A standalone master and two workers run on the loopback address, with speculation on. While a list
 is made, the process of an executor is killed. The list must be that of `shortlist.select` on one
-machine: with the cut found in SQL, with segments (kernels in Python), and with scores by a model.
+machine: with a sort and a limit, with segments (counted in Python), and with scores by a model.
 
 Then a stream is decided with a hard limit for each day and team, one file in each micro-batch. In
 the middle of a micro-batch an executor is killed, or the driver, which is started again from its

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ._core.extras import load_extra
-from .distributed import (
-    FEW,
-    CutSearch,
-    FrameFunctions,
-    ListedRows,
-    RowKernel,
-    SearchColumns,
-    blocks_of,
-    check_same,
-    ranked,
-    versions_here,
-)
+from .distributed.engine import FEW, RowKernel, blocks_of, check_same, ranked, versions_here
+from .distributed.functions import Functions
 from .exceptions import TableError
 
-__all__ = ["DaskEngine", "assign", "calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["assign", "calibrate", "evaluate", "flag", "sample", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
 _CHEAP = (
@@ -37,13 +28,17 @@ class DaskEngine:
     persisted rows may be computed again; any other is persisted before the first pass.
     """
 
-    def column_types(self, table: Any) -> dict[str, Any]:
-        """Return the Arrow type of each column."""
+    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+        """Check that this is a data frame of Dask, whose columns have types."""
         if not type(table).__module__.startswith("dask.dataframe"):
             raise TableError(
                 f"shortlist.dask takes a data frame of Dask; got {type(table).__name__}."
             )
         _check_types(table.dtypes)
+        return table
+
+    def column_types(self, table: Any) -> dict[str, Any]:
+        """Return the Arrow type of each column."""
         schema = _arrow(table._meta_nonempty).schema
         return dict(zip(schema.names, schema.types, strict=True))
 
@@ -66,21 +61,31 @@ class DaskEngine:
 
     def computed_once(self, table: Any) -> Any:
         """Return a data frame that several passes see alike: itself, or persisted."""
-        if not hasattr(table, "expr"):  # not a frame of Dask; the first pass says so
-            return table
         kinds = {type(each).__name__ for each in table.expr.walk()}
         return table if all(kind.startswith(_CHEAP) for kind in kinds) else table.persist()
 
-    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included."""
+        return table[table[score].astype("float64").between(low, high)]
+
+    def n_rows(self, table: Any) -> None:
+        """Count the rows together with the scores: a pass of its own would take as long."""
+
+    def highest(self, table: Any, score: str, count: int) -> None:
+        """Count the scores: the largest of each partition would be many in all."""
+
+    def fetch(self, table: Any, columns: list[str], most: int) -> None:
+        """Leave the rows where they are."""
+
+    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""
         dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
-        highest = table[table[score].astype("float64") >= kernel.least]
-        listed = self.map_rows(highest, kernel, schema).compute()
+        listed = self.map_rows(table, kernel, schema).compute()
         return dd.from_pandas(ranked(_arrow(listed), score).to_pandas(), npartitions=1)
 
-    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
-        """Return what finds cuts in a data frame."""
-        return CutSearch.through(self, table, columns)
+    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+        """Let the workers write such rows."""
+        self.map_rows(table, kernel, schema).to_parquet(str(out))
 
     @contextmanager
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
@@ -138,7 +143,7 @@ def _mapped(frame: Any, shipped: tuple[RowKernel, Any]) -> Any:
     return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes)
 
 
-_functions = FrameFunctions(DaskEngine())
+_functions = Functions(DaskEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
 assign = _functions.assign

@@ -5,40 +5,29 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._core.extras import load_extra
-from .distributed import (
+from .distributed.engine import (
     FEW,
     TIE_KEY,
-    CutSearch,
-    FrameFunctions,
-    Inside,
-    ListedRows,
-    LocalEngine,
-    Located,
     RowKernel,
-    SearchColumns,
-    Totals,
     blocks_of,
     check_same,
-    locate,
-    refuse_nan,
     versions_here,
 )
+from .distributed.functions import Functions
 from .exceptions import TableError
 from .online import Controller
 
 __all__ = [
-    "SparkEngine",
     "assign",
     "calibrate",
-    "decide_rows",
     "decide_stream",
     "evaluate",
     "flag",
@@ -51,10 +40,6 @@ _ANSWER = "answer binary"
 # Plans of these nodes only read files, or rows that are kept: they may be computed again.
 _CHEAP = {"LogicalRelation", "LocalRelation", "LogicalRDD", "InMemoryRelation", "Range", "Union"}
 _CHEAP |= {"Project", "Filter", "SubqueryAlias", "DataSourceV2ScanRelation", "ResolvedHint"}
-# The sample that guesses a bracket: about so many rows, at least this share, and how wide it is.
-_SAMPLED, _LEAST_SHARE, _BYTES_PER_ROW = 50_000, 1e-3, 16
-_STANDARD_ERRORS, _SAMPLE_SEED = 6, 1
-_FEW_TIED = 1 << 17  # rows whose ids are fetched rather than hashed by the executors
 _OURS = re.compile(r"shortlist\.exceptions\.\w+: (.*)")
 
 
@@ -69,9 +54,13 @@ class SparkEngine:
     def __init__(self) -> None:
         self._checked: set[str] = set()  # applications whose executors have our versions
 
+    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+        """Check that this is a data frame of Spark."""
+        _check_frame(table)
+        return table
+
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
-        _check_frame(table)
         types = load_extra("pyspark.sql.pandas.types", needed_for="shortlist.spark")
         schema = types.to_arrow_schema(table.schema)
         return dict(zip(schema.names, schema.types, strict=True))
@@ -95,7 +84,6 @@ class SparkEngine:
 
     def computed_once(self, table: Any) -> Any:
         """Return a data frame that several passes see alike: itself, or cached."""
-        _check_frame(table)
         if table.is_cached:
             return table
         plans = table._jdf.queryExecution()
@@ -108,20 +96,35 @@ class SparkEngine:
         nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", tree))
         return table if nodes <= _CHEAP | {"Relation"} else table.persist()
 
-    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
-        """Return what finds cuts in a data frame: with segments in Python, without them in SQL."""
-        search = CutSearch.through(self, table, columns)
-        if columns.segment is not None:
-            return search
-        return _SqlSearch(**vars(search), engine=self, table=table)
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included."""
+        return table.where(_number(score).between(low, high))
 
-    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
+    def n_rows(self, table: Any) -> int:
+        """Count the rows, which reads no columns."""
+        return int(table.count())
+
+    def highest(self, table: Any, score: str, count: int) -> Any:
+        """Sort and limit the scores, with NaN and gaps first."""
+        number = _number(score)
+        top = table.select(number.alias("score")).orderBy(number.desc_nulls_first()).limit(count)
+        return top.toArrow()["score"].to_numpy()
+
+    def fetch(self, table: Any, columns: list[str], most: int) -> Any:
+        """Fetch a few rows: to start Python on the executors would take longer."""
+        rows = table.select(*map(_quoted, columns)).limit(most + 1).toArrow()
+        return rows if rows.num_rows <= most else None
+
+    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
         """Return the rows of a list, in order; Python sees no rows below the cut."""
         functions, window = _functions_of("functions"), _functions_of("window")
-        highest = table.where(_number(score) >= functions.lit(kernel.least))
-        listed = self.map_rows(highest, kernel, schema)
+        listed = self.map_rows(table, kernel, schema)
         order = window.Window.orderBy(_number(score).desc(), functions.asc(TIE_KEY))
         return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
+
+    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+        """Let the executors write such rows."""
+        self.map_rows(table, kernel, schema).write.parquet(str(out))
 
     @contextmanager
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
@@ -157,87 +160,6 @@ def _check_frame(table: Any) -> None:
             "the Spark context, which Connect does not have. Use a classic session: "
             "SparkSession.builder.master(...)."
         )
-
-
-@dataclass(frozen=True)
-class _SqlSearch(CutSearch):
-    """Finds the cut of a data frame in SQL: rows do not leave the executors' own memory.
-
-    A sample guesses a bracket. The second pass counts what lies above it and in it, which proves
-    the guess; if it was wrong, the search through kernels follows, which guesses nothing. Only ids
-    of tied rows are hashed, in Python: many by the executors, a few here, which is sooner done.
-    """
-
-    engine: Any = None
-    table: Any = None
-
-    def totals(self) -> dict[Any, Totals]:
-        """Count the scores, refuse those that are not numbers, and draw a sample."""
-        f, score = _functions_of("functions"), _number(self.score)
-        drawn = self.table.select(score.alias("score"), f.rand(_SAMPLE_SEED).alias("draw"))
-        bad, is_drawn = f.isnull("score") | f.isnan("score"), f.col("draw") < self._share()
-        found = drawn.agg(
-            f.count(f.lit(1)).alias("n"),
-            f.count(f.when(bad, 1)).alias("n_bad"),
-            f.collect_list(f.when(is_drawn & ~bad, f.col("score"))).alias("sample"),
-        ).toArrow()
-        n, n_bad = found["n"][0].as_py(), found["n_bad"][0].as_py()
-        refuse_nan(n_bad, n, score=self.score)
-        sample = np.sort(found["sample"][0].values.to_numpy())[::-1]
-        return {None: Totals(n, sample, [n], [sample])} if n else {}
-
-    def _share(self) -> float:
-        plan = self.table.select(_quoted(self.score))._jdf.queryExecution().optimizedPlan()
-        n_rows = int(str(plan.stats().sizeInBytes())) / _BYTES_PER_ROW
-        return float(np.clip(_SAMPLED / max(n_rows, 1), _LEAST_SHARE, 1))
-
-    def locate(self, totals: dict[Any, Totals], places: dict[Any, int]) -> dict[Any, Located]:
-        """Find the score in a place; a wrong guess starts the search that guesses nothing."""
-        found = {}
-        for name, place in places.items():
-            inside = self._counted(*_guess(totals[name], place))
-            if not inside.above <= place < inside.above + inside.counts.sum():
-                certain = self._in_kernels(self.table)
-                return certain.locate(certain.totals(), places)
-            found[name] = locate(inside, place)
-        return found
-
-    def _counted(self, low: float, high: float) -> Inside:
-        f, score = _functions_of("functions"), _number(self.score)
-        value = f.when(score <= f.lit(high), score).alias("value")  # null above
-        rows = self.table.where(score >= f.lit(low)).groupBy(value).count().toArrow()
-        values, counts = rows["value"].to_numpy(), rows["count"].to_numpy()
-        is_above = np.isnan(values)
-        order = np.argsort(values[~is_above])
-        above = int(counts[is_above].sum())
-        return Inside(above, values[~is_above][order], counts[~is_above][order])
-
-    def keys(self, located: dict[Any, Located], limits: dict[Any, float]) -> dict[Any, Any]:
-        """Hash the ids of the tied rows, as far as they lie below a limit; of a few rows, here."""
-        (found,) = located.values()
-        tied = self.table.where(_number(self.score) == _functions_of("functions").lit(found.value))
-        if found.tied > _FEW_TIED:
-            return self._in_kernels(tied).keys(located, limits)
-        rows = tied.select(*map(_quoted, dict.fromkeys((self.score, self.id)))).toArrow()
-        return CutSearch.through(LocalEngine(), rows, self._columns).keys(located, limits)
-
-    def _in_kernels(self, table: Any) -> CutSearch:
-        return CutSearch.through(self.engine, table, self._columns)
-
-    @property
-    def _columns(self) -> SearchColumns:
-        return SearchColumns(self.score, self.id, None, self.seed)
-
-
-def _guess(totals: Totals, place: int) -> tuple[float, float]:
-    """Return two sampled scores between which the score in a place lies, almost surely."""
-    size, share = totals.marks.size, place / totals.n
-    room = _STANDARD_ERRORS * np.sqrt(size * share * (1 - share) + 1) + 1
-    low, high = int(np.ceil(size * share + room)), int(np.floor(size * share - room))
-    return (
-        float(totals.marks[low]) if low < size else -np.inf,
-        float(totals.marks[high]) if high >= 0 else np.inf,
-    )
 
 
 def _functions_of(module: str) -> Any:
@@ -415,7 +337,7 @@ def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str
     return rows.assign(flagged=batch.flagged), json.dumps(controller.state())
 
 
-_functions = FrameFunctions(SparkEngine())
+_functions = Functions(SparkEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
 assign = _functions.assign

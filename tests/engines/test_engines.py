@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
 from shortlist._core.hashing import hash_ids
+from shortlist.distributed import _ranks
 from shortlist.exceptions import CapacityError, TableError
 
 # pyspark and Dask warn about newer versions of pandas, and leave sockets to the collector.
@@ -254,22 +255,9 @@ def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     assert (grouped.is_cached, df.is_cached) == (True, False)
 
 
-@pytest.mark.parametrize("wrong", [(0.0, 0.1), (np.inf, np.inf), (-np.inf, -np.inf)])
-def test_a_wrong_guess_of_spark_does_no_harm(spark, monkeypatch, wrong):
-    """If the sample misses the cut, the search that guesses nothing finds it."""
-    import shortlist.spark as functions
-
-    frame = make_frame("tied")
-    monkeypatch.setattr(functions, "_guess", lambda totals, place: wrong)
-    got = functions.select(
-        spark.createDataFrame(frame), Capacity.count(400), score="risk", id="case"
-    )
-    chosen = select(frame["risk"].to_numpy(), Capacity.count(400), ids=frame["case"].to_numpy())
-    assert {row["case"] for row in got.collect()} == set(frame["case"][chosen])
-
-
-def test_many_tied_rows_are_hashed_by_the_executors(spark, monkeypatch):
-    """The list is the same as with a few tied rows, whose ids are fetched."""
+@pytest.mark.parametrize("name", ["_MOST_HELD", "_FEW_TIED"])
+def test_deep_cuts_and_many_tied_rows_are_counted_by_the_executors(spark, monkeypatch, name):
+    """The list is the same as with a short sort, and with a few tied rows that are fetched."""
     import shortlist.spark as functions
 
     df = spark.createDataFrame(make_frame("tied"))
@@ -279,13 +267,14 @@ def test_many_tied_rows_are_hashed_by_the_executors(spark, monkeypatch):
         return found.toPandas()["case"].tolist()
 
     here = listed()
-    monkeypatch.setattr(functions, "_FEW_TIED", 0)
+    monkeypatch.setattr(_ranks, name, 0)
+    monkeypatch.setattr(_ranks, "_FEW", 20)
     assert listed() == here
 
 
 def test_other_versions_on_a_worker_are_refused():
     """The error names the package and both versions."""
-    from shortlist.distributed import check_same, versions_here
+    from shortlist.distributed.engine import check_same, versions_here
 
     here = versions_here()()
     check_same([here, here])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +20,8 @@ from ..tables.drift import (
 from ..tables.fingerprints import SeenRows
 from ..tables.measure import Evaluation, evaluation_of
 from ..tables.rules import default_name
-from ._engine import Engine
-from ._kernels import Columns
 from ._models import ColumnCounts, ModelRows, plan_rows
-from ._operations import on_arrays
+from .engine import Columns, Engine, on_arrays
 
 __all__ = ["Drift", "LargeEvaluation", "measure_model"]
 
@@ -82,26 +79,7 @@ def measure_model(
     target: str | None = None,
     segment: str | None = None,
 ) -> LargeEvaluation:
-    """Measure a model on a labelled table with any engine.
-
-    Parameters
-    ----------
-    engine, table
-        The engine, and a table of its kind.
-    model : TableModel or CapacityClassifier
-        Fitted.
-    id, segment : str or None
-        Columns with the ids, and with the segments if the model has capacities for them.
-    target : str, default=None
-        The column with the labels; `None` takes the target of a table model.
-
-    Returns
-    -------
-    LargeEvaluation
-        All numbers are those of :func:`~shortlist.tables.evaluate_table`, at any size. Only rows
-        with equal scores *and* equal ids have an order on one machine that a cluster does not know;
-        the interval of M can depend on it.
-    """
+    """Measure a model on a labelled table with any engine."""
     target = _target(model, target)
     if isinstance(model, TableModel) and model.classifier.capacity.kind == "effort":
         raise TableError(
@@ -116,7 +94,8 @@ def measure_model(
     kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
     profile = _score_profile(rows.classifier)
     with engine.kept_rows(table, kernel, schema) as decided:
-        tally = _sum(on_arrays(engine, decided, ["decided", "flagged"])(_Tally(profile)))
+        tallies = on_arrays(engine, decided, ["decided", "flagged"])(_Tally(profile))
+        tally = np.sum(list(tallies), axis=0)
         measured = evaluation_of(
             on_arrays(engine, decided, [name for name in said if name != "decided"]),
             model.flag_capacity if isinstance(model, TableModel) else model.capacity,
@@ -139,10 +118,6 @@ def _target(model: Any, target: str | None) -> str:
 def _score_profile(classifier: Any) -> ColumnProfile:
     scores = np.asarray(classifier.calibration_scores_, dtype=np.float64)
     return ColumnProfile.from_values("score", "numeric", scores)
-
-
-def _sum(answers: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.sum(list(answers), axis=0)
 
 
 def _check_classes(n_rare: int, n_items: int, target: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from .._core.extras import load_extra
 from ..assignment import Assignment, solve_assignment
 from ..capacity import Capacity
 from ..exceptions import CapacityError, TableError
-from ._engine import Engine, OnArrays, as_columns
-from ._kernels import Columns
-from ._operations import ListedRows, find_list
+from ._lists import ListedRows, find_list
+from ._ranks import Ranks
+from .engine import Columns, as_columns, on_arrays
 
 __all__ = ["LargeAssignment", "find_assignment"]
 
@@ -82,75 +82,47 @@ class _Surplus:
         paid = np.full(next(iter(columns.values())).size, self.total_price)
         if self.segment is not None:
             names, codes = np.unique(columns[self.segment], return_inverse=True)
-            paid += np.array([self.segment_prices.get(name, np.inf) for name in names.tolist()])[
-                codes
-            ]
+            prices = [self.segment_prices.get(name, np.inf) for name in names.tolist()]
+            paid += np.array(prices)[codes]
         surplus = [columns[name] - price - paid for name, price in self.prices.items()]
         return math.fsum(np.maximum(np.max(surplus, axis=0), 0))
 
 
 def find_assignment(
-    engine: Engine,
-    table: Any,
+    ranks: Ranks,
     capacities: Mapping[str, int | None],
-    *,
-    id: str,
-    total: int | None = None,
-    segment: str | None = None,
-    segment_capacities: Mapping[Any, int] | None = None,
-    random_state: Any = None,
+    total: int | None,
+    by_segment: Mapping[Any, int] | None,
 ) -> LargeAssignment:
-    """Choose a column for each row of a table within joint limits, with any engine.
-
-    Parameters
-    ----------
-    engine, table
-        The engine, and a table of its kind.
-    capacities : dict from columns to int or None
-        How many rows may get each column; `None` means no limit. The columns hold what a row is
-        worth there, compared with leaving it; rows that are worth nothing are left.
-    id : str
-        The column with the ids, each of which occurs once.
-    total : int, default=None
-        How many rows may get any column.
-    segment : str, default=None
-        A column with the segment of each row.
-    segment_capacities : dict from segments to int, default=None
-        How many rows of each segment may get any column; rows of others are left.
-    random_state : int, RandomState instance or None, default=None
-        Key of the hash that orders rows of equal worth.
-
-    Returns
-    -------
-    LargeAssignment
-    """
-    if (segment is None) != (segment_capacities is None):
+    """Choose a column for each row of a table within joint limits, with any engine."""
+    engine, table, segment = ranks.engine, ranks.table, ranks.segment
+    if (segment is None) != (by_segment is None):
         raise CapacityError("segment=... and segment_capacities=... belong together.")
-    most = _most(capacities, total, segment_capacities)
+    most = _most(capacities, total, by_segment)
     limits: Any = Capacity.count(most + 1)
-    if segment_capacities is not None:
-        limits = {name: Capacity.count(min(k, most) + 1) for name, k in segment_capacities.items()}
-    options: dict[str, Any] = {"id": id, "segment": segment, "random_state": random_state}
-    kept = [id, *([segment] if segment else []), *capacities]
+    if by_segment is not None:
+        limits = {name: Capacity.count(min(k, most) + 1) for name, k in by_segment.items()}
+    names = [str(ranks.id), *([segment] if segment else [])]
+    kept = [*names, *capacities]
     parts = []
     for column in capacities:
-        listed = find_list(engine, table, limits, score=column, **options)
+        listed = find_list(replace(ranks, score=column), limits)
         parts += list(engine.summaries(table, kept, _Candidates(listed, kept)))
-    rows = _distinct(parts, id)
-    found = _solved(rows, capacities, total, segment, segment_capacities, id, random_state)
+    rows = _distinct(parts, names[0])
+    found = _solved(rows, capacities, total, by_segment, ranks)
     prices = dict(zip(capacities, found.prices.tolist(), strict=True))
-    by_segment = dict(found.segment_prices) if isinstance(found.segment_prices, dict) else {}
-    surplus = _Surplus(prices, found.total_price, segment, by_segment)
-    needs = [*capacities, *([segment] if segment else [])]
+    of_segments = dict(found.segment_prices) if isinstance(found.segment_prices, dict) else {}
+    surplus = _Surplus(prices, found.total_price, segment, of_segments)
+    needs = [*capacities, *names[1:]]
     spent = [price * (capacities[name] or 0) for name, price in prices.items()]
-    spent += [by_segment[name] * limit for name, limit in (segment_capacities or {}).items()]
-    left = list(engine.summaries(table, needs, OnArrays(surplus, needs)))
+    spent += [of_segments[name] * limit for name, limit in (by_segment or {}).items()]
+    spent += [found.total_price * (total or 0)]
     return LargeAssignment(
-        _chosen(rows, found, list(capacities), [id, *([segment] if segment else [])]),
+        _chosen(rows, found, list(capacities), names),
         found.value,
-        math.fsum([*left, *spent, found.total_price * (total or 0)]),
+        math.fsum([*on_arrays(engine, table, needs)(surplus), *spent]),
         prices,
-        by_segment,
+        of_segments,
         found.total_price,
         rows.num_rows,
     )
@@ -183,11 +155,10 @@ def _solved(
     rows: Any,
     capacities: Mapping[str, int | None],
     total: int | None,
-    segment: str | None,
-    segment_capacities: Mapping[Any, int] | None,
-    id: str,
-    random_state: Any,
+    by_segment: Mapping[Any, int] | None,
+    ranks: Ranks,
 ) -> Assignment:
+    id, segment = str(ranks.id), ranks.segment
     columns = as_columns(rows, [*capacities, id, *([segment] if segment else [])])
     values = np.column_stack(
         [np.zeros(rows.num_rows), *(columns[name].astype(np.float64) for name in capacities)]
@@ -198,9 +169,9 @@ def _solved(
             list(capacities.values()),
             total=total,
             segments=None if segment is None else columns[segment],
-            segment_capacities=None if segment_capacities is None else dict(segment_capacities),
+            segment_capacities=None if by_segment is None else dict(by_segment),
             ids=columns[id],
-            random_state=random_state,
+            random_state=ranks.seed,
         )
     except CapacityError as error:
         raise TableError(str(error)) from None

@@ -1,72 +1,80 @@
-"""One process that reads block by block: the engine for tables larger than memory."""
+"""One process that reads files and folders block by block: tables larger than memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.arrays import Doubles
+from .._core.atomic import write_whole
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._cut import CutSearch, SearchColumns
-from ._engine import BLOCK, FEW, RowKernel, as_columns, blocks_of
-from ._files import TextTable, open_table
-from ._floor import MOST_HELD, FloorSearch
-from ._operations import TIE_KEY, ListedRows
+from ..tables import TableModel
+from ..tables.read import files_of
+from .engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, ranked
 
-__all__ = ["LocalEngine", "ranked"]
+__all__ = ["LocalEngine"]
 
 _BATCH, _FEW_COLUMNS = 1 << 17, 3
+_CHUNK, _SPARE = 1 << 16, 1 << 16  # scores that stay in the cache of the processor
 _READ_AHEAD = {"batch_readahead": 8, "fragment_readahead": 1}
+_FORMATS = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".feather", ".arrow"), "feather"),
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+}
 
 
 class LocalEngine:
-    """Reads Parquet, Feather and CSV files, and folders of them, in bounded memory.
+    """Reads Parquet, Feather and CSV files, and folders of them, in bounded memory."""
 
-    Parameters
-    ----------
-    on_progress : callable, default=None
-        Called with the number of the pass and the number of rows read in it.
-    texts : collection of str, default=()
-        Columns of CSV files that are not numbers, whatever they look like: 007 is not 7.
-    """
+    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+        """Return an Arrow dataset of a path, a folder or Arrow; text files as a model reads them.
 
-    def __init__(
-        self,
-        on_progress: Callable[[int, int], None] | None = None,
-        texts: Collection[str] = (),
-    ) -> None:
-        self._texts = texts
-        self._on_progress = on_progress or (lambda number, rows: None)
-        self._pass = 0
+        Without a model, `texts` are columns of CSV files that are not numbers, whatever they look
+        like: 007 is not 7.
+        """
+        dataset = load_extra("pyarrow.dataset", needed_for="Reading large tables")
+        if isinstance(table, dataset.Dataset):
+            return table
+        if not isinstance(table, (str, Path)):
+            return _in_memory(dataset, table)
+        path = Path(table)
+        if not path.exists():
+            raise TableError(f"There is no file or folder {path}.")
+        format = _format_of(path)
+        if model is not None and format not in ("parquet", "feather"):
+            return _text_table(model, path)
+        if format is None:
+            raise TableError(
+                f"The format of {path} cannot be inferred from its extension. Use .parquet, "
+                ".feather, .arrow or .csv."
+            )
+        return dataset.dataset(str(path), format=_csv(texts) if format == "csv" else format)
 
-    def open(self, table: Any) -> Any:
-        """Return an Arrow dataset: of a path, a folder, a list of paths or an Arrow table."""
-        return open_table(table, self._texts)
+    def computed_once(self, table: Any) -> Any:
+        """Return the table: files are not computed."""
+        return table
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
-        schema = self.open(table).schema
-        twice = {name for name in schema.names if schema.names.count(name) > 1}
+        names = table.schema.names
+        twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise TableError(f"Two columns are called {min(twice)!r}. Rename one of them.")
-        return dict(zip(schema.names, schema.types, strict=True))
+        return dict(zip(names, table.schema.types, strict=True))
 
     def batches(self, table: Any, columns: list[str] | None, size: int = BLOCK) -> Iterator[Any]:
         """Read some columns in batches, as they lie in the file, the next ones ahead."""
-        self._pass, n_rows = self._pass + 1, 0
-        dataset = self.open(table)
-        for batch in dataset.to_batches(
-            columns=columns, batch_size=min(size, _BATCH), **_READ_AHEAD, **_scanning(dataset)
-        ):
-            n_rows += batch.num_rows
-            yield batch
-            self._on_progress(self._pass, n_rows)
+        size = min(size, _BATCH)
+        yield from table.to_batches(
+            columns=columns, batch_size=size, **_READ_AHEAD, **_scanning(table)
+        )
 
     def _blocks(self, table: Any, columns: list[str] | None, size: int) -> Iterator[Any]:
         return blocks_of(self.batches(table, columns, size), size)
@@ -82,99 +90,78 @@ class LocalEngine:
         parts = [kernel(block) for block in self._blocks(table, kernel.columns, FEW)]
         return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
 
-    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, file: Any) -> None:
-        """Write the rows that a kernel returns to an open Parquet file, in bounded memory."""
+    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+        """Write the rows that a kernel returns to a Parquet file, whole or not at all."""
         parquet = load_extra("pyarrow.parquet", needed_for="Writing large tables")
-        with parquet.ParquetWriter(file, schema) as writer:
+        with write_whole(out) as file, parquet.ParquetWriter(file, schema) as writer:
             for block in self._blocks(table, kernel.columns, FEW):
                 writer.write_table(kernel(block).cast(schema))
 
     @contextmanager
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
-        """Write such rows to a temporary Parquet file, and return its path."""
+        """Write such rows to a temporary Parquet file."""
         with TemporaryDirectory(prefix="shortlist-") as folder:
             path = Path(folder) / "rows.parquet"
-            with path.open("wb") as file:
-                self.write_rows(table, kernel, schema, file)
-            yield path
+            self.write_rows(table, kernel, schema, path)
+            yield self.opened(path)
 
-    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
-        """Return what finds cuts in a table: in one pass, if its length and the place are known."""
-        dataset = self.open(table)
-        if columns.place is None or not _knows_length(dataset):
-            return CutSearch.through(self, table, columns)
-        place = columns.place(dataset.count_rows())
-        if not 0 < place <= MOST_HELD:
-            return CutSearch.through(self, table, columns)
-        return FloorSearch.of(self, dataset, columns, place)
+    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
+        """Return the rows of a list as one Arrow table, in order."""
+        return ranked(self.map_rows(table, kernel, schema), score)
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, both included, or more rows."""
         pa = load_extra("pyarrow", needed_for="Reading large tables")
-        dataset = self.open(table)
         # Arrow refuses to compare large whole numbers with floats, even where it was told to round.
-        if isinstance(dataset, TextTable) or not pa.types.is_floating(
-            dataset.schema.field(score).type
-        ):
-            return dataset
+        if not pa.types.is_floating(table.schema.field(score).type):
+            return table
         field = load_extra("pyarrow.dataset", needed_for="Reading large tables").field(score)
         number = field.cast(pa.float64())
-        return dataset.filter((number >= low) & (number <= high))
+        return table.filter((number >= low) & (number <= high))
 
-    def rows_at(self, dataset: Any, columns: list[str], rows: NDArray[np.int64]) -> Iterator[Any]:
-        """Read the rows in some places of a dataset, in rising order."""
-        pa = load_extra("pyarrow", needed_for="Reading large tables")
-        dataset, rows = _groups_with(dataset, rows)
-        start = 0
-        for batch in self.batches(dataset, columns):
-            end = start + batch.num_rows
-            own = rows[slice(*np.searchsorted(rows, [start, end]))]
-            yield batch.take(pa.array(own - start))
-            start = end
+    def n_rows(self, table: Any) -> int | None:
+        """Return the number of rows, if it is known without reading them."""
+        in_memory = type(table).__name__ == "InMemoryDataset"
+        known = in_memory or _format(table) in ("parquet", "feather", "ipc")
+        return table.count_rows() if known else None
 
-    def computed_once(self, table: Any) -> Any:
-        """Return the table: files are not computed."""
-        return table
+    def highest(self, table: Any, score: str, count: int) -> Doubles:
+        """Keep the highest scores while the others pass.
 
-    def listed_rows(self, table: Any, kernel: ListedRows, schema: Any, score: str) -> Any:
-        """Return the rows of a list as one Arrow table, in order."""
-        highest = self.between(table, score, kernel.least, np.inf)
-        return ranked(self.map_rows(highest, kernel, schema), score)
+        A score that is behind so many others now is behind them at the end as well, so almost all
+        of them are one comparison. What is not a number is not below anything.
+        """
+        kept, n_kept, floor = [np.empty(0)], 0, np.nan
+        for batch in self.batches(table, [score]):
+            scores = np.asarray(as_columns(batch, [score])[score], dtype=np.float64)
+            for start in range(0, scores.size, _CHUNK):
+                chunk = scores[start : start + _CHUNK]
+                behind = chunk <= floor
+                if behind.all():
+                    continue
+                kept.append(chunk[~behind])
+                n_kept += kept[-1].size
+                if n_kept > 2 * count + _SPARE:
+                    kept = [_largest(kept, count)]
+                    n_kept, floor = count, kept[0].min()
+        return _largest(kept, count)
+
+    def fetch(self, table: Any, columns: list[str], most: int) -> None:
+        """Leave the rows where they are: they are here."""
 
     def check_versions(self, table: Any) -> None:
         """There is one process, and so nothing to check."""
 
 
+def _largest(parts: list[Doubles], count: int) -> Doubles:
+    scores = np.concatenate(parts)
+    if scores.size <= count:
+        return scores
+    return np.partition(scores, scores.size - count)[scores.size - count :]
+
+
 def _format(dataset: Any) -> str | None:
     return getattr(getattr(dataset, "format", None), "default_extname", None)
-
-
-def _knows_length(dataset: Any) -> bool:
-    """Return whether the number of rows is known without reading them."""
-    in_memory = type(dataset).__name__ == "InMemoryDataset"
-    return in_memory or _format(dataset) in ("parquet", "feather", "ipc")
-
-
-def _groups_with(dataset: Any, rows: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
-    """Return the row groups of Parquet files that hold some rows, and their places in these."""
-    if _format(dataset) != "parquet":
-        return dataset, rows
-    try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:  # of a filtered dataset: places count the rows that are left
-        return dataset, rows
-    groups = [each.row_groups for each in fragments]
-    sizes = np.array([group.num_rows for own in groups for group in own])
-    group_of = np.searchsorted(np.cumsum(sizes), rows, side="right")
-    is_held = np.bincount(group_of, minlength=sizes.size) > 0
-    skipped = np.cumsum(np.where(is_held, 0, sizes))
-    held, flags = [], iter(is_held)
-    for fragment, own in zip(fragments, groups, strict=True):
-        ids = [group.id for group in own if next(flags)]
-        held += [fragment.subset(row_group_ids=ids)] if ids else []
-    arrow = load_extra("pyarrow.dataset", needed_for="Reading large tables")
-    smaller = arrow.FileSystemDataset(held, dataset.schema, dataset.format, dataset.filesystem)
-    return smaller, rows - skipped[group_of]
 
 
 def _scanning(dataset: Any) -> dict[str, Any]:
@@ -188,11 +175,61 @@ def _scanning(dataset: Any) -> dict[str, Any]:
     return {"fragment_scan_options": arrow.ParquetFragmentScanOptions(pre_buffer=False)}
 
 
-def ranked(rows: Any, score: str) -> Any:
-    """Put listed rows in order, the most suspicious first, and number them."""
-    columns = as_columns(rows, [score, TIE_KEY])
-    scores = np.asarray(columns[score], dtype=np.float64)
-    order = np.lexsort((columns[TIE_KEY], -scores))
+def _format_of(path: Path) -> str | None:
+    """Return the format of a file, or of the files of a folder; None for others."""
+    first = files_of(path)[0] if path.is_dir() else path
+    suffixes = first.suffixes[-2:] if first.suffix.lower() == ".gz" else first.suffixes[-1:]
+    return _FORMATS.get("".join(suffixes).lower())
+
+
+def _csv(texts: Collection[str]) -> Any:
     pa = load_extra("pyarrow", needed_for="Reading large tables")
-    numbers = pa.array(np.arange(1, rows.num_rows + 1))
-    return rows.take(pa.array(order)).drop_columns([TIE_KEY]).append_column("rank", numbers)
+    csv = load_extra("pyarrow.csv", needed_for="Reading large tables")
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    return pa.dataset.CsvFileFormat(convert_options=convert)
+
+
+def _in_memory(dataset: Any, table: Any) -> Any:
+    try:
+        return dataset.dataset(table)
+    except TypeError:
+        raise TableError(
+            "table must be the path of a file or folder, an Arrow dataset or an Arrow table; got "
+            f"{type(table).__name__}. For a data frame of pandas: pyarrow.Table.from_pandas(...)."
+        ) from None
+
+
+def _text_table(model: Any, path: Path) -> Any:
+    if isinstance(model, TableModel):
+        return _TextTable(model, path)
+    raise TableError(
+        f"{path} is a text file, and a classifier does not know how its values are written. "
+        "Convert the file to Parquet, or make a model file with: shortlist fit."
+    )
+
+
+class _TextTable:
+    """A text file or folder of them, read as a table model reads it, in the form of a dataset."""
+
+    def __init__(self, model: TableModel, path: Path) -> None:
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
+        self._model, self._path = model, path
+        with model.schema.open(path) as source:
+            plain = self._plain(source)
+            types = [pa.float64() if name in plain else pa.string() for name in source.columns]
+            self.schema = pa.schema(list(zip(source.columns, types, strict=True)))
+            source.take_notes()
+
+    def to_batches(self, columns: list[str] | None = None, **options: Any) -> Iterator[Any]:
+        """Return tables with some columns."""
+        pa = load_extra("pyarrow", needed_for="Reading large tables")
+        names = self.schema.names if columns is None else columns
+        schema = pa.schema([self.schema.field(name) for name in names])
+        with self._model.schema.open(self._path) as source:
+            for chunk in source.chunks(names, self._plain(source)):
+                yield chunk.cast(schema)
+
+    def _plain(self, source: Any) -> Collection[str]:
+        """Return the columns that the model reads as plain numbers; the others are texts."""
+        features = self._model.schema.adapted(source.reading).features
+        return {f.name for f in features if f.kind == "numeric" and f.format.is_plain}

@@ -18,7 +18,7 @@ from ..tables import TableModel
 from ..tables.drift import ColumnProfile, count_columns
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
-from ._engine import FEW, Engine, RowKernel, as_columns, table_schema
+from .engine import FEW, Engine, RowKernel, as_columns, table_schema
 
 __all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "plan_rows"]
 
@@ -44,18 +44,9 @@ class _Rows(NamedTuple):
 class ModelRows:
     """A model, and the columns that it reads from a table.
 
-    Parameters
-    ----------
-    model : TableModel or CapacityClassifier
-        Fitted. A classifier must have been fitted on a data frame, whose column names it knows.
-    id : str or None
-        The column with the ids. A table model breaks ties as its own commands do: by its id column,
-        or by the values of the row. A classifier takes these ids; without any, the values of the
-        row.
-    segment : str, default=None
-        The column with the segments, for a model with capacities of segments.
-    target : str, default=None
-        The column with the labels, where they are needed.
+    A classifier must have been fitted on a data frame, whose column names it knows. A table model
+    breaks ties as its own commands do: by its id column, or by the values of the row. A classifier
+    takes the ids of `id`; without any, the values of the row.
     """
 
     model: Any

@@ -1,40 +1,49 @@
-"""What an engine must do, and what it does with it: a few functions on blocks of rows."""
+"""What an engine must do: call functions on blocks of rows, wherever these are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import importlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._core.arrays import Doubles
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._kernels import Columns
-
-if TYPE_CHECKING:
-    from ._cut import CutSearch, SearchColumns
 
 __all__ = [
-    "BLOCK",
     "FEW",
+    "TIE_KEY",
+    "Columns",
     "Engine",
-    "OnArrays",
     "RowKernel",
     "as_columns",
     "blocks_of",
     "check_columns",
-    "check_id",
+    "check_same",
+    "on_arrays",
+    "ranked",
     "table_schema",
+    "versions_here",
 ]
 
 #: The most rows of a block of scores, and of a block of whole rows.
 BLOCK, FEW = 1 << 20, 1 << 16
+#: The column with the order of tied rows, in the rows of a list.
+TIE_KEY = "tie_key"
+#: The columns of a block.
+Columns = dict[str, NDArray[Any]]
+Versions = dict[str, str]
+_PACKAGES = ("shortlist", "numpy", "sklearn")
 
 
 class RowKernel(Protocol):
-    """Turns a block of rows, an Arrow table, into rows to keep or new ones."""
+    """Turns a block of rows, an Arrow table, into another one."""
 
     @property
     def columns(self) -> list[str] | None:
@@ -47,26 +56,58 @@ class RowKernel(Protocol):
 
 
 class Engine(Protocol):
-    """Calls kernels where the rows are."""
+    """Knows one kind of table, and calls kernels where its rows are.
+
+    Kernels are called in any order, and perhaps twice after a fault: their answers depend on the
+    block alone.
+    """
+
+    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+        """Check what was given, and open files: some columns as texts, or as a model reads them."""
+        ...
+
+    def computed_once(self, table: Any) -> Any:
+        """Return a table that several passes see alike: itself, or one that is kept."""
+        ...
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
         ...
 
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterable[Any]:
-        """Call a kernel on Arrow tables with some columns, and return its answers in any order."""
+        """Call a kernel on Arrow tables with some columns, and return its answers."""
         ...
 
     def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
         """Return a table of this engine with the rows of an Arrow schema that a kernel returns."""
         ...
 
+    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+        """Write such rows as Parquet."""
+        ...
+
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> AbstractContextManager[Any]:
         """Compute such a table once, and keep it for several passes."""
         ...
 
-    def search(self, table: Any, columns: SearchColumns) -> CutSearch:
-        """Return what finds cuts in a table: ``CutSearch.through(self, table, columns)``."""
+    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
+        """Return such rows in the order of a list, with a column `rank`."""
+        ...
+
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included, or more rows."""
+        ...
+
+    def n_rows(self, table: Any) -> int | None:
+        """Return the number of rows, if it is known without reading them."""
+        ...
+
+    def highest(self, table: Any, score: str, count: int) -> Doubles | None:
+        """Return the highest scores, NaN and gaps first; None if they are better counted."""
+        ...
+
+    def fetch(self, table: Any, columns: list[str], most: int) -> Any:
+        """Return columns as one Arrow table if that is sooner done here; None if not."""
         ...
 
     def check_versions(self, table: Any) -> None:
@@ -75,23 +116,28 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class OnArrays:
-    """Calls a kernel for arrays on columns of an Arrow table."""
-
+class _OnArrays:
     kernel: Any
     columns: list[str]
 
     def __call__(self, block: Any) -> Any:
-        """Return the kernel's answer about a block."""
         return self.kernel(as_columns(block, self.columns))
+
+
+def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:
+    """Return a function that calls a kernel for arrays on every block."""
+    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns))
+
+
+# --- columns ---
 
 
 def check_columns(
     engine: Engine,
     table: Any,
     *,
-    score: str,
-    id: str | None,
+    score: str | None = None,
+    id: str | None = None,
     segment: str | None = None,
     free: Iterable[str] = (),
 ) -> None:
@@ -104,7 +150,7 @@ def check_columns(
     for name in free:
         if name in types:
             raise TableError(f"The table has a column {name!r} already. Rename it first.")
-    if not _is_number(pa, types[score]):
+    if score is not None and not _is_number(pa, types[score]):
         raise TableError(
             f"The column {score!r} holds {types[score]}, and scores must be numbers. Convert it."
         )
@@ -113,16 +159,7 @@ def check_columns(
             f"The column {segment!r} holds {types[segment]}. Segments must be whole numbers or "
             "text. Convert it."
         )
-    if id is not None:
-        check_id(types, id)
-
-
-def check_id(types: dict[str, Any], id: str) -> None:
-    """Raise an error if a column is missing, or is not one of ids."""
-    pa = load_extra("pyarrow", needed_for="tables that are read block by block")
-    if id not in types:
-        raise TableError(f"There is no column {id!r}; the columns are {', '.join(types)}.")
-    if not _is_id(pa, types[id]):
+    if id is not None and not _is_id(pa, types[id]):
         raise TableError(
             f"The column {id!r} holds {types[id]}. Ids that break ties must be whole numbers or "
             "text: the decimal 7, the number 7.0 and the text '7' are different ids. Convert it."
@@ -191,3 +228,48 @@ def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[Any]:
             n_waiting += piece.num_rows
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def ranked(rows: Any, score: str) -> Any:
+    """Put listed rows in order, the most suspicious first, and number them."""
+    columns = as_columns(rows, [score, TIE_KEY])
+    scores = np.asarray(columns[score], dtype=np.float64)
+    order = np.lexsort((columns[TIE_KEY], -scores))
+    pa = load_extra("pyarrow", needed_for="Reading large tables")
+    numbers = pa.array(np.arange(1, rows.num_rows + 1))
+    return rows.take(pa.array(order)).drop_columns([TIE_KEY]).append_column("rank", numbers)
+
+
+# --- versions ---
+
+
+def versions_here() -> Callable[[], Versions]:
+    """Return a function that finds the versions of packages where it is called.
+
+    It is a local function, so that it can travel to a machine without this package, and say so.
+    """
+    names = _PACKAGES
+
+    def find() -> Versions:
+        found = {}
+        for name in names:
+            try:
+                found[name] = str(importlib.import_module(name).__version__)
+            except ImportError:
+                found[name] = "missing"
+        return found
+
+    return find
+
+
+def check_same(workers: Iterable[Versions]) -> None:
+    """Raise an error if a worker has other versions than this process."""
+    here = versions_here()()
+    for found in workers:
+        other = [name for name in here if found[name] != here[name]]
+        if other:
+            said = ", ".join(f"{name} {found[name]} instead of {here[name]}" for name in other)
+            raise TableError(
+                f"A worker of the cluster has {said}. Scores may differ, and the model may not "
+                "load. Install the versions of this process on all workers."
+            )
