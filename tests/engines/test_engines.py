@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from engines_under_test import engine, spark  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select

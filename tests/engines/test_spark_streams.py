@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from engines_under_test import spark  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
@@ -52,7 +51,7 @@ def run(frame, folder, checkpoint, mode="append"):
     return pd.read_parquet(folder)
 
 
-def test_a_stream_is_flagged_row_by_row(spark, tmp_path):  # noqa: F811
+def test_a_stream_is_flagged_row_by_row(spark, tmp_path):
     """Every row of a stream gets the decision that it gets in a batch."""
     import shortlist.spark as functions
 
@@ -88,7 +87,7 @@ def test_a_repeated_batch_gets_the_same_decisions():
     assert 0 < first["flagged"].sum() <= 10
 
 
-def test_a_hard_limit_survives_a_restart(spark, tmp_path):  # noqa: F811
+def test_a_hard_limit_survives_a_restart(spark, tmp_path):
     """Two runs from one checkpoint flag no more than the limit in any day, in each queue."""
     pytest.importorskip("google.protobuf")
     import shortlist.spark as functions

@@ -200,25 +200,11 @@ class CapacityCurve:
         return self._region.of_fraction(float(capacity.as_ratio()))
 
     def cells_behind(self, capacity: Capacity, is_open: Mask, *, row: bool = True) -> Rows:
-        """Return which blocks of items between two cuts must be divided further, to be certain.
+        """Return which open blocks of items between two cuts must be divided, to be certain.
 
-        If some cuts were left out, answers about a capacity rest on a few blocks only. When none of
-        these is open, the answers are those of all cuts.
-
-        Parameters
-        ----------
-        capacity : Capacity
-            As for :meth:`at`; not a budget of work.
-        is_open : ndarray of bool
-            Which blocks have cuts that were left out. Block `i` lies between the cuts `i` and
-            `i + 1`.
-        row : bool, default=True
-            Whether :meth:`at` is asked for; else :meth:`interval_at` alone.
-
-        Returns
-        -------
-        ndarray of int
-            Positions of open blocks.
+        Block `i` lies between the cuts `i` and `i + 1`; it is open if cuts in it were left out.
+        Answers about a capacity rest on a few blocks. When none of these is open, the answers are
+        those of all cuts. Without `row`, only :meth:`interval_at` is asked for.
         """
         cuts = [self._region.cuts_at(self._shares_at(capacity))]
         cells = []
@@ -346,34 +332,10 @@ def curve_of_counts(
     confidence: float = 0.95,
     n_kept: int | None = None,
 ) -> CapacityCurve:
-    """Make a capacity curve from counts at cuts, as if no other cut were possible.
+    """Make a capacity curve from counts at cuts, from no flags to everything flagged.
 
     Items between two cuts are treated as tied. If cuts are left out, the other rows stay as they
     are, except that the intervals of the detection may be wider, and the marginal coarser.
-
-    Parameters
-    ----------
-    thresholds : ndarray
-        Falling; items with a score strictly above are flagged.
-    n_flagged, n_found : ndarray of int
-        Flags and rare items among them at each cut, from no flags to everything flagged.
-    confidence : float, default=0.95
-        Level of the intervals.
-    n_kept : int, default=None
-        Number of cuts to keep in the curve; `None` keeps all.
-
-    Returns
-    -------
-    CapacityCurve
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist.metrics import curve_of_counts
-    >>> thresholds = np.array([0.9, 0.5, -np.inf])
-    >>> curve = curve_of_counts(thresholds, np.array([0, 10, 100]), np.array([0, 4, 5]))
-    >>> curve.detection.tolist(), curve.precision.tolist()[1:]
-    ([0.0, 0.8, 1.0], [0.4, 0.05])
     """
     n_items, n_rare, kept = int(n_flagged[-1]), int(n_found[-1]), slice(None, n_kept)
     marginal = _marginal(n_flagged, n_found)

@@ -15,8 +15,8 @@ from .._core.validation import check_same_length, check_sample_weight, check_sco
 from .._core.work import are_equal, check_efforts, check_values, in_order_of_worth
 from ..capacity import Capacity, check_capacity
 from ..worth import check_worth
-from ._adjusted import Counts, capacity_room, has_rare_items
 from ._weighed_interval import check_effort_given
+from .adjusted import Counts, capacity_room, has_rare_items
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
 

@@ -10,11 +10,8 @@ from pathlib import Path
 from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..exceptions import TableError
-from ..metrics import (
-    CapacityCurve,
-    CountedCurves,
-    Ranking,
-)
+from ..metrics import CapacityCurve
+from ..metrics.counted import CountedCurves, Ranking
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
 from .measure import CurvePoint, check_counts, points_at

@@ -16,11 +16,8 @@ from .._core.labels import EstimatedShare
 from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError, TableNote
-from ..metrics import (
-    CapacityCurve,
-    CountedCurves,
-    Ranking,
-)
+from ..metrics import CapacityCurve
+from ..metrics.counted import CountedCurves, Ranking
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
 from .model import RuleResult, TableModel, labels_of

@@ -11,11 +11,8 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
-from ..metrics import (
-    CapacityCurve,
-    adjusted_detection_of_counts,
-    capacity_curve,
-)
+from ..metrics import CapacityCurve, capacity_curve
+from ..metrics.adjusted import adjusted_detection_of_counts
 from .model import RuleResult, TableModel
 
 

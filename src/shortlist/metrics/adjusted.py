@@ -202,30 +202,7 @@ def adjusted_detection_interval(
 def adjusted_detection_of_counts(
     *, n_items: int, n_rare: int, n_flagged: int, n_found: int, capacity: Capacity
 ) -> tuple[float, Interval]:
-    """Return the adjusted detection rate and its interval at 95 %, from four counts.
-
-    Parameters
-    ----------
-    n_items, n_rare, n_flagged, n_found : int
-        Number of items, of rare items, of flags, and of rare items among the flags.
-    capacity : Capacity
-        How many items can be followed up; not a budget of work.
-
-    Returns
-    -------
-    (float, Interval)
-        As by :func:`adjusted_detection_score` and :func:`adjusted_detection_interval`.
-
-    Examples
-    --------
-    >>> from shortlist import Capacity
-    >>> from shortlist.metrics import adjusted_detection_of_counts
-    >>> capacity = Capacity.multiple(2)
-    >>> counts = {"n_items": 1000, "n_rare": 20, "n_flagged": 20, "n_found": 12}
-    >>> detection, (low, high) = adjusted_detection_of_counts(**counts, capacity=capacity)
-    >>> detection, round(low, 3), round(high, 3)
-    (0.6, 0.361, 0.83)
-    """
+    """Return the adjusted detection rate and its interval at 95 %, from four counts."""
     check_effort_given(capacity, None)
     counts = Counts(float(n_items), float(n_rare), float(n_flagged), float(n_found))
     return _score_of(counts, capacity, None), _interval_of(counts, capacity, None, 1 - 0.95)

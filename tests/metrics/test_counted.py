@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity, capacity_curve
 from shortlist._core.ranking import rank
-from shortlist.metrics import CountedCurves, Ranking, _passes
+from shortlist.metrics import counted
+from shortlist.metrics.counted import CountedCurves, Ranking
 
 KINDS = {
     "smooth": lambda rng, n: rng.random(n),
@@ -39,15 +40,15 @@ def test_curves_are_those_of_all_rows(kind, n, share, seed):
     ]
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_FEW_ROWS", "_FEW_IN_CELL", "_ONE_OF"):
-            patch.setattr(_passes, name, 10)
-        patch.setattr(_passes, "_MOST_PIECES", 8)
-        counted = CountedCurves(
+            patch.setattr(counted, name, 10)
+        patch.setattr(counted, "_MOST_PIECES", 8)
+        curves = CountedCurves(
             lambda kernel: [kernel(block) for block in blocks],
             {"all": Ranking("score"), "rule": Ranking("score", "key", "flagged")},
         )
         capacities = [Capacity.count(1 + n // 7), Capacity.fraction(0.01), Capacity.multiple(2)]
         asked = {"all": capacities, "rule": [Capacity.count(int(flagged.sum()))]}
-        got = counted.settle(asked, rows=["all"])
+        got = curves.settle(asked, rows=["all"])
     curve = capacity_curve(is_rare, scores, rare_label=True)
     for each in capacities:
         want, row = curve.at(each), got["all"].at(each)
@@ -57,4 +58,4 @@ def test_curves_are_those_of_all_rows(kind, n, share, seed):
     path = capacity_curve(is_rare[order], -np.arange(n), rare_label=True)
     (each,) = asked["rule"]
     assert got["rule"].interval_at(each) == path.interval_at(each)
-    assert counted.first("rule") == (flagged.sum(), (flagged & is_rare).sum())
+    assert curves.first("rule") == (flagged.sum(), (flagged & is_rare).sum())

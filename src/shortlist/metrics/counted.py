@@ -33,15 +33,9 @@ _ONE_OF = 256  # rows are drawn
 class Ranking:
     """How rows are ranked: by a column of scores, the highest first.
 
-    Parameters
-    ----------
-    score : str
-        The column with the scores.
-    key : str, default=None
-        A column that orders tied rows; every row is then a cut, and rows with equal keys go in
-        their own order. Without it, a cut cannot fall into a tied block.
-    first : str, default=None
-        A column of flags: flagged rows come before all others.
+    With a column of keys, these order tied rows, every row is a cut, and rows with equal keys go in
+    their own order; without it, a cut cannot fall into a tied block. Rows that are flagged in the
+    column `first` come before all others.
     """
 
     score: str
@@ -228,32 +222,9 @@ class _Part:
 class CountedCurves:
     """Capacity curves of several rankings of the same rows, which are counted in passes.
 
-    Parameters
-    ----------
-    summaries : callable
-        Calls a kernel on the columns of every block of rows, and returns the answers, in the order
-        of the blocks if they have one. Besides the columns of the rankings, there is `is_rare`.
-    rankings : dict from str to Ranking
-        The rankings, which share the passes.
-
-    Attributes
-    ----------
-    n_items, n_rare : int
-        Number of rows, and of rare ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.metrics import CountedCurves, Ranking
-    >>> scores = np.arange(1000.0)
-    >>> blocks = [{"score": each, "is_rare": each > 989} for each in np.split(scores, 4)]
-    >>> curves = CountedCurves(
-    ...     lambda kernel: [kernel(block) for block in blocks], {"all": Ranking("score")}
-    ... )
-    >>> found = curves.settle({"all": [Capacity.count(5)]})
-    >>> found["all"].at(Capacity.count(5))["n_found"]
-    5
+    `summaries` calls a kernel on the columns of every block of rows, and returns the answers, in
+    the order of the blocks if they have one. Besides the columns of the rankings there is
+    `is_rare`. `n_items` and `n_rare` are counted in the first pass.
     """
 
     def __init__(self, summaries: Summaries, rankings: dict[str, Ranking]) -> None:
@@ -278,17 +249,7 @@ class CountedCurves:
     ) -> dict[str, CapacityCurve]:
         """Return curves that are exact at some capacities; elsewhere cuts may be missing.
 
-        Parameters
-        ----------
-        asked : dict from str to list of Capacity
-            The capacities, for each ranking.
-        rows : iterable of str, default=None
-            Rankings whose :meth:`CapacityCurve.at` must be exact, too; of others, only
-            :meth:`CapacityCurve.interval_at` is. `None` means all of them.
-
-        Returns
-        -------
-        dict from str to CapacityCurve
+        Of rankings that are not among `rows`, only :meth:`CapacityCurve.interval_at` is exact.
         """
         with_rows = set(asked if rows is None else rows)
         while True:

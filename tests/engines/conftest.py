@@ -23,6 +23,14 @@ class UnderTest:
     rows: Any
 
 
+def pytest_collection_modifyitems(items):
+    """Let one worker run all tests of Spark, so that its session starts once."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if "spark" in item.fixturenames or (given and given.params.get("engine") == "spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark():
     """Return one session with two threads for all tests, or skip them."""
