@@ -21,7 +21,8 @@ from sklearn.model_selection import StratifiedKFold
 from _measure import table
 from shortlist import Capacity, CapacityClassifier
 from shortlist.datasets import make_fraud
-from shortlist.learners import SIZES, CapacityEnsembleClassifier
+from shortlist.learners import CapacityEnsembleClassifier
+from shortlist.learners.members import SIZES
 from shortlist.models import compile_scorer
 
 BATCH = 1_000

@@ -41,7 +41,7 @@ def main(*, quick: bool) -> None:
         bench_assignment: lambda: bench_assignment.main(*([10**5] if quick else [])),
         bench_fit: lambda: bench_fit.main(*([(1_000,)] if quick else [])),
         bench_online: lambda: bench_online.main(quick=quick),
-        bench_learners: lambda: bench_learners.main(*([20_000, 2_000, 50_000] if quick else [])),
+        bench_learners: lambda: bench_learners.main(*([20_000, 2_000] if quick else [])),
         bench_cli: lambda: bench_cli.main(10**5 if quick else 10**6),
         bench_single_row: lambda: bench_single_row.main(
             *([("logistic", "forest"), 4_000] if quick else [])

@@ -33,8 +33,6 @@ ROWS = [
 ]
 # These have no names for users: the floor that all packages share, and programs.
 NOT_FOR_USERS = {"_core", "cli", "reproduce"}
-# Classes that inherit from a neighbour, which offers its private names to subclasses.
-INHERITED = {"aware": {"classifier"}, "learners": {"classifier"}}
 # Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of
 # its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {
@@ -123,8 +121,7 @@ def test_no_file_reads_private_attributes_of_another_room():
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and is_private(node.attr)
-        and node.attr
-        not in own[room_of(path)].union(*map(own.get, INHERITED.get(room_of(path), ())))
+        and node.attr not in own[room_of(path)]
     ]
     assert read == []
 

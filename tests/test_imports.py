@@ -8,7 +8,6 @@ import pytest
 import shortlist
 
 OPTIONAL = {
-    "faiss",
     "imblearn",
     "jinja2",
     "lightgbm",

@@ -2,9 +2,8 @@
 Kernel densities: a bandwidth for the capacity
 ==============================================
 
-A density has a bandwidth. Rules of thumb choose it for the density as a whole and for the Gaussian
-kernel. Here it is chosen for another kernel, and for what is found among the few payments that can
-be reviewed.
+A density has a bandwidth. Rules of thumb choose it for the density as a whole. Here it is chosen
+for what is found among the few payments that can be reviewed.
 """
 
 # %%
@@ -24,8 +23,8 @@ X, y = make_fraud(6_000, prevalence=0.02, random_state=0)
 X_new, y_new = make_fraud(6_000, prevalence=0.02, random_state=1)
 capacity = Capacity.multiple(2)
 
-densities = make_pipeline(StandardScaler(), KernelDensityClassifier("scott", kernel="epanechnikov"))
-factors = [1.0, 2.0, 4.0, 8.0]
+densities = make_pipeline(StandardScaler(), KernelDensityClassifier("scott"))
+factors = [0.5, 1.0, 2.0, 4.0]
 search = GridSearchCV(
     densities,
     {"kerneldensityclassifier__factor": factors},

@@ -56,11 +56,9 @@ def post_hoc(model: Any, *, cv: Any) -> Maker:
     )
 
 
-def aware(kind: Callable[..., Any], **options: Any) -> Maker:
-    """Return a maker of a capacity-aware model."""
-    return lambda capacity, seed: kind(
-        capacity, rare_label=1, random_state=seed, **PAPERS_RULE, **options
-    )
+def aware(kind: Callable[..., Any], *, cv: Any, **options: Any) -> Maker:
+    """Return a maker of a capacity-aware model with a threshold at the same capacity."""
+    return lambda capacity, seed: post_hoc(kind(**options), cv=cv)(capacity, seed)
 
 
 def _seeded(model: Any, seed: int) -> Any:
@@ -77,9 +75,11 @@ def svm(gamma: Any = 0.1) -> Family:
             "g_b, a quarter held out": post_hoc(SVC(**machine), cv=0.25),
         },
         aware={
-            "g_b*": aware(CapacityAwareSVC, selection="paper", tie_break="first", **machine),
-            "aware, few only": aware(CapacityAwareSVC, fall_back=False, **machine),
-            "aware": aware(CapacityAwareSVC, **machine),
+            "g_b*": aware(
+                CapacityAwareSVC, cv="oob", selection="paper", tie_break="first", **machine
+            ),
+            "aware, few only": aware(CapacityAwareSVC, cv=0.25, fall_back=False, **machine),
+            "aware": aware(CapacityAwareSVC, cv=0.25, **machine),
         },
         comparisons=[
             ("g_b", "g"),
@@ -102,7 +102,7 @@ def linear() -> Family:
             # As good a penalty as any on the credit data; the default is 1.
             "logistic, C=0.01": post_hoc(LogisticRegression(max_iter=1000, C=0.01), cv=0.5),
         },
-        aware={loss: aware(CapacityAwareLinearClassifier, loss=loss) for loss in losses},
+        aware={loss: aware(CapacityAwareLinearClassifier, cv=0.5, loss=loss) for loss in losses},
         comparisons=[
             *((loss, "logistic") for loss in losses),
             ("detection", "logistic, C=0.01"),
@@ -119,9 +119,9 @@ def network() -> Family:
     return Family(
         post_hoc={
             "MLPClassifier": post_hoc(MLPClassifier(hidden_layer_sizes=(16,)), cv=0.5),
-            "log loss only": aware(CapacityAwareNetworkClassifier, max_iter=0),
+            "log loss only": aware(CapacityAwareNetworkClassifier, cv=0.5, max_iter=0),
         },
-        aware={"lagrangian": aware(CapacityAwareNetworkClassifier)},
+        aware={"lagrangian": aware(CapacityAwareNetworkClassifier, cv=0.5)},
         comparisons=[("lagrangian", "MLPClassifier"), ("lagrangian", "log loss only")],
     )
 
@@ -134,8 +134,8 @@ def forest() -> Family:
     return Family(
         post_hoc={
             "forest": post_hoc(make_learner("forest"), cv="oob"),
-            "aware, large leaves": aware(CapacityAwareForestClassifier, fall_back=False),
-            "aware": aware(CapacityAwareForestClassifier),
+            "aware, large leaves": aware(CapacityAwareForestClassifier, cv="oob", fall_back=False),
+            "aware": aware(CapacityAwareForestClassifier, cv="oob"),
         },
         aware={},
         comparisons=[("aware, large leaves", "forest"), ("aware", "forest")],
@@ -146,7 +146,7 @@ def boosting() -> Family:
     """Return recommended boosting with a threshold from out-of-fold scores, and the aware one."""
     return Family(
         post_hoc={"boosting": post_hoc(make_learner("boosting"), cv=5)},
-        aware={"aware": aware(CapacityAwareBoostingClassifier)},
+        aware={"aware": aware(CapacityAwareBoostingClassifier, cv="oob")},
         comparisons=[("aware", "boosting")],
     )
 

@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 PREVALENCE, MULTIPLES = 0.02, (1, 2, 3)
 SIZES = (1_000, 2_000, 4_000, 8_000, 13_500)
 SEED = 2027
-QUICK = {"rare_label": 1, "max_rounds": 200, "cv": 2}  # no threshold is needed here
+QUICK = {"rare_label": 1, "max_rounds": 200, "cv": 2}
 
 
 @dataclass(frozen=True)

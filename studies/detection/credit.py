@@ -78,13 +78,11 @@ def _unlabelled(drawn: CreditSplit, y: Any, rng: np.random.Generator) -> Any:
 def _make(config: Repetition, capacity: Capacity) -> Any:
     options = {"rare_label": 1, "random_state": config.repetition}
     if config.size == AWARE:
-        return CapacityAwareForestClassifier(capacity, **options)
-    return CapacityClassifier(
-        CapacityEnsembleClassifier(capacity, size=config.size, **options),
-        capacity=capacity,
-        cv=10,
-        **options,
-    )
+        learner, cv = CapacityAwareForestClassifier(random_state=config.repetition), "oob"
+    else:
+        learner = CapacityEnsembleClassifier(capacity, size=config.size, **options)
+        cv = 10
+    return CapacityClassifier(learner, capacity=capacity, cv=cv, **options)
 
 
 def differences(rows: Table) -> Table:

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 
 from shortlist import Capacity
-from shortlist.learners import CapacityEnsembleClassifier, _ensemble_members
+from shortlist.learners import CapacityEnsembleClassifier, members
 from studies.detection import thresholds
 from studies.detection.credit import PREVALENCE
 from studies.detection.weights import Half, all_halves, detections, split, summarise
@@ -67,7 +67,7 @@ def _compare(seed: int, X: Any, is_rare: Any, X_test: Any, is_rare_test: Any) ->
     warnings.simplefilter("ignore")
     rows: Table = []
     for name, setting in SETTINGS.items():
-        with patch.dict(_ensemble_members.MEMBERS, forest=forest_with(*setting)):
+        with patch.dict(members.MEMBERS, forest=forest_with(*setting)):
             model = CapacityEnsembleClassifier(
                 Capacity.multiple(2), rare_label=True, random_state=seed
             )
@@ -78,7 +78,7 @@ def _compare(seed: int, X: Any, is_rare: Any, X_test: Any, is_rare_test: Any) ->
 
 def forest_with(leaf: float, columns: float) -> Any:
     """Return the member "forest" with other leaves in its smooth form."""
-    member = _ensemble_members.MEMBERS["forest"]
+    member = members.MEMBERS["forest"]
 
     def make(size: Any, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
         forest = member.make(size, n_rows, seed, n_jobs, smooth)

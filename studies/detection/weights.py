@@ -20,7 +20,6 @@ from sklearn.model_selection import train_test_split
 from shortlist import Capacity
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.learners._ensemble_fitting import Fitted, combined_scores, fit_member, weighted_sum
-from shortlist.learners._ensemble_members import FORMS
 from shortlist.learners._ensemble_weights import (
     FEWEST_JUDGED,
     FEWEST_RARE,
@@ -28,6 +27,7 @@ from shortlist.learners._ensemble_weights import (
     form_shares,
     greedy_weights,
 )
+from shortlist.learners.members import FORMS
 from shortlist.metrics import detection_at_capacity
 from studies.detection.tables import (
     CHOOSING,

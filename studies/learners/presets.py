@@ -27,7 +27,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 
 from shortlist import capacity_scorer
-from shortlist.learners import FAMILIES, make_learner
+from shortlist.learners import make_learner
+from shortlist.learners.recipes import FAMILIES
 from studies.harness import clients, run_stored, single_threaded, study_parser
 from studies.learners.preset_grids import GRIDS, TOO_LARGE
 from studies.paper.credit_protocol import (

@@ -15,6 +15,7 @@ from shortlist._core.arrays import Floats
 from shortlist._core.scoring import out_of_bag_scores, rare_scores, with_out_of_bag
 from shortlist.aware import CapacityAwareSVC
 from shortlist.capacity import Capacity
+from shortlist.classifier import CapacityClassifier
 from shortlist.learners import make_learner
 
 from .credit_protocol import CreditSplit, Outcome, fit_scores, judge, judge_threshold
@@ -72,10 +73,17 @@ def _aware(
     """Choose support vectors for each capacity: g_b* and its relatives."""
 
     def rule(capacity: Capacity) -> Outcome:
-        rule: dict[str, Any] = {"guarantee": "plug-in", "ties": "exclude", "rare_label": 1}
-        svc = CapacityAwareSVC(capacity, C=1, gamma=0.1, random_state=seed, **rule, **options)
-        model = make_pipeline(StandardScaler(), svc).fit(split.X_train, split.y_train)
-        return judge(model.predict(split.X_test) == 1, split.y_test, capacity)
+        machine = CapacityAwareSVC(C=1, gamma=0.1, random_state=seed, **options)
+        model = CapacityClassifier(
+            make_pipeline(StandardScaler(), machine),
+            capacity=capacity,
+            rare_label=1,
+            cv="oob" if machine.selection == "paper" else 0.25,
+            guarantee="plug-in",
+            ties="exclude",
+            random_state=seed,
+        ).fit(split.X_train, split.y_train)
+        return judge(model.flag(split.X_test), split.y_test, capacity)
 
     return rule
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from shortlist import Capacity
+from shortlist import Capacity, select
 from shortlist.aware import CapacityAwareBoostingClassifier
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -50,7 +50,7 @@ def test_weights_make_the_capacity_the_rule_of_bayes(few_rare):
     model = fit(few_rare, loss="weighted", max_rounds=200)
     flagged = np.mean(model.score_samples(few_rare[0]) > 0)
     assert model.rare_weight_ > 2
-    assert_allclose(flagged, model.capacity_fraction_, rtol=0.3)
+    assert_allclose(flagged, CAPACITY.as_fraction(few_rare[1].mean()), rtol=0.3)
 
 
 def test_training_for_detection_finds_more_of_what_it_is_trained_on(few_rare):
@@ -75,7 +75,8 @@ def test_nothing_to_split_on_leaves_nothing_to_train():
 def test_every_loss_finds_rare_items(loss, few_rare, others):
     """Its out-of-fold detection is close to its detection on new items."""
     model = fit(few_rare, loss=loss)
-    found = np.mean(model.select(others[0])[others[1]])
+    allowed = Capacity.fraction(CAPACITY.as_fraction(few_rare[1].mean()))
+    found = np.mean(select(model.score_samples(others[0]), allowed)[others[1]])
     # 80 rare items out of fold: a standard error of at most sqrt(0.25 / 80) = 0.056.
     assert_allclose(model.detection_[model.loss_], found, atol=4 * 0.056)
     assert found > 0.5

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from shortlist import Capacity
+from shortlist import Capacity, CapacityClassifier, select
 from shortlist.aware import CapacityAwareForestClassifier
 
 CAPACITY = Capacity.multiple(2)
@@ -17,6 +17,12 @@ def fit(data, **options):
     """Fit a small forest with a seed."""
     options = {"capacity": CAPACITY, "n_estimators": 60, "random_state": 0, **options}
     return CapacityAwareForestClassifier(**options).fit(*data)
+
+
+def wrapped(data, cv="oob", capacity=CAPACITY, **options):
+    """Fit a small forest with a seed, and a threshold."""
+    forest = CapacityAwareForestClassifier(**{"n_estimators": 60, "random_state": 0, **options})
+    return CapacityClassifier(forest, capacity=capacity, cv=cv, random_state=0).fit(*data)
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +94,17 @@ def test_small_leaves_are_used_where_they_tell_classes_apart(blocks):
     assert_allclose(noticed.weights_, [0.05, 0.05, 0.05, 0.05, 0.4, 0.4])
     assert [leaf_sizes(kind).min() < 10 for kind in noticed.forests_] == [False] * 4 + [True] * 2
     X, is_rare = draw_blocks(20_000, np.random.default_rng(1))
-    found = [np.mean(model.select(X)[is_rare]) for model in (noticed, large)]
+    share = Capacity.fraction(CAPACITY.as_fraction(blocks[1].mean()))
+    found = [np.mean(select(m.score_samples(X), share)[is_rare]) for m in (noticed, large)]
     assert found[0] > found[1] + 0.05
 
 
 def test_a_wide_capacity_is_not_stopped_by_ties(blocks):
     """Small leaves score most items 0; large ones rank them."""
     X, _ = draw_blocks(2000, np.random.default_rng(2))
-    model = fit(blocks)
-    small = np.mean([kind.predict_proba(X)[:, 1] for kind in model.forests_[4:]], axis=0)
+    model = wrapped(blocks)
+    forests = model.estimator_.forests_
+    small = np.mean([kind.predict_proba(X)[:, 1] for kind in forests[4:]], axis=0)
     assert np.mean(small == 0) > 0.6
     flagged = model.with_capacity(Capacity.fraction(0.5)).flag(X)
     # Four standard errors: two samples, of 1,500 and 2,000 items, differ by 0.017 at most.
@@ -107,14 +115,14 @@ def test_a_threshold_among_items_tied_at_the_bottom_is_warned_of(blocks):
     """The warning comes with small leaves and without held-out items."""
     wide = {"min_samples_leaf": 1, "fall_back": False, "capacity": Capacity.fraction(0.9)}
     with pytest.warns(UserWarning, match=r"lowest out-of-bag score.*cv=0\.5"):
-        fit(blocks, **wide)
-    fit(blocks, cv=0.25, **wide)
+        wrapped(blocks, **wide)
+    wrapped(blocks, cv=0.25, **wide)
 
 
 def test_small_leaves_are_copied_and_calibrated_like_large_ones(blocks):
     """Held-out items set the threshold, and a copy decides the same."""
-    model = fit(blocks, cv=0.25, guarantee="expected")
-    assert model.falls_back_
+    model = wrapped(blocks, cv=0.25)
+    assert model.estimator_.falls_back_
     assert model.calibration_.n_calibration == 376  # a quarter of each class, rounded
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.flag(blocks[0]), model.flag(blocks[0]))
@@ -145,7 +153,7 @@ def test_small_leaves_have_to_be_clearly_ahead(lead, falls_back):
 
 def test_few_trees_leave_enough_items_for_the_threshold(few_rare):
     """An item is scored by the forests with a tree that has not seen it."""
-    model = fit(few_rare, n_estimators=4)
+    model = wrapped(few_rare, n_estimators=4)
     # Four trees have all seen an item with probability 0.63 ** 4, with large leaves and with small
     # ones: 0.84 ** 2, or 0.71, are left.
     assert model.calibration_.n_calibration > 0.6 * len(few_rare[1])

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from shortlist import Capacity
+from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareSVC
 from shortlist.aware._svc import Expansion, Kernel, draw_swaps, find_gamma, mean_of
 
@@ -26,8 +26,7 @@ def data():
     return X[order], np.where(np.arange(1200) < 60, "bad", "good")[order]
 
 
-# Choosing and calibrating on the same items leaves only this guarantee.
-PAPER = {"selection": "paper", "guarantee": "plug-in", "ties": "exclude"}
+PAPER = {"selection": "paper"}
 
 
 def fit(data, **options):
@@ -51,12 +50,24 @@ def test_coefficients_are_positive_for_rare_support_vectors(data):
     assert_array_equal(model.dual_coef_ > 0, data[1][model.support_path_] == "bad")
 
 
-def test_the_detection_path_is_what_the_calibration_half_shows(data):
-    """With the paper's procedure, the last entry is the detection at the threshold."""
-    model = fit(data, **PAPER, tie_break="first")
+def test_the_papers_rule_takes_its_threshold_from_the_half_it_chooses_on(data):
+    """The last entry of the path is the detection at the threshold."""
+    machine = CapacityAwareSVC(**PAPER, tie_break="first", random_state=0)
+    rule = {"cv": "oob", "guarantee": "plug-in", "ties": "exclude"}
+    model = CapacityClassifier(machine, capacity=CAPACITY, **rule).fit(*data)
     sample = model.rule_.samples[0]
+    assert sample.scores.size == 600
     found = np.count_nonzero(sample.scores[sample.is_rare] > model.threshold_)
-    assert found / sample.is_rare.sum() == pytest.approx(model.detection_path_[-1])
+    path = model.estimator_.detection_path_
+    assert found / sample.is_rare.sum() == pytest.approx(path[-1])
+    alone = fit(data, **PAPER, tie_break="first")
+    assert_array_equal(model.estimator_.dual_coef_, alone.dual_coef_)
+
+
+def test_halves_that_swap_have_no_scores_out_of_bag(data):
+    """The error says what to use."""
+    with pytest.raises(ValueError, match="need selection='paper'"):
+        CapacityClassifier(CapacityAwareSVC(), capacity=CAPACITY, cv="oob").fit(*data)
 
 
 def test_the_variants_are_prefixes_of_one_path(data):
@@ -74,12 +85,11 @@ def test_the_variants_are_prefixes_of_one_path(data):
     assert detection[n_stop] <= detection[n_stop - 1]
 
 
-def test_cross_fitting_keeps_the_calibration_items_out_of_the_choice(data):
-    """No support vector is a calibration item, and each path comes from its own half."""
+def test_each_path_comes_from_its_own_half(data):
+    """Two swaps make four paths."""
     model = fit(data, n_swaps=2, max_support=5, fall_back=False)
     assert len(model.support_path_) == len(model.detection_path_) == 4
     assert len(model.support_vectors_) == 20
-    assert model.calibration_.n_calibration == 300
     assert not set(model.support_path_[0]) & set(model.support_path_[1])
 
 
@@ -100,8 +110,7 @@ def test_the_whole_machine_is_used_where_few_are_not_enough(spots):
     assert model.falls_back_
     assert model.detection_["all"] > model.detection_["few"] + 0.1
     X, y = spots
-    learned_on = np.setdiff1d(np.arange(1200), _calibration_rows(model, X))
-    machine = SVC(gamma=2.0).fit(X[learned_on], y[learned_on] == "bad")
+    machine = SVC(gamma=2.0).fit(X, y == "bad")
     expected = machine.decision_function(X) - machine.intercept_[0]
     assert_allclose(model.score_samples(X), expected, atol=1e-8)
 
@@ -112,30 +121,6 @@ def test_few_are_used_unless_clearly_worse(data):
     assert not model.falls_back_
     assert set(model.detection_) == {"few", "all"}
     assert len(model.support_vectors_) == 50
-
-
-@pytest.mark.parametrize("n_swaps", [1, 3])
-@pytest.mark.parametrize(("sample", "gamma"), [("data", "scale"), ("spots", 2.0)])
-def test_calibration_items_decide_nothing_but_the_threshold(sample, gamma, n_swaps, request):
-    """Replacing them by constants leaves the score unchanged, also for a whole machine."""
-    X, y = request.getfixturevalue(sample)
-    options = {"gamma": gamma, "max_support": 1, "n_swaps": n_swaps, "random_state": 0}
-    model = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(X, y)
-    assert model.falls_back_ == (sample == "spots")
-    nonsense = X.copy()
-    nonsense[_calibration_rows(model, X)] = 7.0
-    again = CapacityAwareSVC(Capacity.fraction(0.1), **options).fit(nonsense, y)
-    assert_array_equal(again.support_vectors_, model.support_vectors_)
-    assert_array_equal(again.dual_coef_, model.dual_coef_)
-    assert again.gamma_ == model.gamma_
-    assert again.detection_ == model.detection_
-
-
-def test_the_papers_procedure_promises_nothing(data):
-    """Its scores were chosen on the items that set the threshold."""
-    with pytest.raises(ValueError, match="selection='cross-fit'"):
-        fit(data, selection="paper", guarantee="expected")
-    assert fit(data, guarantee="expected").calibration_.guarantee == "expected"
 
 
 def test_the_same_seed_gives_the_same_model(data):
@@ -151,21 +136,14 @@ def test_other_kernels_score_as_their_machine_does(data, kernel):
     """With all support vectors, the score is the decision function without its intercept."""
     X = StandardScaler().fit_transform(data[0])
     model = CapacityAwareSVC(
-        CAPACITY, kernel=kernel, **PAPER, max_support=10_000, random_state=0
+        CAPACITY, kernel=kernel, **PAPER, max_support=10_000, oob_score=True, random_state=0
     ).fit(X, data[1])
     assert np.isfinite(model.score_samples(X)).all()
     machine = SVC(kernel=kernel, gamma=model.gamma_)
-    fitted_on = np.setdiff1d(np.arange(1200), _calibration_rows(model, X))
+    fitted_on = np.flatnonzero(np.isnan(model.oob_scores_))
     machine.fit(X[fitted_on], data[1][fitted_on] == "bad")
     expected = machine.decision_function(X) - machine.intercept_[0]
     assert_allclose(model.score_samples(X), expected, atol=1e-8)
-
-
-def _calibration_rows(model, X):
-    """Find the held-out rows by their scores."""
-    from shortlist._core.ranking import lift
-
-    return np.flatnonzero(np.isin(lift(model.score_samples(X)), model.calibration_scores_))
 
 
 @pytest.mark.parametrize(
@@ -188,28 +166,16 @@ def test_bad_parameters_are_named(data, options, message):
         fit(data, **options)
 
 
-def test_more_than_two_classes_raise_an_error(rng):
-    """The message says that two classes are needed."""
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        fit((rng.normal(size=(30, 2)), np.arange(30) % 3))
-
-
-@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
-def test_cross_fitting_takes_three_of_a_class(rng):
-    """One each to fit, to choose and to calibrate; a fourth allows a comparison."""
+def test_two_of_a_class_are_enough(rng):
+    """One each to fit on and to choose on; a third allows a comparison."""
     X = rng.normal(size=(30, 2))
-    with pytest.raises(ValueError, match="at least three items of each class"):
-        fit((X, np.arange(30) < 2))
-    three, four = (fit((X, np.arange(30) < n), n_swaps=1, guarantee="plug-in") for n in (3, 4))
-    assert not three.falls_back_
-    assert not hasattr(three, "detection_")
-    assert set(four.detection_) == {"few", "all"}
-
-
-def test_a_class_of_one_raises_an_error(rng):
-    """One item cannot serve both learning and calibration."""
-    with pytest.raises(ValueError, match="has 1 of 30 items"):
-        fit((rng.normal(size=(30, 2)), np.arange(30) == 0))
+    for selection in ("paper", "cross-fit"):
+        with pytest.raises(ValueError, match="at least two items of each class"):
+            fit((X, np.arange(30) < 1), selection=selection)
+    two, three = (fit((X, np.arange(30) < n), n_swaps=1) for n in (2, 3))
+    assert not two.falls_back_
+    assert not hasattr(two, "detection_")
+    assert set(three.detection_) == {"few", "all"}
 
 
 # --- sums of kernels --------------------------------------------------------------------------
@@ -266,17 +232,15 @@ def test_gamma_means_what_it_means_to_scikit_learn(gamma, rng):
 )
 def test_a_swap_uses_every_row_once(n_rare, n_common, n_swaps, leave_out, seed):
     """Each row is used to fit, to choose, or left out; both halves contain both classes."""
-    is_rare = np.arange(2 * max(n_rare, n_common)) % 2 == 1
-    kinds = np.flatnonzero(is_rare)[:n_rare], np.flatnonzero(~is_rare)[:n_common]
-    rows = np.sort(np.concatenate(kinds))
-    swaps = draw_swaps(is_rare, rows, n_swaps, np.random.default_rng(seed), leave_out=leave_out)
+    is_rare = np.random.default_rng(seed).permutation(np.arange(n_rare + n_common) < n_rare)
+    swaps = draw_swaps(is_rare, n_swaps, np.random.default_rng(seed), leave_out=leave_out)
     assert len(swaps) == n_swaps
     for swap in swaps:
         (first, second), turned = swap.pairs
         assert turned[0] is second
         assert turned[1] is first
         used = np.concatenate([first, second, swap.left_out])
-        assert_array_equal(np.sort(used), rows)
+        assert_array_equal(np.sort(used), np.arange(is_rare.size))
         assert all(set(is_rare[half]) == {True, False} for half in (first, second))
         assert leave_out or not swap.left_out.size
 
@@ -285,5 +249,5 @@ def test_a_swap_uses_every_row_once(n_rare, n_common, n_swaps, leave_out, seed):
 def test_every_row_is_left_out_in_turn(n_swaps, seed):
     """Exactly one swap leaves each row out."""
     rows = np.arange(40)
-    swaps = draw_swaps(rows < 10, rows, n_swaps, np.random.default_rng(seed), leave_out=True)
+    swaps = draw_swaps(rows < 10, n_swaps, np.random.default_rng(seed), leave_out=True)
     assert_array_equal(np.sort(np.concatenate([swap.left_out for swap in swaps])), rows)

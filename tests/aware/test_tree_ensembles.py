@@ -5,27 +5,30 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from shortlist import Capacity
+from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareBoostingClassifier, CapacityAwareForestClassifier
 
 CAPACITY = Capacity.multiple(2)
-MAKERS = {
-    "forest": lambda **options: CapacityAwareForestClassifier(
-        CAPACITY, **{"n_estimators": 60, "random_state": 0, **options}
-    ),
-    "boosting": lambda **options: CapacityAwareBoostingClassifier(
-        CAPACITY, **{"max_rounds": 150, "random_state": 0, **options}
-    ),
+LEARNERS = {
+    "forest": CapacityAwareForestClassifier(n_estimators=60),
+    "boosting": CapacityAwareBoostingClassifier(max_rounds=150),
 }
 
 
-@pytest.fixture(params=MAKERS, scope="module")
+@pytest.fixture(params=LEARNERS, scope="module")
 def make(request):
-    """Return a maker of one of the classifiers."""
+    """Return a maker of a classifier around one of the learners, by default with one fit."""
     if request.param == "boosting":
         pytest.importorskip("lightgbm")
-    return MAKERS[request.param]
+
+    def make(random_state=0, cv="oob", guarantee="expected"):
+        learner = clone(LEARNERS[request.param]).set_params(random_state=random_state)
+        options = {"cv": cv, "guarantee": guarantee, "random_state": random_state}
+        return CapacityClassifier(learner, capacity=CAPACITY, **options)
+
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +90,22 @@ def test_labels_of_any_type_are_learned(make, few_rare, label):
     assert set(model.predict(X)) == {label, other}
 
 
+def test_scores_by_parts_of_the_model_are_kept_where_they_are_used(make, model, few_rare):
+    """Only then: they are as long as the training data."""
+    assert model.estimator_.oob_scores_.shape == few_rare[1].shape
+    assert "approximate" in model.promise_
+    held_out = make(cv=0.25).fit(*few_rare)
+    assert not hasattr(held_out.estimator_, "oob_scores_")
+    with pytest.raises(ValueError, match="groups are not possible"):
+        make().fit(*few_rare, groups=np.arange(2000) // 2)
+
+
 def test_a_guarantee_takes_items_that_were_held_out(make, few_rare, others):
-    """Scores of parts of the model are not scores of the model, and promise nothing exactly."""
-    with pytest.raises(ValueError, match=r"guarantee='confident'.*cv=0\.25"):
-        make(guarantee="confident").fit(*few_rare)
-    model = make(guarantee="expected", cv=0.25).fit(*few_rare)
+    """They are those of the wrapper, and the learner holds out none."""
+    model = make(cv=0.25).fit(*few_rare)
     assert model.calibration_.n_calibration == 500
     # Four standard errors of 45 calibration flags.
     assert_allclose(model.flag(others[0]).mean(), model.capacity_fraction_, rtol=4 / 45**0.5)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, 1.5])
-def test_a_share_lies_between_nothing_and_everything(make, few_rare, share):
-    """Nothing and everything are not shares to hold out."""
-    with pytest.raises(ValueError, match="share of the data held out"):
-        make(cv=share).fit(*few_rare)
 
 
 def test_what_is_learned_can_be_stored_without_code(model, others):

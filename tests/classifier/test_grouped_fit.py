@@ -10,14 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist._core.folds import hold_out
-from shortlist.aware import (
-    CapacityAwareBoostingClassifier,
-    CapacityAwareForestClassifier,
-    CapacityAwareLinearClassifier,
-    CapacityAwareSVC,
-)
 from shortlist.datasets import make_fraud
-from shortlist.learners import CapacityKNeighborsClassifier
 
 TENTH = Capacity.fraction(0.1)
 
@@ -97,36 +90,6 @@ def test_a_trained_model_is_calibrated_by_groups(customers):
     assert model.recalibrate(X[300:]).threshold_ == alone
     assert model.recalibrate(X[300:], groups=groups[300:]).threshold_ == grouped
     assert np.isnan(model.calibration_.interval).all()
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        CapacityAwareLinearClassifier(TENTH, random_state=0),
-        CapacityAwareBoostingClassifier(TENTH, cv=3, max_rounds=5, random_state=0),
-        CapacityAwareBoostingClassifier(TENTH, cv=0.4, max_rounds=5, random_state=0),
-        CapacityAwareForestClassifier(TENTH, n_estimators=20, cv=0.4, random_state=0),
-        CapacityAwareSVC(TENTH, n_swaps=1, max_support=10, random_state=0),
-        CapacityKNeighborsClassifier(TENTH, n_neighbors=5, random_state=0),
-    ],
-    ids=lambda model: f"{type(model).__name__}-{model.cv}",
-)
-def test_other_models_hold_out_whole_groups(customers, model):
-    """Calibration has all items of each of its groups."""
-    X, y, groups = customers
-    model.fit(X, y, groups=groups)
-    numbers, counts = np.unique(model.rule_.samples[0].groups, return_counts=True)
-    first_seen = np.unique(groups, return_index=True)
-    sizes = np.bincount(np.unique(groups, return_inverse=True)[1])[np.argsort(first_seen[1])]
-    assert_array_equal(counts, sizes[numbers])
-    assert model.flag(X).mean() < 0.2
-
-
-def test_forests_out_of_bag_refuse_groups(customers):
-    """Trees that have not seen an item have seen its group."""
-    X, y, groups = customers
-    with pytest.raises(ValueError, match=r"Use cv=0\.25"):
-        CapacityAwareForestClassifier(TENTH, n_estimators=20).fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("cv", [0.5, 3])

@@ -9,9 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist.aware import CapacityAwareLinearClassifier
-from shortlist.exceptions import CapacityError
-from shortlist.learners import CapacityKNeighborsClassifier
 from shortlist.thresholds import FoldRule, SegmentRule, ThresholdRule
 
 TENTH = Capacity.fraction(0.1)
@@ -80,42 +77,6 @@ def test_a_rule_stays_as_it_is_when_the_capacity_changes(fraud):
     assert model.rule_.describe() == before
     assert wider.threshold_ < model.threshold_
     assert_array_equal(wider.calibration_scores_, model.calibration_scores_)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        CapacityAwareLinearClassifier(TENTH, segment_capacities=LIMITS, random_state=0),
-        CapacityKNeighborsClassifier(TENTH, segment_capacities=LIMITS, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_every_classifier_keeps_the_capacities_of_segments(model, fraud, regions):
-    """Aware models and neighbours get segments from the same rule as the wrapper."""
-    X, y = fraud
-    model.fit(X, y, segments=regions)
-    flagged = model.flag(X, segments=regions)
-    selected = model.select(X, segments=regions)
-    assert selected.sum() <= TENTH.max_flags(len(X))
-    for name, limit in LIMITS.items():
-        own = regions == name
-        assert selected[own].sum() <= limit.max_flags(own.sum())
-        # The threshold of the segment comes from one half of these items, and is used on all.
-        assert flagged[own].mean() <= 2 * limit.as_fraction()
-        assert_array_equal(
-            flagged[own] & (model.score_samples(X)[own] <= model.segment_thresholds_[name]),
-            np.zeros(own.sum(), dtype=bool),
-        )
-    with pytest.raises(ValueError, match="segments are missing"):
-        model.predict(X)
-
-
-def test_segments_alone_are_not_enough_to_learn_for(fraud, regions):
-    """An aware model learns for a capacity of all items, and asks for one."""
-    X, y = fraud
-    model = CapacityAwareLinearClassifier(None, segment_capacities=LIMITS)
-    with pytest.raises(CapacityError, match="learns for a capacity for all items"):
-        model.fit(X, y, segments=regions)
 
 
 def test_recalibrating_keeps_the_kind_of_the_rule(fraud, regions):

@@ -6,13 +6,11 @@ from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareForestClassifier
-from shortlist.learners import CapacityKNeighborsClassifier
 
 CAPACITY = Capacity.fraction(0.1)
 CLASSIFIERS = [
     CapacityClassifier(LogisticRegression(), capacity=CAPACITY),
     CapacityAwareForestClassifier(CAPACITY, n_estimators=4),
-    CapacityKNeighborsClassifier(capacity=CAPACITY),
 ]
 
 

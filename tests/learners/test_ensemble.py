@@ -8,18 +8,19 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity
-from shortlist.learners import (
-    MEMBERS,
-    CapacityEnsembleClassifier,
-    _ensemble,
-    _ensemble_members,
-    watching_members,
-)
-from shortlist.learners._ensemble_members import FORMS
+from shortlist.learners import CapacityEnsembleClassifier, _ensemble, members
 from shortlist.learners._ensemble_weights import (
     fit_line,
     form_shares,
     greedy_weights,
+)
+from shortlist.learners.members import (
+    FORMS,
+    MEMBERS,
+    Size,
+    rows_for,
+    watching_members,
+    weights_for,
 )
 from shortlist.metrics import detection_at_capacity
 
@@ -121,7 +122,7 @@ def test_an_interrupted_fit_resumes(mixed, tmp_path, monkeypatch):
     def refuse(*args):
         raise AssertionError("was fitted again")
 
-    monkeypatch.setattr(_ensemble_members.RandomForestClassifier, "fit", refuse)
+    monkeypatch.setattr(members.RandomForestClassifier, "fit", refuse)
     resumed = quick(members=FEW, memory=str(tmp_path)).fit(X, y)
     assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
@@ -137,7 +138,7 @@ def test_time_that_is_over_leaves_members_out(mixed):
 def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
     """And nothing else changes."""
     X, y = mixed
-    monkeypatch.setattr(_ensemble_members, "has_lightgbm", lambda: False)
+    monkeypatch.setattr(members, "has_lightgbm", lambda: False)
     model = quick(members=("boosting",)).fit(X, y)
     ((boosting,),) = model.members_["boosting"].values()
     assert type(boosting).__name__ == "HistGradientBoostingClassifier"
@@ -240,11 +241,11 @@ def test_classes_of_a_sample_keep_their_weight():
     """A network of a long table sees all rare rows, and common ones for several."""
     rng = np.random.default_rng(0)
     codes = (np.arange(1_000) < 50).astype(np.intp)
-    size = _ensemble_members.Size(1, 1, 1, 100, 200, False)
-    rows = _ensemble_members.rows_for(MEMBERS["network"], size, codes, rng)
+    size = Size(1, 1, 1, 100, 200, False)
+    rows = rows_for(MEMBERS["network"], size, codes, rng)
     assert rows.size == 200
     assert codes[rows].sum() == 50
-    weights = _ensemble_members.weights_for(rows, codes, None)
+    weights = weights_for(rows, codes, None)
     assert_allclose(np.bincount(codes[rows], weights), [950, 50])
 
 

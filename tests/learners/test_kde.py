@@ -12,35 +12,25 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity, capacity_scorer
-from shortlist.learners import DENSITY_KERNELS, KernelDensityClassifier
-from shortlist.learners._kde import LogDensity, _exp
-
-KERNEL = {
-    "gaussian": stats.norm.pdf,
-    "laplace": stats.laplace.pdf,
-    "epanechnikov": lambda u: 0.75 * np.clip(1 - u**2, 0, None),
-}
+from shortlist.learners import KernelDensityClassifier
+from shortlist.learners._kde import LogDensity
 
 
-@pytest.mark.parametrize("kernel", DENSITY_KERNELS)
-@pytest.mark.parametrize("n", [1, 31, 33, 500])
-def test_densities_equal_their_definition(kernel, n, rng):
-    """Boxes and negligible terms do not change the mean of the products of kernels."""
+@pytest.mark.parametrize("n", [1, 500])
+def test_densities_equal_their_definition(n, rng):
+    """Negligible terms do not change the mean of the products of kernels."""
     X, Q = rng.normal(size=(n, 3)), rng.normal(size=(60, 3))
     h = np.array([0.5, 1.0, 2.0])
     u = (Q[:, np.newaxis] - X) / h
-    density = KERNEL[kernel](u).prod(axis=2).mean(axis=1) / h.prod()
-    inside = density > 0
-    logs = LogDensity(X, h, kernel=kernel)(Q)
-    assert_allclose(logs[inside], np.log(density[inside]), rtol=0, atol=1e-11)
-    assert np.isfinite(logs).all()
+    density = stats.norm.pdf(u).prod(axis=2).mean(axis=1) / h.prod()
+    assert_allclose(LogDensity(X, h)(Q), np.log(density), rtol=0, atol=1e-11)
 
 
 def test_gaussian_densities_equal_those_of_scikit_learn(rng):
     """With one bandwidth for all features, both estimates agree."""
     X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2))
     theirs = KernelDensity(bandwidth=0.3, rtol=0, atol=0).fit(X).score_samples(Q)
-    assert_allclose(LogDensity(X, np.full(2, 0.3), kernel="gaussian")(Q), theirs, atol=1e-7)
+    assert_allclose(LogDensity(X, np.full(2, 0.3))(Q), theirs, atol=1e-7)
 
 
 def test_densities_far_away_are_as_exact(rng):
@@ -48,26 +38,16 @@ def test_densities_far_away_are_as_exact(rng):
     X, Q = rng.normal(size=(2_000, 2)), rng.normal(size=(100, 2)) * 30
     exponents = -0.5 * (((Q[:, np.newaxis] - X) / 0.3) ** 2).sum(axis=2)
     expected = logsumexp(exponents, axis=1) - np.log(2_000 * 2 * np.pi * 0.3**2)
-    assert_allclose(LogDensity(X, np.full(2, 0.3), kernel="gaussian")(Q), expected, rtol=1e-12)
+    assert_allclose(LogDensity(X, np.full(2, 0.3))(Q), expected, rtol=1e-12)
 
 
-def test_the_exponential_is_exact_to_the_last_digits():
-    """This holds over the whole range of use."""
-    x = -np.concatenate([np.linspace(0, 700, 5_001), np.geomspace(1e-12, 1, 100)])
-    assert_allclose([_exp(value) for value in x], np.exp(x), rtol=1e-15)
-
-
-@pytest.mark.parametrize("kernel", DENSITY_KERNELS)
-def test_far_points_still_rank(kernel):
+def test_far_points_still_rank():
     """A thousand bandwidths away nothing underflows, and the class on that side leads."""
     X, y = np.array([[-1.0], [0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 0, 1, 1])
-    model = KernelDensityClassifier(0.5, kernel=kernel).fit(X, y)
+    model = KernelDensityClassifier(0.5).fit(X, y)
     scores = model.decision_function(np.array([[-1e3], [-1e2], [1e2], [1e3]]))
     assert np.isfinite(scores).all()
-    if kernel == "laplace":  # log ratios of exponential tails are flat
-        assert scores[0] < 0 < scores[-1]
-    else:
-        assert (np.diff(scores) > 0).all()
+    assert (np.diff(scores) > 0).all()
 
 
 def test_rules_of_thumb_are_scotts_and_silvermans(rng):
@@ -117,7 +97,6 @@ def test_three_classes_get_log_odds_against_the_others(rng):
         ({"bandwidth": [1.0, 2.0, 3.0]}, "a number or 2 of them"),
         ({"bandwidth": "best"}, "bandwidth must be one of 'scott', 'silverman'"),
         ({"factor": -1.0}, "Bandwidths must be positive"),
-        ({"kernel": "cosine"}, "kernel must be one of"),
         ({"priors": [1.0]}, "priors must be 2 positive numbers"),
     ],
 )
@@ -143,9 +122,7 @@ def test_a_pickled_model_scores_alike(rng):
     assert_array_equal(copy.decision_function(X), model.decision_function(X))
 
 
-@parametrize_with_checks(
-    [KernelDensityClassifier(), KernelDensityClassifier(kernel="epanechnikov", factor=2.0)]
-)
+@parametrize_with_checks([KernelDensityClassifier()])
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
     """The classifier passes the checks of scikit-learn."""

@@ -1,7 +1,6 @@
 """Weighted nearest neighbours."""
 
 import pickle
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,13 @@ from scipy import sparse, stats
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shortlist.learners import KERNELS, KernelKNeighborsClassifier
-from shortlist.learners._neighbors import NeighborSearch
+from shortlist import Capacity, CapacityClassifier
+from shortlist.exceptions import CapacityError
+from shortlist.learners import KernelKNeighborsClassifier
+from shortlist.learners._kernel_knn import KERNELS, shares_by_k
+from shortlist.metrics import detection_at_capacity
+
+CAPACITY = Capacity.fraction(0.05)
 
 REFERENCE = Path(__file__).with_name("kknn")
 
@@ -48,60 +52,51 @@ def test_scores_equal_those_of_kknn():
     y = np.array([row[5].strip('"') for row in train])
     Q = np.loadtxt(REFERENCE / "query.csv", delimiter=",", skiprows=1)
     expected = np.loadtxt(REFERENCE / "expected.csv", delimiter=",", skiprows=1)
-    for algorithm in ("brute", "tree"):
-        for k in (1, 2, 5, 15, 50):
-            model = KernelKNeighborsClassifier(k, algorithm=algorithm).fit(X, y)
-            rare = model.predict_proba(Q)[:, 1]
-            assert_allclose(rare, expected[expected[:, 0] == k, 2], rtol=0, atol=1e-12)
+    for k in (1, 2, 5, 15, 50):
+        rare = KernelKNeighborsClassifier(k).fit(X, y).predict_proba(Q)[:, 1]
+        assert_allclose(rare, expected[expected[:, 0] == k, 2], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("k", [1, 4, 30])
 def test_every_kernel_equals_its_formula(kernel, k, rng):
-    """The compiled votes agree with the formulas of the package in NumPy."""
+    """The votes agree with the formulas of the package."""
     X, Q = rng.normal(size=(80, 3)) * [1, 10, 0.1], rng.normal(size=(20, 3)) * [1, 10, 0.1]
     y = rng.integers(2, size=80)
     model = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, y)
     assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k, kernel), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "spread"),
-    # A tree raises an error where squares overflow.
-    [*product(["brute", "tree"], [1e-3, 1.0, 1e8, 1e20, 1e142]), ("brute", 1e154)],
-)
-def test_the_search_is_exact(algorithm, spread, rng):
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e8, 1e20])
+def test_the_search_is_exact(spread, rng):
     """Far from the origin, with copies and with huge numbers, no neighbour is missed."""
     X = rng.normal(size=(300, 12)) * spread + 1e4 * spread
     X[100:120] = X[0]
     Q = np.vstack([X[:40], rng.normal(size=(40, 12)) * spread + 1e4 * spread])
-    distances, rows = NeighborSearch(X, algorithm=algorithm).query(Q, 7)
-    with np.errstate(over="ignore"):  # the squares of the largest numbers
-        expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
+    model = KernelKNeighborsClassifier(6, scale=False).fit(X, np.arange(300) % 2)
+    distances, _ = model._nearest(model._scaled(Q), 7)
+    expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
     assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6 * spread)
-    assert_array_equal(rows[0], [0, *range(100, 106)])
 
 
-@pytest.mark.parametrize("algorithm", ["brute", "tree"])
-def test_equal_distances_go_by_row_number_in_every_batch(algorithm, rng):
-    """On a grid most distances tie; batches and numbers of neighbours change nothing."""
-    X, Q = rng.integers(3, size=(200, 4)) * 1.0, rng.integers(3, size=(20, 4)) * 1.0
-    search = NeighborSearch(X, algorithm=algorithm)
-    expected = np.argsort(((Q[:, np.newaxis] - X) ** 2).sum(axis=2), axis=1, kind="stable")
-    for k in (1, 9, 60, 200):
-        assert_array_equal(search.query(Q, k)[1], expected[:, :k])
-    for item, rows in zip(Q, expected, strict=True):
-        assert_array_equal(search.query(item[np.newaxis], 9)[1][0], rows[:9])
+def test_a_row_has_the_same_votes_in_every_batch(rng):
+    """Alone and among others, though the search rounds otherwise."""
+    X, Q = rng.normal(size=(200, 4)) + 100, rng.normal(size=(20, 4)) + 100
+    X[50:60] = X[0]
+    model = KernelKNeighborsClassifier(9).fit(X, np.arange(200) % 2)
+    together = model.predict_proba(Q)
+    alone = [model.predict_proba(item[np.newaxis])[0] for item in Q]
+    assert_array_equal(alone, together)
 
 
 def test_a_training_row_is_not_its_own_neighbour(rng):
     """Also when it has more copies than neighbours are requested."""
     X = rng.normal(size=(50, 10))
     X[10:30] = X[0]
-    distances, rows = NeighborSearch(X).query_training(4)
+    model = KernelKNeighborsClassifier(3).fit(X, np.arange(50) % 2)
+    distances, rows = model._nearest(None, 4)
     assert rows.shape == distances.shape == (50, 4)
-    single = np.setdiff1d(np.arange(50), [0, *range(10, 30)])
-    assert (rows[single] != single[:, np.newaxis]).all()
+    assert (rows != np.arange(50)[:, np.newaxis]).all()
     assert_array_equal(distances[0], np.zeros(4))
 
 
@@ -138,7 +133,6 @@ def test_too_many_neighbours_raise_an_error(rng):
     ("wrong", "message"),
     [
         ({"kernel": "cosine"}, "kernel must be one of 'rectangular'"),
-        ({"algorithm": "magic"}, "algorithm must be one of"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1; got 0"),
         ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
     ],
@@ -149,13 +143,68 @@ def test_wrong_parameters_are_named(wrong, message, rng):
         KernelKNeighborsClassifier(**wrong).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
-def test_approximate_neighbours_are_nearly_the_exact_ones(rng):
-    """Approximate neighbours give almost the same scores."""
-    pytest.importorskip("faiss")
-    X, y = rng.normal(size=(2_000, 10)), rng.integers(2, size=2_000)
-    exact = KernelKNeighborsClassifier(15).fit(X, y).predict_proba(X[:200])
-    near = KernelKNeighborsClassifier(15, algorithm="approximate").fit(X, y).predict_proba(X[:200])
-    assert np.abs(near - exact).mean() < 0.02
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_k_at_once_equal_one_at_a_time(kernel, rng):
+    """Each column is the vote with that many neighbours, scaled by the next one."""
+    X, y, ks = rng.normal(size=(60, 3)), rng.random(60) < 0.3, np.arange(1, 11)
+    found = KernelKNeighborsClassifier(10).fit(X, y)._nearest(None, 11)
+    shares = shares_by_k(*found, y, ks, kernel, 3)
+    for item in range(0, 60, 7):
+        others = np.arange(60) != item
+        for k in ks:
+            alone = KernelKNeighborsClassifier(k, kernel=kernel, scale=False)
+            alone.fit((X * _factors(X))[others], y[others])
+            expected = alone.predict_proba((X * _factors(X))[[item]])[0, 1]
+            assert_allclose(shares[item, k - 1], expected, atol=1e-12)
+
+
+def _factors(X):
+    return 1 / X.std(axis=0, ddof=1)
+
+
+@pytest.mark.parametrize("tie_break", ["smallest", "largest"])
+def test_the_number_of_neighbours_that_detects_most_is_used(fraud, tie_break):
+    """Each training item is scored by its neighbours among the others."""
+    X, y = fraud
+    model = KernelKNeighborsClassifier(range(1, 21), capacity=CAPACITY, tie_break=tie_break)
+    model.fit(X, y)
+    found = model._nearest(None, 21)
+    each = shares_by_k(*found, y == 1, np.arange(1, 21), "gaussian", X.shape[1]).T
+    by_hand = [detection_at_capacity(y == 1, scores, CAPACITY) for scores in each]
+    assert_allclose(model.detections_, by_hand)
+    best = np.flatnonzero(model.detections_ == model.detections_.max()) + 1
+    assert model.n_neighbors_ == (best[0] if tie_break == "smallest" else best[-1])
+    alone = KernelKNeighborsClassifier(model.n_neighbors_).fit(X, y)
+    assert_array_equal(alone.predict_proba(X[:50]), model.predict_proba(X[:50]))
+
+
+def test_the_capacity_is_that_of_the_wrapper(fraud):
+    """The choice is part of the training, and every guarantee is available."""
+    X, y = fraud
+    several = KernelKNeighborsClassifier([1, 5, 20, 50])
+    with pytest.raises(CapacityError, match="chosen for a capacity, and there is none"):
+        several.fit(X, y)
+    options = {"capacity": CAPACITY, "cv": 0.5, "guarantee": "confident", "random_state": 0}
+    model = CapacityClassifier(several, **options).fit(X, y)
+    assert model.estimator_.capacity.as_fraction() == 0.05
+    assert model.estimator_.detections_.size == 4
+    assert model.calibration_.flagged_fraction <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_neighbors": []}, "at least one number of neighbours"),
+        ({"n_neighbors": [3, 0]}, "Each of n_neighbors must be a whole number"),
+        ({"n_neighbors": [3, 5_000]}, "n_neighbors=5000 needs at least 5002 training rows"),
+        ({"tie_break": "first"}, "tie_break must be one of"),
+        ({"n_neighbors": [3, 4], "capacity": 0.05}, "capacity must be a Capacity"),
+    ],
+)
+def test_wrong_choices_are_named(fraud, wrong, message):
+    """Each message says which argument, and what was needed."""
+    with pytest.raises((ValueError, TypeError), match=message):
+        KernelKNeighborsClassifier(**{"capacity": CAPACITY, **wrong}).fit(*fraud)
 
 
 def test_a_pickled_model_scores_alike(rng):
@@ -167,7 +216,12 @@ def test_a_pickled_model_scores_alike(rng):
     assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 
-@parametrize_with_checks([KernelKNeighborsClassifier(), KernelKNeighborsClassifier(kernel="inv")])
+@parametrize_with_checks(
+    [
+        KernelKNeighborsClassifier(),
+        KernelKNeighborsClassifier([1, 2], capacity=Capacity.multiple(1), kernel="inv"),
+    ]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn(estimator, check):
     """The classifier passes the checks of scikit-learn."""

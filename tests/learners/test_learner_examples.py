@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from shortlist.learners import FAMILIES
+from shortlist.learners.recipes import FAMILIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "learners"
 

@@ -12,12 +12,11 @@ from sklearn.pipeline import Pipeline
 
 from shortlist import Capacity, CapacityClassifier, capacity_scorer
 from shortlist.learners import (
-    FAMILIES,
-    CapacityKNeighborsClassifier,
     KernelDensityClassifier,
     KernelKNeighborsClassifier,
     make_learner,
 )
+from shortlist.learners.recipes import FAMILIES
 
 PAPER = ("kde", "knn", "svm", "forest", "network")
 
@@ -88,7 +87,6 @@ def test_what_the_paper_does_not_have_raises_an_error(name):
     ("learner", "message"),
     [
         (KernelDensityClassifier(), "only one class, .* use stratified folds"),
-        (CapacityKNeighborsClassifier(Capacity.multiple(1)), "only one class, .* stratified folds"),
         (KernelKNeighborsClassifier(3), "fold without that class is a common cause"),
     ],
 )

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from shortlist.datasets import make_fraud
-from shortlist.learners import FAMILIES, make_learner
+from shortlist.learners import make_learner
+from shortlist.learners.recipes import FAMILIES
 from studies.learners import presets
 from studies.runner import run_all
 from studies.tables import read_table

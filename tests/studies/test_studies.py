@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from shortlist.learners._ensemble_members import MEMBERS, SIZES
+from shortlist.learners.members import MEMBERS, SIZES
 from studies.detection import smooth_forest, thresholds
 from studies.harness import judge_top
 from studies.learners import consistency, credit

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError
-from shortlist.learners import TrainedModel
+from shortlist.learners.trained import TrainedModel
 from shortlist.models import trusted_types
 from shortlist.models.files import load_own_model
 from shortlist.tables import fit_table, load_model, recalibrate_table, save_model

@@ -14,7 +14,6 @@ __all__ = ["load_extra", "load_skops"]
 EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
-    "faiss": "neighbors",
     "imblearn": "smote",
     "jinja2": "cli",
     "lightgbm": "boosting",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
@@ -23,6 +24,7 @@ __all__ = [
     "RESPONSE_METHODS",
     "MetadataRequester",
     "Scores",
+    "informed",
     "mean_of",
     "mean_scores",
     "n_rows",
@@ -174,9 +176,22 @@ def with_out_of_bag(model: Any) -> Any:
     return model.set_params(**{f"{prefix}oob_score": True})
 
 
+def informed(model: Any, **known: Any) -> Any:
+    """Return a model whose parameters of these names, at any depth, are known ones if unset."""
+    names = {path: path.rpartition("__")[2] for path in model.get_params()}
+    unset = {
+        path: known[names[path]]
+        for path, value in model.get_params().items()
+        if value is None and names[path] in known
+    }
+    return clone(model).set_params(**unset) if unset else model
+
+
 def out_of_bag_scores(model: Any, *, rare_label: Any) -> Floats:
     """Return the score of each training item by the trees that have not seen it, else NaN."""
     model = _innermost(model)
+    if hasattr(model, "oob_scores_"):  # a model of this package, for its own rare label
+        return model.oob_scores_
     # An item that every tree has seen gets zeros or NaN for all classes.
     output = np.asarray(model.oob_decision_function_, dtype=np.float64)
     seen_by_all = ~(np.nan_to_num(output).sum(axis=1) > 0)

@@ -1,35 +1,24 @@
-"""What all capacity-aware classifiers share: labels, held-out items and the final rule."""
+"""What all capacity-aware classifiers share: labels, the capacity to learn for, and predictions."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import (
-    Unseen,
-    check_cv_option,
-    check_enough_rare,
-    check_no_groups,
-    forget,
-    hold_out,
-    holds_out,
-)
-from .._core.labels import find_rare
-from .._core.scoring import Scores
+from .._core.arrays import Doubles, Mask
+from .._core.folds import forget
+from .._core.labels import find_rare, rare_share
+from .._core.ranking import nth_largest
 from .._core.validation import check_seed
-from ..capacity import Capacity
-from ..classifier import CapacityDecisionMixin, calibrator_of, check_promise
+from .._core.work import check_values
+from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
-from ._valued import ValueFound, compare_value, rare_weights
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -46,7 +35,7 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
-__all__ = ["CapacityAwareBase"]
+__all__ = ["CapacityAwareBase", "rare_weights"]
 
 # Chosen on draws of the credit-default data that no study uses.
 _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
@@ -65,39 +54,26 @@ class _NoListener:
         return False
 
 
-class CapacityAwareBase(
-    CallbackSupportMixin, CapacityDecisionMixin, ClassifierMixin, BaseEstimator
-):
-    """A binary classifier that learns its score for a capacity, and calibrates a rule on it.
+class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """A binary classifier that learns its score for a capacity.
 
-    A subclass implements `_learn`, `_sum_up` and `_n_steps`, and may extend `_check_params`. Each
-    step that it takes from `_steps` is reported to scikit-learn's callbacks.
+    A subclass implements `_learn`, `_sum_up`, `_n_steps` and `_check_params`. Each step that it
+    takes from `_steps` is reported to scikit-learn's callbacks.
     """
 
     #: Whether items may have gaps (NaN).
     _takes_gaps = False
-    #: What `cv` may be besides a share: "oob", or "folds" for a number of folds.
-    _out_of_sample: str | None = None
     #: Whether rare items can count by their values in training.
     _takes_values = False
 
-    cv: Any
+    capacity: Capacity | None
     rare_label: Any
+    random_state: Any
     _learned_for: Capacity
-    value_found_: ValueFound
 
     @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        ids: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the score, and calibrate its threshold.
+    def fit(self, X: Any, y: ArrayLike, *, values: ArrayLike | None = None) -> Self:
+        """Learn the score.
 
         Parameters
         ----------
@@ -105,18 +81,11 @@ class CapacityAwareBase(
             Items, as numbers.
         y : array-like of shape (n_items,)
             Labels, two different ones.
-        ids : array-like of shape (n_items,), default=None
-            Identifiers for hashed ties; the row's own values are hashed when absent.
-        segments : array-like of shape (n_items,), default=None
-            The segment of each item, if segments have capacities.
-        groups : array-like of shape (n_items,), default=None
-            The group of each item, if several belong together: whole groups are held out, and the
-            promise is about an item of a new group. Not with ``cv="oob"``.
         values : array-like of shape (n_items,), default=None
             What each item is worth if it is rare, for the linear and the boosted score: rare items
             then count by their values in training, and the score ranks by the value to expect. It
-            is for values that are known in training only. `value_found_` says whether it paid. If
-            values are known when you decide, use :class:`~shortlist.CapacityClassifier`.
+            is for values that are known in training only. If they are known when you decide, pass
+            them to :class:`~shortlist.CapacityClassifier`.
 
         Returns
         -------
@@ -124,21 +93,13 @@ class CapacityAwareBase(
         """
         forget(self)
         try:
-            self._fit(X, y, ids, segments, groups, values)
+            self._fit(X, y, values)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
             forget(self)  # and no more: what callbacks have to tear down stays until they have
             raise
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        ids: ArrayLike | None,
-        segments: ArrayLike | None,
-        groups: ArrayLike | None,
-        values: ArrayLike | None,
-    ) -> None:
+    def _fit(self, X: Any, y: ArrayLike, values: ArrayLike | None) -> None:
         self._check_params()
         if values is not None and not self._takes_values:
             raise ValueError(
@@ -147,128 +108,14 @@ class CapacityAwareBase(
                 "CapacityClassifier weighs values with any model."
             )
         items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
-        seed = check_seed(self.random_state)
         is_rare = self._learn_labels(labels)
-        # Rows are hashed as they were given, here and in use.
-        calibrator = calibrator_of(self, X, is_rare, ids, segments, seed=seed, groups=groups)
-        self._learned_for = self._as_fraction(calibrator.terms.reference.value)
-        rng = np.random.default_rng(None if self.random_state is None else seed)
+        self._learned_for = self._as_fraction(is_rare)
+        seed = None if self.random_state is None else check_seed(self.random_state)
         progress = self._begin(self._n_steps())
-        is_out_of_bag = isinstance(self.cv, str) and self.cv == "oob"
-        if is_out_of_bag:
-            check_no_groups(calibrator.group_of, instead="cv=0.25")
-        worth = None if values is None else rare_weights(values, is_rare)
-        unseen = self._learn_and_compare(items, is_rare, rng, calibrator.group_of, worth)
-        self.rule_ = calibrator.rule([unseen], out_of_bag=is_out_of_bag)
+        worth = {} if values is None else {"worth": rare_weights(values, is_rare)}
+        self._learn(items, is_rare, np.random.default_rng(seed), **worth)
+        self.offset_ = self._cut(self._sum_up(items))
         progress.call_on_fit_task_end(estimator=self)
-
-    def _as_fraction(self, prevalence: Any) -> Capacity:
-        """Return the capacity to learn for, in a unit that needs no prevalence."""
-        if self.capacity is None:
-            raise CapacityError(
-                f"{type(self).__name__} learns for a capacity for all items; segment_capacities "
-                "alone are not enough. Pass capacity=Capacity.fraction(0.02), say."
-            )
-        return Capacity.fraction(self.capacity.as_ratio(prevalence))
-
-    def _check_params(self) -> None:
-        check_promise(self)
-        self._check_cv()
-
-    def _check_cv(self) -> None:
-        """Check `cv`: a share of the items, or what the subclass has instead."""
-        if isinstance(self.cv, str) and self.cv == self._out_of_sample == "oob":
-            self._check_approximate("out-of-bag scores, which are those of some of the trees")
-        elif isinstance(self.cv, Integral) and self._out_of_sample == "folds":
-            self._check_approximate("scores of the models of its folds")
-        elif not holds_out(self.cv):
-            instead = {"oob": " or 'oob'", "folds": " or a number of folds", None: ""}
-            raise ValueError(
-                "cv must be a float, the share of the data held out for the threshold"
-                f"{instead[self._out_of_sample]}; got {self.cv!r}."
-            )
-        else:
-            check_cv_option(self.cv)
-
-    def _check_approximate(self, scores: str) -> None:
-        if self.guarantee not in ("plug-in", "expected"):
-            raise ValueError(
-                f"guarantee={self.guarantee!r} needs scores of the model in use, but "
-                f"cv={self.cv!r} gives {scores}. Hold items out with cv=0.25, or use "
-                "guarantee='expected', which is then approximate."
-            )
-
-    # --- learning --------------------------------------------------------------------------------
-
-    def _learn_and_compare(
-        self,
-        X: Doubles,
-        is_rare: Mask,
-        rng: np.random.Generator,
-        groups: Rows | None,
-        worth: Doubles | None,
-    ) -> Unseen:
-        """Learn; with values, also without them on the same items, to tell whether it paid."""
-        if worth is None:
-            return self._learn_and_score(X, is_rare, rng, groups)
-        twin, same = clone(self), copy.deepcopy(rng)
-        twin._learned_for = self._learned_for
-        unseen = self._learn_and_score(X, is_rare, rng, groups, worth)
-        other = twin._learn_and_score(X, is_rare, same, groups)
-        shared = np.isin(unseen.rows, other.rows) & np.isfinite(unseen.scores)
-        rows, max_flags = unseen.rows[shared], self._learned_for.max_flags(int(shared.sum()))
-        plain = other.scores[np.searchsorted(other.rows, rows, sorter=np.argsort(other.rows))]
-        self.value_found_ = compare_value(
-            unseen.scores[shared], plain, is_rare[rows], worth[rows], max_flags
-        )
-        return unseen
-
-    def _learn_and_score(
-        self,
-        X: Doubles,
-        is_rare: Mask,
-        rng: np.random.Generator,
-        groups: Rows | None,
-        worth: Doubles | None = None,
-    ) -> Unseen:
-        """Learn, and return rows with scores that were not learned on them, for the threshold."""
-        options = {} if worth is None else {"worth": worth}
-        if not holds_out(self.cv):
-            unseen = self._learn(X, is_rare, rng, groups, **options)
-            assert unseen is not None  # a subclass with another cv scores its own items
-            return unseen
-        learned_on, rows = hold_out(is_rare.astype(np.intp), self.cv, rng, groups)
-        own = None if groups is None else np.unique(groups[learned_on], return_inverse=True)[1]
-        options = {name: given[learned_on] for name, given in options.items()}
-        self._learn(X[learned_on], is_rare[learned_on], rng, own, **options)
-        return Unseen(rows, self._sum_up(X[rows]))
-
-    def _learn(self, *args: Any, **options: Any) -> Unseen | None:
-        """Learn what `_sum_up` needs; return out-of-sample scores of these items, if there are.
-
-        The arguments are items, labels, a random generator and groups; folds that such scores come
-        from leave whole groups out. With `_takes_values`, `worth` says how much each item counts.
-        """
-        raise NotImplementedError
-
-    def _sum_up(self, X: Doubles) -> Doubles:
-        """Score items that have been checked."""
-        raise NotImplementedError
-
-    def _n_steps(self) -> int:
-        """Return the largest number of steps that `_learn` takes from `_steps`."""
-        raise NotImplementedError
-
-    def _target_fraction(self, n_items: int) -> float:
-        """Return the flagged share to learn for: the capacity, or more where items are few.
-
-        Among few flagged items there are too few rare ones to learn from, and a score for a
-        somewhat wider capacity does better at the narrow one. A score cannot be learned for no
-        flags or for flags on everything.
-        """
-        fraction = self._learned_for.as_fraction()
-        wider = min(_ENOUGH_FLAGS / n_items, _MOST_WIDENING * fraction, _WIDEST)
-        return float(np.clip(max(fraction, wider), 0.5 / n_items, 1 - 0.5 / n_items))
 
     def _learn_labels(self, y: NDArray[Any]) -> Mask:
         check_classification_targets(y)
@@ -283,13 +130,105 @@ class CapacityAwareBase(
                 f"y holds the label {self.classes_[0]!r} only; learning takes two classes."
             )
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
-        check_enough_rare(is_rare, self.rare_label_)
         return is_rare
 
-    # --- scikit-learn ----------------------------------------------------------------------------
+    def _as_fraction(self, is_rare: Mask) -> Capacity:
+        """Return the capacity to learn for, in a unit that needs no prevalence."""
+        if self.capacity is None:
+            raise CapacityError(
+                f"{type(self).__name__} learns for a capacity for all items, and has none. Pass "
+                "capacity=Capacity.fraction(0.02), say, or fit it inside CapacityClassifier(..., "
+                "capacity=...), which hands its own capacity on."
+            )
+        return Capacity.fraction(check_capacity(self.capacity).as_ratio(rare_share(is_rare)))
 
-    def _score(self, X: Any, model: int | None = None) -> Scores:
-        return Scores(self._sum_up(validate_data(self, X, reset=False, **self._checks())))
+    def _cut(self, scores: Doubles) -> float:
+        """Return the middle between the last score within the capacity and the next one."""
+        first_left_out = min(self._learned_for.max_flags(scores.size), scores.size - 1)
+        last_within = max(first_left_out - 1, 0)
+        return float(nth_largest(scores, last_within) + nth_largest(scores, first_left_out)) / 2
+
+    def _target_fraction(self, n_items: int) -> float:
+        """Return the flagged share to learn for: the capacity, or more where items are few.
+
+        Among few flagged items there are too few rare ones to learn from, and a score for a
+        somewhat wider capacity does better at the narrow one. A score cannot be learned for no
+        flags or for flags on everything.
+        """
+        fraction = self._learned_for.as_fraction()
+        wider = min(_ENOUGH_FLAGS / n_items, _MOST_WIDENING * fraction, _WIDEST)
+        return float(np.clip(max(fraction, wider), 0.5 / n_items, 1 - 0.5 / n_items))
+
+    # --- for subclasses --------------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        """Check all parameters but `capacity`, `rare_label` and `random_state`."""
+        raise NotImplementedError
+
+    def _learn(self, *args: Any, **options: Any) -> None:
+        """Learn what `_sum_up` needs, and keep `oob_scores_` if there is a true `oob_score`.
+
+        The arguments are items, which of them are rare, and a random generator. With
+        `_takes_values`, `worth` says how much each item counts.
+        """
+        raise NotImplementedError
+
+    def _sum_up(self, X: Doubles) -> Doubles:
+        """Score items that have been checked."""
+        raise NotImplementedError
+
+    def _n_steps(self) -> int:
+        """Return the largest number of steps that `_learn` takes from `_steps`."""
+        raise NotImplementedError
+
+    # --- scores ----------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> Doubles:
+        """Score items: the higher, the more suspicious, whichever label is the rare one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
+        check_is_fitted(self)
+        return self._sum_up(validate_data(self, X, reset=False, **self._checks()))
+
+    def decision_function(self, X: Any) -> Doubles:
+        """Return the distance of each score from `offset_`, positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
+        margins = self.score_samples(X) - self.offset_
+        return margins if self.rare_label_ == self.classes_[1] else -margins
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels: the rare one for scores above those left out in training.
+
+        Nothing is promised about how many these are; :class:`~shortlist.CapacityClassifier` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
+        is_second = self.decision_function(X) > 0
+        return self.classes_[is_second.astype(np.intp)]
 
     def _checks(self) -> dict[str, Any]:
         return {
@@ -305,6 +244,8 @@ class CapacityAwareBase(
         tags.input_tags.allow_nan = self._takes_gaps
         return tags
 
+    # --- progress --------------------------------------------------------------------------------
+
     def _begin(self, n_steps: int) -> Any:
         """Announce a fit of at most so many steps, and return its context."""
         context = self._init_callback_context(max_subtasks=n_steps)
@@ -318,3 +259,19 @@ class CapacityAwareBase(
             yield step
             if context.call_on_fit_task_end(estimator=self):
                 return
+
+
+def rare_weights(values: ArrayLike, is_rare: Mask) -> Doubles:
+    """Return weights in proportion to values, 1 on average over rare items, and 1 for all others.
+
+    Examples
+    --------
+    >>> rare_weights([10, 30, 7], np.array([True, True, False]))
+    array([0.5, 1.5, 1. ])
+    """
+    checked = check_values(values, is_rare.size)
+    assert checked is not None
+    mean = checked[is_rare].mean()
+    if mean == 0:
+        raise ValueError("values must be greater than 0 for some of the rare items; got 0 for all.")
+    return np.where(is_rare, checked / mean, 1.0)

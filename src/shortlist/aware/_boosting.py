@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import Unseen, holds_out, stratified_folds
+from .._core.arrays import Doubles, Mask
+from .._core.folds import stratified_folds
 from .._core.validation import check_count, check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -15,8 +15,6 @@ from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 
-# With a share held out for the threshold, loss and rounds are chosen on so many folds of the rest.
-_FOLDS = 5
 _LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
 
 
@@ -30,8 +28,9 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
 
     Parameters
     ----------
-    capacity : Capacity
-        How many items can be followed up; weights, loss and rounds are chosen for it.
+    capacity : Capacity, default=None
+        How many items can be followed up; weights, loss and rounds are chosen for it. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     loss : {"auto", "log-loss", "weighted", "blend", "detection"}, default="auto"
         What the trees are grown for:
 
@@ -54,16 +53,14 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         Smallest number of items in a leaf.
     max_bin : int, default=31
         Largest number of bins of a feature.
-    cv : int or float, default=5
-        An int is the number of folds: out-of-fold scores determine loss, rounds and threshold. Then
-        ``guarantee="expected"`` is approximate, and stronger ones are not available. A float is the
-        share of the items held out for the threshold; every guarantee then holds, and loss and
-        rounds are chosen on five folds of the rest.
-    rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, n_batches, ties
-        As in :class:`~shortlist.CapacityClassifier`.
+    cv : int, default=5
+        Number of folds on which loss and rounds are chosen.
+    oob_score : bool, default=False
+        Whether to keep `oob_scores_`, as ``CapacityClassifier(..., cv="oob")`` does.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices, and the key of the hash.
+        Seed of all random choices.
 
     Attributes
     ----------
@@ -78,12 +75,14 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     detection_ : dict
         Share of rare items detected out of fold, for each loss that was tried; with values, the
         share of their value.
-    value_found_ : ValueFound
-        If `fit` got values: the share of the rare items' value found out of fold, with the `error`
-        of its difference to the same model trained without values; `paid` tells whether that is
-        clear.
-    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
+    oob_scores_ : ndarray of shape (n_items,)
+        With `oob_score`: the score of each training item by the boosters of the other folds.
+    offset_ : float
+        The score at which the training items reach the capacity; `predict` compares with it.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -99,32 +98,28 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     Scores are averaged over the numbers of rounds 25, 35, 50, and so on, two in each doubling: the
     best number is uncertain, and the mean did better than any choice.
 
-    The model in use is trained on all items, but the threshold comes from out-of-fold scores of
-    other models and is approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
-    items. With few rounds there are few different scores, and the threshold is coarse.
-
-    `with_capacity` moves the threshold; the trees stay those of the first capacity.
+    ``CapacityClassifier(CapacityAwareBoostingClassifier(), capacity=..., cv="oob")`` takes one fit:
+    its threshold comes from the scores by the boosters of the folds, and guarantees are then
+    approximate. With few rounds there are few different scores, and the threshold is coarse.
 
     Examples
     --------
-    >>> from shortlist import Capacity
+    >>> from shortlist import Capacity, CapacityClassifier
     >>> from shortlist.aware import CapacityAwareBoostingClassifier
     >>> from shortlist.datasets import make_fraud
     >>> X, y = make_fraud(n_samples=4_000, prevalence=0.02, random_state=0)
-    >>> model = CapacityAwareBoostingClassifier(
-    ...     Capacity.multiple(2), max_rounds=100, random_state=0
-    ... ).fit(X, y)
+    >>> boosting = CapacityAwareBoostingClassifier(max_rounds=100, random_state=0)
+    >>> model = CapacityClassifier(boosting, capacity=Capacity.multiple(2), cv=0.5).fit(X, y)
     >>> bool(y[model.select(X)].mean() > 5 * y.mean())
     True
     """
 
     _takes_gaps = True
-    _out_of_sample = "folds"
     _takes_values = True
 
     def __init__(
         self,
-        capacity: Capacity,
+        capacity: Capacity | None = None,
         *,
         loss: str = "auto",
         max_rounds: int = 400,
@@ -132,15 +127,9 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         num_leaves: int = 3,
         min_samples_leaf: int = 20,
         max_bin: int = 31,
-        cv: float = 5,
+        cv: int = 5,
+        oob_score: bool = False,
         rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity
@@ -151,18 +140,11 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self.min_samples_leaf = min_samples_leaf
         self.max_bin = max_bin
         self.cv = cv
+        self.oob_score = oob_score
         self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
         self.random_state = random_state
 
     def _check_params(self) -> None:
-        super()._check_params()
         check_option("loss", self.loss, BOOSTING_LOSSES)
         if not 0 < float(check_number("learning_rate", self.learning_rate)) <= 1:
             raise ValueError(
@@ -170,26 +152,22 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             )
         for name, at_least in _LEAST_COUNTS.items():
             check_count(name, getattr(self, name), at_least=at_least)
-        check_count("cv as a number of folds", self._n_folds(), at_least=2)
+        check_count("cv as a number of folds", self.cv, at_least=2)
 
     def _n_steps(self) -> int:
-        return self._n_folds() * len(trained_for(self.loss))
-
-    def _n_folds(self) -> int:
-        return _FOLDS if holds_out(self.cv) else int(self.cv)
+        return self.cv * len(trained_for(self.loss))
 
     def _learn(
         self,
         X: Doubles,
         is_rare: Mask,
         rng: np.random.Generator,
-        groups: Rows | None,
         worth: Doubles | None = None,
-    ) -> Unseen:
+    ) -> None:
         search = BoosterSearch(
             X,
             is_rare,
-            folds=stratified_folds(is_rare, self._n_folds(), rng, groups),
+            folds=stratified_folds(is_rare, self.cv, rng),
             trainer=Trainer(
                 learning_rate=self.learning_rate,
                 num_leaves=self.num_leaves,
@@ -207,7 +185,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             search.cross_fit(*tasks[step])
         search.train_on_all()
         self._keep(search)
-        return Unseen(search.rows, search.choice_of(self.loss_).scores)
 
     def _keep(self, search: BoosterSearch) -> None:
         self.boosters_, self.loss_ = search.boosters, search.loss
@@ -215,6 +192,9 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         choices = {name: search.choice_of(name) for name in search.tried}
         self.n_rounds_ = {name: choices[name].n_rounds for name in search.trained}
         self.detection_ = {name: float(choice.found.mean()) for name, choice in choices.items()}
+        if self.oob_score:
+            self.oob_scores_ = np.full(search.is_rare.size, np.nan)
+            self.oob_scores_[search.rows] = search.choice_of(self.loss_).scores
 
     def _sum_up(self, X: Doubles) -> Doubles:
         scores = [booster.predict(X, raw_score=True, num_threads=1) for booster in self.boosters_]

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import Unseen
+from .._core.arrays import Doubles, Mask
 from .._core.scoring import out_of_bag_scores
 from .._core.validation import check_count, check_number
 from ..capacity import Capacity
@@ -38,8 +37,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 
     Parameters
     ----------
-    capacity : Capacity
-        How many items can be followed up; the size of the leaves is chosen for it.
+    capacity : Capacity, default=None
+        How many items can be followed up; the size of the leaves is chosen for it. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     n_estimators : int, default=300
         Number of trees with large leaves, half random and half extremely randomised. With
         `fall_back`, as many are grown with small leaves, and dropped if they are not used.
@@ -54,15 +54,12 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         Whether trees with leaves of any size, as in an ordinary forest, may make up four fifths of
         the score. They do if the score then detects more out of bag by more than one standard
         error, on average within 1, 2, 4 and 8 times the capacity.
-    cv : float or "oob", default="oob"
-        A float is the share of the items held out for the threshold; every guarantee then holds.
-        "oob" holds none out: each item is scored by the trees that have not seen it. Then
-        ``guarantee="expected"`` is approximate, and stronger guarantees are not available.
-    rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, n_batches, ties
-        As in :class:`~shortlist.CapacityClassifier`.
+    oob_score : bool, default=False
+        Whether to keep `oob_scores_`, as ``CapacityClassifier(..., cv="oob")`` does.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices, and the key of the hash.
+        Seed of all random choices.
     n_jobs : int, default=None
         Number of trees grown in parallel.
 
@@ -80,8 +77,15 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         alone, and with mostly "small" ones.
     falls_back_ : bool
         Whether small leaves are in use.
-    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
+    oob_scores_ : ndarray of shape (n_items,)
+        With `oob_score`: the score of each training item by the trees that have not seen it; NaN
+        where there are none.
+    offset_ : float
+        The score at which the training items reach the capacity; `predict` compares with it.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -93,9 +97,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     Notes
     -----
     All items are used twice: to grow trees, and, scored by the trees that have not seen them, for
-    the choice and the threshold. Such a score comes from about a third of the trees, and the
-    threshold is therefore approximate. For a guarantee, use ``cv=0.25``, or `recalibrate` on fresh
-    items.
+    the choice. ``CapacityClassifier(CapacityAwareForestClassifier(), capacity=..., cv="oob")`` uses
+    these scores for the threshold, too, which takes one fit. Such a score comes from about a third
+    of the trees, and guarantees are then approximate.
 
     On credit-default data it detected clearly more than the recommended forest of
     :func:`~shortlist.learners.make_learner` in seven of twelve settings, and clearly less in none.
@@ -104,41 +108,32 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     by chance; if the noise is known to be large, use ``fall_back=False``. See
     `docs/appendix/aware-study.md`.
 
-    Missing values (NaN) are allowed. `with_capacity` moves the threshold; the trees stay.
+    Missing values (NaN) are allowed.
 
     Examples
     --------
-    >>> from shortlist import Capacity
+    >>> from shortlist import Capacity, CapacityClassifier
     >>> from shortlist.aware import CapacityAwareForestClassifier
     >>> from shortlist.datasets import make_fraud
     >>> X, y = make_fraud(n_samples=4_000, prevalence=0.02, random_state=0)
-    >>> model = CapacityAwareForestClassifier(
-    ...     Capacity.multiple(2), n_estimators=60, random_state=0
-    ... ).fit(X, y)
+    >>> forest = CapacityAwareForestClassifier(n_estimators=60, random_state=0)
+    >>> model = CapacityClassifier(forest, capacity=Capacity.multiple(2), cv="oob").fit(X, y)
     >>> bool(y[model.select(X)].mean() > 5 * y.mean())
     True
     """
 
     _takes_gaps = True
-    _out_of_sample = "oob"
 
     def __init__(
         self,
-        capacity: Capacity,
+        capacity: Capacity | None = None,
         *,
         n_estimators: int = 300,
         min_samples_leaf: float = 0.01,
         max_features: float = 0.6,
         fall_back: bool = True,
-        cv: float | str = "oob",
+        oob_score: bool = False,
         rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -147,20 +142,12 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
         self.fall_back = fall_back
-        self.cv = cv
+        self.oob_score = oob_score
         self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _check_params(self) -> None:
-        super()._check_params()
         check_count("n_estimators", self.n_estimators, at_least=4)
         if isinstance(self.min_samples_leaf, Integral):
             check_count("min_samples_leaf", self.min_samples_leaf)
@@ -175,19 +162,17 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
                 "and must be greater than 0, and at most 1."
             )
 
-    def _learn(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
-    ) -> Unseen:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         large = self._large(len(X), rng)
         small = self._small(rng) if self.fall_back else []
         n_steps = self._n_steps()
         for step in self._steps(n_steps):
             for forests in (large, small):
                 _grow_up_to((step + 1) / n_steps, self._shares(forests), forests, X, is_rare)
-        return self._weigh(large, small, is_rare)
+        self._weigh(large, small, is_rare)
 
-    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> Unseen:
-        """Keep the forests to use, and return rows with their out-of-bag scores."""
+    def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> None:
+        """Keep the forests to use, with their weights."""
         self.falls_back_, self.forests_ = False, large
         scores = _mean_out_of_bag(large)
         if small:
@@ -196,8 +181,8 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
             if self._compare(scores[known], mixed[known], is_rare[known]):
                 self.falls_back_, self.forests_, scores = True, large + small, mixed
         self.weights_ = _weights(len(large), len(self.forests_) - len(large))
-        rows = np.flatnonzero(~np.isnan(scores))
-        return Unseen(rows, scores[rows])
+        if self.oob_score:
+            self.oob_scores_ = scores
 
     def _n_steps(self) -> int:
         return -(-self.n_estimators // _TREES_PER_STEP)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Mask
 from .._core.validation import check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -29,8 +29,9 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     Parameters
     ----------
-    capacity : Capacity
-        How many items can be followed up; the weights are learned for it.
+    capacity : Capacity, default=None
+        How many items can be followed up; the weights are learned for it. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     loss : {"detection", "pat-mat", "top-push"}, default="detection"
         What is minimised:
 
@@ -47,13 +48,10 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         Inverse strength of the penalty :math:`\|w - w_0\|^2 / (2 C n_{\text{rare}})` on
         standardised features, where :math:`w_0` are the weights of logistic regression, divided
         by the standard deviation of its scores.
-    cv : float, default=0.5
-        Share of the data held out for the threshold, stratified.
-    rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, n_batches, ties
-        As in :class:`~shortlist.CapacityClassifier`.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the split, and key of the hash.
+        Not used: the same data give the same weights.
 
     Attributes
     ----------
@@ -63,12 +61,12 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         What one standard deviation of each feature adds to the score.
     n_iter_ : int
         Iterations of the optimiser.
-    value_found_ : ValueFound
-        If `fit` got values: the share of the rare items' value found on the held-out items, with
-        the `error` of its difference to the same model trained without values; `paid` tells whether
-        that is clear.
-    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
+    offset_ : float
+        The score at which the training items reach the capacity; `predict` compares with it.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -78,17 +76,22 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     Notes
     -----
-    "detection" is not convex; it is minimised starting from logistic regression, and the same data
-    and split give the same weights. `with_capacity` moves the threshold; the weights stay.
+    "detection" is not convex; it is minimised starting from logistic regression.
 
     Examples
     --------
-    >>> from shortlist import Capacity
+    >>> from shortlist import Capacity, CapacityClassifier
     >>> from shortlist.aware import CapacityAwareLinearClassifier
     >>> from shortlist.datasets import make_fraud
     >>> X, y = make_fraud(n_samples=4_000, prevalence=0.02, random_state=0)
-    >>> model = CapacityAwareLinearClassifier(Capacity.multiple(2), random_state=0).fit(X, y)
-    >>> model.coef_.shape == (1, X.shape[1])
+    >>> scorecard = CapacityAwareLinearClassifier(Capacity.multiple(2)).fit(X, y)
+    >>> scorecard.coef_.shape == (1, X.shape[1])
+    True
+
+    With a threshold that keeps the capacity on new items:
+
+    >>> model = CapacityClassifier(CapacityAwareLinearClassifier(), capacity=Capacity.multiple(2))
+    >>> bool(y[model.fit(X, y).select(X)].mean() > 5 * y.mean())
     True
     """
 
@@ -96,37 +99,20 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     def __init__(
         self,
-        capacity: Capacity,
+        capacity: Capacity | None = None,
         *,
         loss: str = "detection",
         C: float = 0.5,
-        cv: float = 0.5,
         rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity
         self.loss = loss
         self.C = C
-        self.cv = cv
         self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
         self.random_state = random_state
 
     def _check_params(self) -> None:
-        super()._check_params()
         check_option("loss", self.loss, tuple(TOP_LOSSES))
         check_positive("C", self.C)
 
@@ -138,7 +124,6 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
         X: Doubles,
         is_rare: Mask,
         rng: np.random.Generator,
-        groups: Rows | None,
         worth: Doubles | None = None,
     ) -> None:
         scaler = StandardScaler().fit(X)

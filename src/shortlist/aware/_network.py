@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Mask
 from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -36,8 +36,9 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     Parameters
     ----------
-    capacity : Capacity
-        How many items can be followed up; the networks are trained for it.
+    capacity : Capacity, default=None
+        How many items can be followed up; the networks are trained for it. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     hidden_layer_sizes : sequence of int, default=(16,)
         Units of the hidden layers, with the hyperbolic tangent. ``()`` gives a linear score.
     loss : {"lagrangian", "detection", "pat-mat", "top-push"}, default="lagrangian"
@@ -60,13 +61,10 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         Steps after the log loss. With 0, the networks do not learn for the capacity.
     batch_size : int, default=20_000
         Largest number of items in one step. If there are more, each step draws a stratified sample.
-    cv : float, default=0.5
-        Share of the data held out for the threshold, stratified.
-    rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, n_batches, ties
-        As in :class:`~shortlist.CapacityClassifier`.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the split, the initial weights and the batches, and key of the hash.
+        Seed of the initial weights and the batches.
 
     Attributes
     ----------
@@ -83,8 +81,12 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         last percent of the capacity adds, in percent. NaN otherwise.
     coef_ : ndarray of shape (1, n_features)
         Without hidden layers, the weights of the score.
-    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
+    offset_ : float
+        The score at which the training items reach the capacity; `predict` compares with it.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -101,9 +103,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on one set, and
     lost on one set. See `docs/appendix/aware-study.md`.
 
-    `with_capacity` moves the threshold; the weights stay those of the first capacity. On one
-    machine, the same seed gives the same weights. The random generators and thread settings of
-    torch are not changed.
+    On one machine, the same seed gives the same weights. The random generators and thread settings
+    of torch are not changed.
 
     Examples
     --------
@@ -118,7 +119,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     def __init__(
         self,
-        capacity: Capacity,
+        capacity: Capacity | None = None,
         *,
         hidden_layer_sizes: Any = (16,),
         loss: str = "lagrangian",
@@ -127,15 +128,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_members: int = 3,
         max_iter: int = 150,
         batch_size: int = 20_000,
-        cv: float = 0.5,
         rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity
@@ -146,15 +139,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.n_members = n_members
         self.max_iter = max_iter
         self.batch_size = batch_size
-        self.cv = cv
         self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
         self.random_state = random_state
 
     @property
@@ -165,7 +150,6 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         return self.coefs_[0].mean(axis=0).T
 
     def _check_params(self) -> None:
-        super()._check_params()
         check_option("loss", self.loss, NETWORK_LOSSES)
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
@@ -184,9 +168,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         n_folds = _N_FOLDS if self.alpha == "auto" else 0
         return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
 
-    def _learn(
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
-    ) -> None:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         from ._training import Batches  # needs torch, which prediction does not
 
         scaler = StandardScaler().fit(X)

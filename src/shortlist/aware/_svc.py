@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import Unseen, hold_out, stratified_folds
+from .._core.folds import hold_out, stratified_folds
 from .._core.validation import check_count, check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
@@ -25,7 +25,6 @@ VARIANTS = ("all", "best-prefix", "stop")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
-_HELD_OUT = {"paper": 0.5, "cross-fit": 0.25}  # with cv="auto"
 _FEWEST_FOLDS = 3  # of which a swap leaves one out
 _ROWS_AT_A_TIME = 1 << 14
 
@@ -40,8 +39,9 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     Parameters
     ----------
-    capacity : Capacity
-        How much can be followed up; the support vectors are chosen for it.
+    capacity : Capacity, default=None
+        How many items can be followed up; the support vectors are chosen for it. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     C : float, default=1.0
         Penalty of the support vector machine.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
@@ -61,28 +61,25 @@ class CapacityAwareSVC(CapacityAwareBase):
     selection : {"cross-fit", "paper"}, default="cross-fit"
         Where the support vectors are chosen.
 
-        - "paper": the machine is fitted on one part of the data; support vectors are chosen, and
-          the threshold is set, on the held-out part. The scores then fit the calibration items
-          better than later items, and only ``guarantee="plug-in"`` is available.
-        - "cross-fit": the held-out part is used for the threshold only, and every guarantee holds.
-          The rest is split into halves; support vectors of each half are chosen on the other half.
-          This is repeated `n_swaps` times, and the score is the mean of all sums.
-    cv : float or "auto", default="auto"
-        Share of the data held out; "auto" is a quarter, and a half with ``selection="paper"``.
+        - "paper": the machine is fitted on one half of the data, and support vectors are chosen on
+          the other half.
+        - "cross-fit": support vectors of each half are chosen on the other half. This is repeated
+          `n_swaps` times, and the score is the mean of all sums.
     n_swaps : int, default=5
         How often "cross-fit" halves the data. Each time it fits two machines, or three with
         `fall_back`.
     fall_back : bool, default=True
-        Whether "cross-fit" may use a whole machine, fitted on all items except those for the
-        threshold, instead of the few chosen support vectors. Each swap then leaves other items out
-        and compares what the few and a machine fitted on the rest detect among them, on average
-        over the capacities that `tie_break` uses. The few are used unless they detect less by more
-        than one standard error.
-    rare_label, prevalence, segment_capacities, default_segment_capacity,
-    guarantee, confidence, n_batches, ties
-        As in :class:`~shortlist.CapacityClassifier`.
+        Whether "cross-fit" may use a whole machine, fitted on all items, instead of the few chosen
+        support vectors. Each swap then leaves other items out and compares what the few and a
+        machine fitted on the rest detect among them, on average over the capacities that
+        `tie_break` uses. The few are used unless they detect less by more than one standard error.
+    oob_score : bool, default=False
+        With ``selection="paper"``: whether to keep `oob_scores_`, as ``CapacityClassifier(...,
+        cv="oob")`` does.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the split, and key of the hash.
+        Seed of the halves.
 
     Attributes
     ----------
@@ -102,8 +99,15 @@ class CapacityAwareSVC(CapacityAwareBase):
         Whether a whole machine is in use.
     gamma_ : float
         Coefficient of the kernel.
-    classes_, rare_label_, prevalence_, capacity_fraction_, rule_, threshold_, calibration_
-        As in :class:`~shortlist.CapacityClassifier`.
+    oob_scores_ : ndarray of shape (n_items,)
+        With `oob_score`: the scores of the half that the machine was not fitted on, NaN for the
+        other one.
+    offset_ : float
+        The score at which the training items reach the capacity; `predict` compares with it.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -116,7 +120,12 @@ class CapacityAwareSVC(CapacityAwareBase):
     Section 4.2 of the paper, :math:`s(x) = \sum_{i \in S} \alpha_i \tilde y_i K(x_i, x)`. The
     intercept does not change the ranking, and adding it can round different scores to the same
     number. It is therefore left out.
-    `with_capacity` moves the threshold; the support vectors stay those of the first capacity.
+
+    The paper's rule g_b* chooses the support vectors and sets the threshold on the same half:
+    ``CapacityClassifier(CapacityAwareSVC(selection="paper", tie_break="first"), capacity=...,
+    cv="oob", guarantee="plug-in", ties="exclude")``. Its scores fit that half better than later
+    items, and it flags more of these than the capacity. With any other `cv` the threshold comes
+    from items that had no part in the choice, and every guarantee holds.
 
     Few support vectors help where classes overlap and a full machine ranks badly: on credit-default
     data they detected more than a full machine cut at the capacity in all of twelve settings. On 19
@@ -132,14 +141,14 @@ class CapacityAwareSVC(CapacityAwareBase):
     >>> from shortlist.datasets import make_fraud
     >>> X, y = make_fraud(n_samples=4_000, prevalence=0.02, random_state=0)
     >>> X = StandardScaler().fit_transform(X)
-    >>> model = CapacityAwareSVC(Capacity.multiple(2), max_support=5, random_state=0).fit(X, y)
-    >>> len(model.support_path_), len(model.support_vectors_)
+    >>> machine = CapacityAwareSVC(Capacity.multiple(2), max_support=5, random_state=0).fit(X, y)
+    >>> len(machine.support_path_), len(machine.support_vectors_)
     (10, 50)
     """
 
     def __init__(
         self,
-        capacity: Capacity,
+        capacity: Capacity | None = None,
         *,
         C: float = 1.0,
         kernel: str = "rbf",
@@ -148,17 +157,10 @@ class CapacityAwareSVC(CapacityAwareBase):
         variant: str = "all",
         tie_break: str = "wider",
         selection: str = "cross-fit",
-        cv: float | str = "auto",
         n_swaps: int = 5,
         fall_back: bool = True,
+        oob_score: bool = False,
         rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity
@@ -169,75 +171,61 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.variant = variant
         self.tie_break = tie_break
         self.selection = selection
-        self.cv = cv
         self.n_swaps = n_swaps
         self.fall_back = fall_back
+        self.oob_score = oob_score
         self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
         self.random_state = random_state
 
     def _check_params(self) -> None:
-        super()._check_params()
         check_option("kernel", self.kernel, KERNELS)
         check_option("variant", self.variant, VARIANTS)
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)
-        if self.selection == "paper" and self.guarantee != "plug-in":
+        if self.oob_score and self.selection != "paper":
             raise ValueError(
-                f"guarantee={self.guarantee!r} needs a threshold from items that the score was "
-                "not chosen on, and selection='paper' uses the same ones. Use "
-                "selection='cross-fit', or guarantee='plug-in'."
+                f"cv='oob' and oob_score=True need selection='paper': with {self.selection!r}, "
+                "every item is fitted to in one of the halves. Use cv=0.25 or cv=5."
             )
         for name in ("max_support", "n_swaps"):
             check_count(name, getattr(self, name))
 
-    def _check_cv(self) -> None:
-        if self.cv != "auto":
-            super()._check_cv()
-
     def _n_steps(self) -> int:
         return 1 if self.selection == "paper" else self.n_swaps
 
-    def _learn_and_score(  # type: ignore[override]  # it takes no values
-        self, X: Doubles, is_rare: Mask, rng: np.random.Generator, groups: Rows | None
-    ) -> Unseen:
-        share = _HELD_OUT[self.selection] if self.cv == "auto" else float(self.cv)
-        learned_on, unseen = hold_out(is_rare.astype(np.intp), share, rng, groups)
-        self.gamma_ = find_gamma(self.gamma, X[learned_on])
-        if self.selection == "paper":
-            swaps = [Swap([(learned_on, unseen)], np.empty(0, dtype=np.intp))]
-        else:
-            swaps = self._swaps(is_rare, learned_on, rng)
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
+        swaps = self._swaps(is_rare, rng)
+        fitted_on, chosen_on = swaps[0].pairs[0]
+        self.gamma_ = find_gamma(self.gamma, X[fitted_on] if self.selection == "paper" else X)
         outcomes = [self._try(X, is_rare, swaps[step]) for step in self._steps(len(swaps))]
         choices = [choice for outcome in outcomes for choice in outcome.choices]
         self._keep_paths(choices)
         self.falls_back_ = self._compare(outcomes)
         if self.falls_back_:
-            kept = self._machine(X, is_rare, learned_on)
+            kept = self._machine(X, is_rare, np.arange(len(X)))
         else:
             kept = mean_of([choice.few for choice in choices])
         self.support_vectors_, self.dual_coef_ = X[kept.rows], kept.coefficients
-        return Unseen(unseen, self._sum_up(X[unseen]))
+        if self.oob_score:
+            self.oob_scores_ = np.full(len(X), np.nan)
+            self.oob_scores_[chosen_on] = self._sum_up(X[chosen_on])
 
-    def _swaps(self, is_rare: Mask, rows: Rows, rng: np.random.Generator) -> list[Swap]:
-        """Return halves that swap their roles, or raise an error if there are too few items."""
-        n_rare = int(np.count_nonzero(is_rare[rows]))
-        fewest = min(n_rare, rows.size - n_rare)
+    def _swaps(self, is_rare: Mask, rng: np.random.Generator) -> list[Swap]:
+        """Return the halves to fit on and to choose on; they swap their roles for "cross-fit"."""
+        n_rare = int(np.count_nonzero(is_rare))
+        fewest = min(n_rare, is_rare.size - n_rare)
         if fewest < 2:
             raise ValueError(
-                "selection='cross-fit' needs at least three items of each class: to fit, to choose "
-                f"and to calibrate; {np.count_nonzero(is_rare)} of {is_rare.size} items are "
-                f"{self.rare_label_!r}. Use selection='paper', or find more items."
+                f"{type(self).__name__} needs at least two items of each class, to fit on and to "
+                f"choose on; {n_rare} of {is_rare.size} items are {self.rare_label_!r}. Find more "
+                "items."
             )
-        # With two items to learn from, none can be left out.
+        if self.selection == "paper":
+            halves = hold_out(is_rare.astype(np.intp), 0.5, rng)
+            return [Swap([halves], np.empty(0, dtype=np.intp))]
+        # With two items of a class, none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
-        return draw_swaps(is_rare, rows, self.n_swaps, rng, leave_out=leave_out)
+        return draw_swaps(is_rare, self.n_swaps, rng, leave_out=leave_out)
 
     def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> Outcome:
         """Choose on each half of a swap, and measure what is detected among the left-out items."""
@@ -389,7 +377,7 @@ class Swap(NamedTuple):
 
 
 def draw_swaps(
-    is_rare: Mask, rows: Rows, n_swaps: int, rng: np.random.Generator, *, leave_out: bool
+    is_rare: Mask, n_swaps: int, rng: np.random.Generator, *, leave_out: bool
 ) -> list[Swap]:
     """Halve the rows `n_swaps` times, and let the halves swap their roles.
 
@@ -397,19 +385,19 @@ def draw_swaps(
 
     Examples
     --------
-    >>> is_rare, rows = np.arange(12) < 6, np.arange(12)
-    >>> swaps = draw_swaps(is_rare, rows, 3, np.random.default_rng(0), leave_out=True)
+    >>> is_rare = np.arange(12) < 6
+    >>> swaps = draw_swaps(is_rare, 3, np.random.default_rng(0), leave_out=True)
     >>> [[len(fit), len(choose)] for fit, choose in swaps[0].pairs], len(swaps[0].left_out)
     ([[4, 4], [4, 4]], 4)
-    >>> sorted(np.concatenate([swap.left_out for swap in swaps])) == rows.tolist()
+    >>> sorted(np.concatenate([swap.left_out for swap in swaps])) == list(range(12))
     True
     """
-    folds = np.full(rows.size, n_swaps)  # a fold that no swap leaves out
+    folds = np.full(is_rare.size, n_swaps)  # a fold that no swap leaves out
     if leave_out:
-        folds = stratified_folds(is_rare[rows], max(n_swaps, _FEWEST_FOLDS), rng)
+        folds = stratified_folds(is_rare, max(n_swaps, _FEWEST_FOLDS), rng)
     swaps = []
     for number in range(n_swaps):
-        rest = rows[folds != number]
+        rest = np.flatnonzero(folds != number)
         first, second = (rest[half] for half in hold_out(is_rare[rest].astype(np.intp), 0.5, rng))
-        swaps.append(Swap([(first, second), (second, first)], rows[folds == number]))
+        swaps.append(Swap([(first, second), (second, first)], np.flatnonzero(folds == number)))
     return swaps

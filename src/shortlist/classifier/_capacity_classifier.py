@@ -5,6 +5,7 @@ Predictions are made in `_predicting`: the models score the items here, and the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from .._core.labels import count_labels, find_rare
 from .._core.scoring import (
     RESPONSE_METHODS,
     Scores,
+    informed,
     mean_of,
     mean_scores,
     n_rows,
@@ -42,7 +44,7 @@ from .._core.scoring import (
 from .._core.validation import check_option, check_seed
 from .._core.work import Work
 from ..capacity import Capacity
-from ..thresholds import ThresholdRule
+from ..thresholds import Terms, ThresholdRule
 from ..worth import check_worth
 from ._calibrating import calibrator_of, check_promise
 from ._models import Schooling, check_cv
@@ -69,7 +71,9 @@ class CapacityClassifier(
     ----------
     estimator : classifier
         Any scikit-learn classifier with `predict_proba` or `decision_function`. It gets `X` as it
-        is: arrays, data frames with strings, sparse matrices.
+        is: arrays, data frames with strings, sparse matrices. A model that learns for a capacity,
+        such as those of :mod:`shortlist.aware`, alone or in a pipeline, takes this capacity and
+        rare label unless it has its own.
     capacity : Capacity
         How much can be followed up: ``Capacity.multiple(b)`` in units of the prevalence,
         ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` if segments have
@@ -339,7 +343,7 @@ class CapacityClassifier(
             self, X, is_rare, ids, segments, seed=seed, groups=groups, work=work
         )
         self.response_method_ = response_method_of(self.estimator, self.response_method)
-        schooling = self._schooling
+        schooling = replace(self._schooling, estimator=self._informed(calibrator.terms))
         if self._needs_probabilities(work):
             schooling = schooling.with_probabilities(is_rare)
             self.response_method_ = "predict_proba"
@@ -371,6 +375,15 @@ class CapacityClassifier(
             self.random_state,
             self.n_jobs,
         )
+
+    def _informed(self, terms: Terms) -> Any:
+        """Return the model; one that learns for a capacity gets this one, unless it has its own."""
+        if self._schooling.is_prefit:
+            return self.estimator
+        known = {"rare_label": self.rare_label_}
+        if self.capacity is not None and self.capacity.kind != "effort":
+            known["capacity"] = Capacity.fraction(self.capacity.as_ratio(terms.reference.value))
+        return informed(self.estimator, **known)
 
     def _needs_probabilities(self, work: Work) -> bool:
         """Whether values are to be weighed, and the scores of the model are no probabilities."""

@@ -114,7 +114,7 @@ class Schooling:
         """Fit the models that are to decide, and score items that they have not seen."""
         if self.is_out_of_bag:
             check_no_groups(groups.numbers)
-            if method != "predict_proba":
+            if method != "predict_proba" and hasattr(self.estimator, "predict_proba"):
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             return fit_out_of_bag(
                 self.estimator, X, y, fit_params=fit_params, rare_label=rare_label

@@ -56,7 +56,7 @@ def _learners(incomplete: str) -> list[str]:
 
 
 def _sizes(incomplete: str) -> list[str]:
-    from ..learners import SIZES
+    from ..learners.members import SIZES
 
     return [name for name in SIZES if name.startswith(incomplete)]
 

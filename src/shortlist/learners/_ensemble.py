@@ -26,7 +26,6 @@ from ..capacity import Capacity, check_capacity
 from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
 from ._ensemble_fitting import (
     Fitted,
-    announce_member,
     combined_scores,
     fit_member,
     one_thread_for_products,
@@ -34,7 +33,6 @@ from ._ensemble_fitting import (
     some_rows,
     weighted_sum,
 )
-from ._ensemble_members import FORMS, MEMBERS, SIZES, Size
 from ._ensemble_weights import (
     FEWEST_JUDGED,
     FEWEST_RARE,
@@ -43,6 +41,7 @@ from ._ensemble_weights import (
     greedy_weights,
     held_out_rows,
 )
+from .members import FORMS, MEMBERS, SIZES, Size, announce_member
 
 __all__ = ["CapacityEnsembleClassifier"]
 

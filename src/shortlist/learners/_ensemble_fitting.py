@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,18 +13,16 @@ from threadpoolctl import ThreadpoolController
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import take_rows
-from ._ensemble_members import FORMS, MEMBERS, SIZES, rows_for, weights_for
 from ._ensemble_weights import fit_line, form_shares, out_of_sample
+from .members import FORMS, MEMBERS, SIZES, rows_for, weights_for
 
 __all__ = [
     "Fitted",
-    "announce_member",
     "combined_scores",
     "fit_member",
     "one_thread_for_products",
     "preferred_form",
     "some_rows",
-    "watching_members",
     "weighted_sum",
 ]
 
@@ -34,31 +30,6 @@ __all__ = [
 _SMOOTH = 10_000
 # The share of the trees of a forest that have not seen a row.
 _OUT_OF_BAG = 0.37
-
-
-_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
-
-
-@contextmanager
-def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call a function before each member of an ensemble is fitted, in this thread.
-
-    Parameters
-    ----------
-    on_member : callable
-        Called with the name of the member, the number of fitted members and their total number.
-    """
-    token = _watcher.set(on_member)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
-
-
-def announce_member(name: str, done: int, total: int) -> None:
-    """Tell whoever watches that a member is fitted next."""
-    if (watcher := _watcher.get()) is not None:
-        watcher(name, done, total)
 
 
 class Fitted(NamedTuple):

@@ -7,46 +7,179 @@ quotients are kept within [1e-6, 1 - 1e-6] and passed through a kernel (Hechenbi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.labels import find_rare, rare_share
 from .._core.validation import check_count, check_option
-from ._neighbors import ALGORITHMS, NeighborSearch, check_enough_rows
+from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
+from ..metrics import detection_at_capacity
 
-__all__ = ["KERNELS", "KernelKNeighborsClassifier", "NeighborVotesMixin", "rare_shares", "votes"]
+__all__ = ["KERNELS", "KernelKNeighborsClassifier", "shares_by_k", "vote_weights"]
 
+#: The weight of a vote, from the quotient of its distance and the number of neighbours.
+_BY_DISTANCE: dict[str, Callable[[Doubles, int], Doubles]] = {
+    "rectangular": lambda u, k: np.ones_like(u),
+    "triangular": lambda u, k: 1 - u,
+    "epanechnikov": lambda u, k: 0.75 * (1 - u**2),
+    "gaussian": lambda u, k: np.exp(-0.5 * (ndtri(1 / (2 * (k + 1))) * u) ** 2),
+    "inv": lambda u, k: 1 / u,
+}
 #: Names of the kernels of :class:`KernelKNeighborsClassifier`.
-KERNELS = ("rectangular", "triangular", "epanechnikov", "gaussian", "inv", "optimal")
-_RECTANGULAR, _TRIANGULAR, _EPANECHNIKOV, _GAUSSIAN, _INV, _OPTIMAL = range(len(KERNELS))
+KERNELS = (*_BY_DISTANCE, "optimal")
+TIE_BREAKS = ("smallest", "largest")
+
 _MARGIN = 1e-6  # least distance of a quotient from 0 and from 1
-_MOST_NEIGHBORS = 1 << 22  # held in memory at once
+_SPARE = 4  # candidates beyond those requested, among which near ties are settled exactly
+_MOST_NUMBERS = 1 << 22  # held in memory at once
 
 
-class NeighborVotesMixin:
-    """Votes of neighbours, for a classifier with the parameters `kernel`, `scale`, `algorithm`.
+class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+    r"""Classify by the weighted votes of nearest neighbours, with the weights of R's kknn.
 
-    A subclass sets `classes_`, passes training rows to `_remember`, and returns the number of
-    neighbours that vote as `_n_voters`.
+    Parameters
+    ----------
+    n_neighbors : int or sequence of int, default=5
+        Number of neighbours k that vote; one more is needed to scale the distances. Of several
+        numbers, the one is used that detects the most rare items of the training data within the
+        capacity, each scored by its neighbours among the others.
+    capacity : Capacity, default=None
+        How many items can be followed up, to choose among several numbers of neighbours. Inside a
+        :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
+    kernel : str, default="gaussian"
+        How the weight of a vote falls with the distance. "rectangular" gives all votes the same
+        weight; "optimal" weighs them by rank; "triangular", "epanechnikov", "gaussian" and "inv"
+        weigh them by distance.
+    scale : bool, default=True
+        Divide each feature by its standard deviation in the training data. Features that are
+        constant there are left out.
+    tie_break : {"smallest", "largest"}, default="largest"
+        Which k to take when several detect equally many rare items. The largest gives the smoothest
+        scores, and the fewest ties at a threshold.
+    rare_label : label, default=None
+        The label to find, to choose among several numbers; `None` takes the rarest in `y`.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        The number of neighbours in use.
+    detections_ : ndarray
+        If there were several numbers: the share of rare items that each of them detects.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    With distances :math:`d_1 \le \dots \le d_{k+1}`, the quotients :math:`u_i = d_i / d_{k+1}` are
+    kept within :math:`[10^{-6}, 1 - 10^{-6}]`. The Gaussian kernel weighs by
+    :math:`\varphi(u_i q)` with :math:`q = |\Phi^{-1}(1 / (2(k + 1)))|`.
+
+    The paper weighs a rare vote by :math:`a_0` and a common one by :math:`1 - a_0`. An item is then
+    flagged when the share of rare votes exceeds :math:`1 - a_0`, which is the threshold that
+    :class:`~shortlist.CapacityClassifier` finds.
+
+    Examples
+    --------
+    Two neighbours vote; the nearer one has the larger weight:
+
+    >>> from shortlist.learners import KernelKNeighborsClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "b", "b"]
+    >>> model = KernelKNeighborsClassifier(2, kernel="triangular").fit(X, y)
+    >>> model.predict_proba([[0.25]]).round(3).tolist()
+    [[0.6, 0.4]]
+
+    The number of neighbours, chosen for a capacity:
+
+    >>> from shortlist import Capacity
+    >>> from shortlist.datasets import make_fraud
+    >>> X, y = make_fraud(4_000, prevalence=0.02)
+    >>> model = KernelKNeighborsClassifier(range(1, 51), capacity=Capacity.multiple(2)).fit(X, y)
+    >>> bool(model.detections_[model.n_neighbors_ - 1] == model.detections_.max())
+    True
     """
 
-    kernel: str
-    scale: bool
-    algorithm: str
-    classes_: NDArray[Any]
-    _neighbors: NeighborSearch
-    _codes: Rows
+    def __init__(
+        self,
+        n_neighbors: Any = 5,
+        *,
+        capacity: Capacity | None = None,
+        kernel: str = "gaussian",
+        scale: bool = True,
+        tie_break: str = "largest",
+        rare_label: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.capacity = capacity
+        self.kernel = kernel
+        self.scale = scale
+        self.tie_break = tie_break
+        self.rare_label = rare_label
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Store the training data, and choose the number of neighbours if there are several.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,)
+            Labels.
+
+        Returns
+        -------
+        self
+        """
+        check_option("kernel", self.kernel, KERNELS)
+        check_option("tie_break", self.tie_break, TIE_BREAKS)
+        candidates = candidate_numbers(self.n_neighbors)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        is_chosen = candidates.size > 1
+        check_enough_rows(int(candidates[-1]), X.shape[0], is_chosen=is_chosen)
+        self.classes_, self._codes = np.unique(y, return_inverse=True)
+        self._factors = scale_factors(X) if self.scale else np.ones(X.shape[1])
+        # Moving all points changes no distance, and near the origin less is lost by rounding.
+        self._center = np.zeros(X.shape[1]) if issparse(X) else X.mean(axis=0)
+        self._train = self._scaled(X)
+        self._search = NearestNeighbors(algorithm="brute").fit(self._train)
+        self.n_neighbors_ = self._choose(candidates, y) if is_chosen else int(candidates[0])
+        return self
+
+    def _choose(self, candidates: Rows, y: NDArray[Any]) -> int:
+        """Return the number of neighbours that detects the most among the training items."""
+        if self.capacity is None:
+            raise CapacityError(
+                "Of several n_neighbors, one is chosen for a capacity, and there is none. Pass "
+                "capacity=Capacity.fraction(0.02), say, or fit this inside CapacityClassifier(..., "
+                "capacity=...), which hands its own capacity on."
+            )
+        is_rare, _ = find_rare(y, self.rare_label, on_tie="warn")
+        limit = Capacity.fraction(check_capacity(self.capacity).as_ratio(rare_share(is_rare)))
+        found = self._nearest(None, int(candidates[-1]) + 1)
+        shares = shares_by_k(*found, is_rare, candidates, self.kernel, self.n_features_in_)
+        self.detections_ = np.array(
+            [detection_at_capacity(is_rare, column, limit) for column in shares.T]
+        )
+        best = candidates[self.detections_ == self.detections_.max()]
+        return int(best[0] if self.tie_break == "smallest" else best[-1])
 
     def predict_proba(self, X: Any) -> Doubles:
-        """Return each class's share of the votes; a capacity does not change them.
+        """Return each class's share of the votes.
 
         Parameters
         ----------
@@ -60,120 +193,11 @@ class NeighborVotesMixin:
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        k, shares = self._n_voters, np.empty((X.shape[0], self.classes_.size))
-        # A batch of items at a time: memory stays small for any number of items.
-        for items in gen_batches(X.shape[0], max(1, _MOST_NEIGHBORS // (k + 1))):
-            distances, nearest = self._neighbors.query(X[items], k + 1)
-            shares[items] = votes(
-                distances,
-                self._codes[nearest[:, :-1]],
-                n_classes=self.classes_.size,
-                kernel=self.kernel,
-                n_features=X.shape[1],
-            )
-        return shares
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = self.algorithm != "approximate"
-        return tags
-
-    @property
-    def _n_voters(self) -> int:
-        raise NotImplementedError
-
-    def _check_votes(self) -> None:
-        check_option("kernel", self.kernel, KERNELS)
-        check_option("algorithm", self.algorithm, ALGORITHMS)
-
-    def _remember(self, X: Any, y: NDArray[Any]) -> None:
-        """Store training rows in a form that is quick to search, and their classes."""
-        self._codes = np.searchsorted(self.classes_, y)
-        self._neighbors = NeighborSearch(X, scale=self.scale, algorithm=self.algorithm)
-
-
-class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstimator):
-    r"""Classify by the weighted votes of nearest neighbours, with the weights of R's kknn.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=5
-        Number of neighbours k that vote. One more is needed to scale the distances.
-    kernel : str, default="gaussian"
-        How the weight of a vote falls with the distance, one of `KERNELS`. "rectangular" gives all
-        votes the same weight; "optimal" weighs them by rank; "triangular", "epanechnikov",
-        "gaussian" and "inv" weigh them by distance.
-    scale : bool, default=True
-        Divide each feature by its standard deviation in the training data. Features that are
-        constant there are left out.
-    algorithm : {"auto", "brute", "tree", "approximate"}, default="auto"
-        How neighbours are found. "auto" uses a tree for up to eight dense features, and otherwise
-        compares items with every training row ("brute"). Both are exact. "approximate" is for
-        millions of rows and needs the extra `neighbors`.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        Labels seen in `fit`.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    See Also
-    --------
-    CapacityKNeighborsClassifier : Chooses the number of neighbours for a capacity.
-
-    Notes
-    -----
-    With distances :math:`d_1 \le \dots \le d_{k+1}`, the quotients :math:`u_i = d_i / d_{k+1}` are
-    kept within :math:`[10^{-6}, 1 - 10^{-6}]`. The Gaussian kernel weighs by
-    :math:`\varphi(u_i q)` with :math:`q = |\Phi^{-1}(1 / (2(k + 1)))|`.
-
-    Examples
-    --------
-    Two neighbours vote; the nearer one has the larger weight:
-
-    >>> from shortlist.learners import KernelKNeighborsClassifier
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "b", "b"]
-    >>> model = KernelKNeighborsClassifier(2, kernel="triangular").fit(X, y)
-    >>> model.predict_proba([[0.25]]).round(3).tolist()
-    [[0.6, 0.4]]
-    """
-
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        kernel: str = "gaussian",
-        scale: bool = True,
-        algorithm: str = "auto",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.scale = scale
-        self.algorithm = algorithm
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Store the training data in a form that is quick to search.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
-            Items.
-        y : array-like of shape (n_items,)
-            Labels.
-
-        Returns
-        -------
-        self
-        """
-        self._check_votes()
-        k = check_count("n_neighbors", self.n_neighbors)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
-        check_enough_rows(k, X.shape[0])
-        self.classes_ = np.unique(y)
-        self._remember(X, y)
-        return self
+        distances, rows = self._nearest(self._scaled(X), self.n_neighbors_ + 1)
+        weights = vote_weights(distances, self.kernel, X.shape[1])
+        votes = self._codes[rows[:, :-1]]
+        sums = [(weights * (votes == code)).sum(axis=1) for code in range(self.classes_.size)]
+        return np.column_stack(sums) / weights.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the most votes for each item; the first label wins ties.
@@ -183,121 +207,86 @@ class KernelKNeighborsClassifier(NeighborVotesMixin, ClassifierMixin, BaseEstima
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    @property
-    def _n_voters(self) -> int:
-        return self.n_neighbors
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _scaled(self, X: Any) -> Any:
+        if issparse(X):
+            return X.multiply(self._factors).tocsr()
+        return (X - self._center) * self._factors
+
+    def _nearest(self, X: Any, k: int) -> tuple[Doubles, Rows]:
+        """Return distances and rows of the `k` nearest training rows, the nearest first.
+
+        `None` asks for the neighbours of each training row among the others. scikit-learn compares
+        rows by a product of matrices, whose rounding depends on the batch. The distances of its
+        candidates are therefore computed again; equal ones go by row number.
+        """
+        n_rows, n_features = self._train.shape
+        wanted = min(k + _SPARE, n_rows - (X is None))
+        distances, rows = self._search.kneighbors(X, wanted)
+        X = self._train if X is None else X
+        if not issparse(X) and not issparse(self._train):
+            for items in gen_batches(len(X), max(1, _MOST_NUMBERS // (wanted * n_features))):
+                gaps = X[items, np.newaxis] - self._train[rows[items]]
+                distances[items] = np.sqrt((gaps**2).sum(axis=2))
+        order = np.lexsort((rows, distances))[:, :k]
+        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
 
-def votes(
-    distances: Doubles,
-    neighbors: Rows,
-    *,
-    n_classes: int,
-    kernel: str,
-    n_features: int,
-) -> Doubles:
-    """Return the share of each class in the weights of the neighbours.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_items, k + 1)
-        Distances in rising order; the last one scales the others.
-    neighbors : ndarray of shape (n_items, k)
-        Classes of the neighbours, as numbers from 0.
-    n_classes : int
-        Number of classes.
-    kernel : str
-        One of `KERNELS`.
-    n_features : int
-        Dimension of the space, for the kernel "optimal".
-    """
-    k = neighbors.shape[1]
-    quantile, ranks = _quantile(k), _rank_weights(k, n_features)
-    return _votes(distances, neighbors, n_classes, KERNELS.index(kernel), quantile, ranks)
+def candidate_numbers(n_neighbors: Any) -> Rows:
+    """Return the numbers of neighbours to choose from, in rising order."""
+    if not isinstance(n_neighbors, Iterable) or isinstance(n_neighbors, str):
+        return np.array([check_count("n_neighbors", n_neighbors)], dtype=np.intp)
+    listed = [check_count("Each of n_neighbors", k) for k in n_neighbors]
+    if not listed:
+        raise ValueError("n_neighbors must list at least one number of neighbours; got none.")
+    return np.unique(np.array(listed, dtype=np.intp))
 
 
-def rare_shares(
-    distances: Doubles,
-    is_rare: Mask,
-    *,
-    n_neighbors: Rows,
-    kernel: str,
-    n_features: int,
-) -> Doubles:
-    """Return the weighted share of rare neighbours for every k of `n_neighbors` at once.
+def check_enough_rows(k: int, n_rows: int, *, is_chosen: bool) -> None:
+    """Raise an error when there is no neighbour k + 1, whose distance scales the others."""
+    needed = k + 1 + is_chosen  # to choose, a training row has its neighbours among the others
+    if n_rows < needed:
+        raise ValueError(
+            f"n_neighbors={k} needs at least {needed} training rows, because the distance of "
+            f"neighbour k + 1 scales weights; got n_samples = {n_rows}. Use a smaller n_neighbors."
+        )
 
-    The arguments are those for the largest k, K: `distances` has K + 1 columns, `is_rare` has K.
-    Column j of the result belongs to ``n_neighbors[j]``.
-    """
-    quantiles = np.array([_quantile(int(k)) for k in n_neighbors])
-    ranks = np.zeros((len(n_neighbors), is_rare.shape[1]))
+
+def scale_factors(X: Any) -> Doubles:
+    """Return 1 / standard deviation (n - 1 in its denominator), and 0 for a constant feature."""
+    variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else X.var(axis=0)
+    deviations = np.sqrt(variances * X.shape[0] / max(X.shape[0] - 1, 1))
+    # Rounding leaves a constant feature with a tiny deviation, which must not become a huge factor.
+    largest = abs(X).max(axis=0)
+    constant = deviations <= 1e-12 * (largest.toarray().ravel() if issparse(X) else largest)
+    return np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviations))
+
+
+def vote_weights(distances: Doubles, kernel: str, n_features: int) -> Doubles:
+    """Return the weights of the votes of all neighbours but the last, which scales the others."""
+    k = distances.shape[1] - 1
     if kernel == "optimal":
-        for row, k in zip(ranks, n_neighbors, strict=True):
-            row[:k] = _rank_weights(int(k), n_features)
-    return _rare_shares(distances, is_rare, n_neighbors, KERNELS.index(kernel), quantiles, ranks)
-
-
-def _quantile(k: int) -> float:
-    """Return how many standard deviations neighbour k + 1 counts as; it rises with k."""
-    return float(abs(ndtri(1 / (2 * (k + 1)))))
+        return np.tile(_rank_weights(k, n_features), (len(distances), 1))
+    quotients = distances[:, :-1] / np.maximum(distances[:, -1:], _MARGIN)
+    return _BY_DISTANCE[kernel](np.clip(quotients, _MARGIN, 1 - _MARGIN), k)
 
 
 def _rank_weights(k: int, n_features: int) -> Doubles:
     """Return Samworth's optimal weights of the ranks 1 ... k in `n_features` dimensions."""
-    power = 1 + 2 / n_features
-    steps = np.diff(np.arange(k + 1.0) ** power)
+    steps = np.diff(np.arange(k + 1.0) ** (1 + 2 / n_features))
     return (1 + n_features / 2 - n_features / (2 * k ** (2 / n_features)) * steps) / k
 
 
-@njit(cache=True, nogil=True)
-def _weight(kernel, quotient, quantile, rank_weight):
-    if kernel == _OPTIMAL:
-        return rank_weight
-    u = min(max(quotient, _MARGIN), 1 - _MARGIN)
-    if kernel == _TRIANGULAR:
-        return 1 - u
-    if kernel == _EPANECHNIKOV:
-        return 0.75 * (1 - u * u)
-    if kernel == _GAUSSIAN:
-        return np.exp(-0.5 * (quantile * u) ** 2)  # constants cancel in the shares
-    if kernel == _INV:
-        return 1 / u
-    return 1.0  # rectangular
-
-
-@njit(cache=True, nogil=True)
-def _votes(distances, neighbors, n_classes, kernel, quantile, ranks):
-    n_items, k = neighbors.shape
-    shares = np.zeros((n_items, n_classes))
-    for i in range(n_items):
-        scale_distance = max(distances[i, k], _MARGIN)
-        total = 0.0
-        for j in range(k):
-            weight = _weight(kernel, distances[i, j] / scale_distance, quantile, ranks[j])
-            shares[i, neighbors[i, j]] += weight
-            total += weight
-        shares[i] /= total
-    return shares
-
-
-@njit(cache=True, nogil=True)
-def _rare_shares(distances, is_rare, n_neighbors, kernel, quantiles, ranks):
-    n_items, largest = is_rare.shape
-    shares = np.zeros((n_items, n_neighbors.size))
-    for i in range(n_items):
-        first = 0
-        while first < largest and not is_rare[i, first]:
-            first += 1
-        for column in range(n_neighbors.size):
-            k = n_neighbors[column]
-            if k <= first:
-                continue  # no rare neighbour among the first k
-            scale_distance = max(distances[i, k], _MARGIN)
-            total = rare = 0.0
-            for j in range(k):
-                quotient = distances[i, j] / scale_distance
-                weight = _weight(kernel, quotient, quantiles[column], ranks[column, j])
-                total += weight
-                rare += weight * is_rare[i, j]
-            shares[i, column] = rare / total
+def shares_by_k(
+    distances: Doubles, rows: Rows, is_rare: Mask, numbers: Rows, kernel: str, n_features: int
+) -> Doubles:
+    """Return the weighted share of rare neighbours, with a column for each of the numbers."""
+    shares = np.empty((len(rows), numbers.size))
+    for column, k in enumerate(numbers):
+        weights = vote_weights(distances[:, : k + 1], kernel, n_features)
+        shares[:, column] = (weights * is_rare[rows[:, :k]]).sum(axis=1) / weights.sum(axis=1)
     return shares

@@ -114,7 +114,7 @@ def compile_scorer(
     Parameters
     ----------
     classifier : classifier
-        A fitted :class:`~shortlist.CapacityClassifier`, or one of the aware classifiers.
+        A fitted :class:`~shortlist.CapacityClassifier`.
     X : array or data frame of shape (n_items, n_features)
         Rows on which to compare the scorer with the classifier: calibration rows, or rows like
         them. They need no labels.

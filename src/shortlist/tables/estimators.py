@@ -17,21 +17,22 @@ from .. import aware
 from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..learners import FAMILIES, CapacityEnsembleClassifier, TrainedModel, make_learner
+from ..learners import CapacityEnsembleClassifier, make_learner
+from ..learners.recipes import FAMILIES
+from ..learners.trained import TrainedModel
 from .columns import MISSING_CATEGORY
 from .schema import TableSchema
 
 _MOST_CATEGORIES = 32
 _FEWEST_ROWS_OF_A_CATEGORY = 5
 
-# Learners that know the capacity, and their settings here. Each of them holds out rows for its own
-# threshold. They can be few, because the threshold of the model comes from other rows.
-_AWARE: dict[str, tuple[Any, dict[str, Any]]] = {
-    "aware-linear": (aware.CapacityAwareLinearClassifier, {"cv": 0.1}),
-    "aware-svm": (aware.CapacityAwareSVC, {}),
-    "aware-forest": (aware.CapacityAwareForestClassifier, {}),
-    "aware-boosting": (aware.CapacityAwareBoostingClassifier, {}),
-    "aware-network": (aware.CapacityAwareNetworkClassifier, {}),
+# Learners that know the capacity.
+_AWARE = {
+    "aware-linear": aware.CapacityAwareLinearClassifier,
+    "aware-svm": aware.CapacityAwareSVC,
+    "aware-forest": aware.CapacityAwareForestClassifier,
+    "aware-boosting": aware.CapacityAwareBoostingClassifier,
+    "aware-network": aware.CapacityAwareNetworkClassifier,
 }
 #: The values of `learner` in :func:`fit_table`.
 LEARNERS = ("auto", *FAMILIES, *_AWARE)
@@ -56,8 +57,7 @@ def make_estimator(
 
 def _make(name: str, capacity: Capacity, random_state: int) -> Any:
     if name in _AWARE:
-        cls, settings = _AWARE[name]
-        return cls(capacity, rare_label=True, random_state=random_state, **settings)
+        return _AWARE[name](capacity, rare_label=True, random_state=random_state)
     learner = make_learner(name, random_state=random_state)
     # Its trees are so small that threads wait for each other, on a busy machine 100 times as long.
     return learner.set_params(n_jobs=1) if name == "boosting" else learner
@@ -89,7 +89,7 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
 
 def knows_capacity(estimator: Any) -> bool:
     """Return whether the learner in a model is trained for a capacity."""
-    return isinstance(estimator, Pipeline) and hasattr(estimator.named_steps["learner"], "capacity")
+    return isinstance(estimator, Pipeline) and isinstance(estimator[-1], tuple(_AWARE.values()))
 
 
 def is_trained(estimator: Any) -> bool:

@@ -19,7 +19,7 @@ from .._core.validation import check_count, check_number, check_option, check_po
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
-from ..learners import SIZES, watching_members
+from ..learners.members import SIZES, watching_members
 from ..thresholds import check_guarantee
 from ._fit_notes import notes_on, notes_on_times
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows

@@ -37,7 +37,7 @@ class TrainedModel(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from shortlist.learners import TrainedModel
+    >>> from shortlist.learners.trained import TrainedModel
     >>> own = LogisticRegression().fit([[0], [1], [2], [3]], ["no", "no", "no", "yes"])
     >>> TrainedModel(own, "yes").predict([[0], [9]]).tolist()
     [False, True]

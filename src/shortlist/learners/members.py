@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +20,18 @@ from sklearn.neural_network import MLPClassifier
 
 from .._core.arrays import Doubles, Rows
 
-__all__ = ["FORMS", "MEMBERS", "SIZES", "Member", "Size", "has_lightgbm", "rows_for", "weights_for"]
+__all__ = [
+    "FORMS",
+    "MEMBERS",
+    "SIZES",
+    "Member",
+    "Size",
+    "announce_member",
+    "has_lightgbm",
+    "rows_for",
+    "watching_members",
+    "weights_for",
+]
 
 
 @dataclass(frozen=True)
@@ -189,3 +202,27 @@ def weights_for(rows: Rows, codes: Rows, weights: Doubles | None) -> Doubles:
     sampled = np.bincount(codes[rows], weights[rows], minlength=whole.size)
     factors = whole / np.where(sampled > 0, sampled, 1.0)
     return weights[rows] * factors[codes[rows]]
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call a function before each member of an ensemble is fitted, in this thread.
+
+    It gets the name of the member, the number of fitted members and their total number.
+    """
+    token = _watcher.set(on_member)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def announce_member(name: str, done: int, total: int) -> None:
+    """Report that a member is fitted next."""
+    if (watcher := _watcher.get()) is not None:
+        watcher(name, done, total)
