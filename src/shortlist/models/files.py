@@ -24,6 +24,7 @@ _MODULES = (
     "capacity",
     "classifier",
     "learners",
+    "learners.trained",
     "multiclass",
     "thresholds",
     "worth",
