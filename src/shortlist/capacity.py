@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._core.arrays import Doubles
 from ._core.labels import EstimatedShare
 from ._core.validation import check_number
+from ._core.work import are_equal
 from .exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Capacity"]
@@ -430,3 +432,21 @@ def check_prevalence(prevalence: Any) -> Fraction:
     if not 0 <= ratio <= 1:
         raise ValueError(f"prevalence must lie between 0 and 1; got {prevalence!r}.")
     return ratio
+
+
+def check_efforts_suit(capacity: Capacity, efforts: Doubles | None) -> None:
+    """Raise an error if a budget comes without efforts, or efforts come without a budget."""
+    if capacity.kind == "effort" and efforts is None:
+        raise CapacityError(
+            f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes, "
+            "or limit the number of flags: Capacity.count(...)."
+        )
+    if (
+        capacity.kind != "effort"
+        and efforts is not None
+        and not (are_equal(efforts) and efforts[:1].sum() == efforts[:1].size)
+    ):
+        raise CapacityError(
+            f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
+            "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
+        )

@@ -19,10 +19,14 @@ import numpy as np
 from scipy import stats
 
 from shortlist._core.binomial import clopper_pearson_lower, clopper_pearson_upper
-from shortlist.thresholds import confident_k, next_batch_k, simultaneous_k
-from shortlist.thresholds._bands import bounded_places, crossing_probability, local_level
-from shortlist.thresholds._guarantees import _overrun_probability
+from shortlist.thresholds._bands import (
+    bounded_places,
+    crossing_probability,
+    local_level,
+    simultaneous_k,
+)
 from shortlist.thresholds._unknown_prevalence import keeps_multiple
+from shortlist.thresholds.guarantees import _overrun_probability, confident_k, next_batch_k
 
 COLUMNS = ["promise", "setting", "rule", "how", "promised", "error", "use"]
 ERROR = 0.05

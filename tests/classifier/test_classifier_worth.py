@@ -10,6 +10,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from shortlist import Capacity, CapacityClassifier, Worth, select
 from shortlist.datasets import make_fraud
@@ -220,3 +221,20 @@ def test_controllers_start_from_the_fitted_efforts(cases, fitted):
     X, y, _, _ = (each[:N] for each in cases)
     with pytest.raises(CapacityError, match="fitted without efforts"):
         classifier(Capacity.fraction(0.1)).fit(X, y).controller(Capacity.effort(480))
+
+
+def test_a_probability_of_one_can_be_weighed():
+    """Scores are lifted above 1 when they are ranked, and are still probabilities."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] > 1
+    model = CapacityClassifier(
+        DecisionTreeClassifier(), capacity=Capacity.count(10, per=200), cv=0.5, random_state=0
+    ).fit(X, y)
+    assert model.score_samples(X).max() == 1
+    values = rng.uniform(1, 2, size=200)
+    flagged = model.select(X, values=values)
+    worth = values * model.score_samples(X)
+    assert flagged.sum() == 10
+    assert worth[flagged].min() >= worth[~flagged].max()
+    assert model.select(X, worth=0.5).sum() == 10

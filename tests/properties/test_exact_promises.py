@@ -31,7 +31,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, Token
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
-from shortlist.thresholds import _guarantees, _unknown_prevalence, calibrate_threshold
+from shortlist.thresholds import _unknown_prevalence, calibrate_threshold, guarantees
 
 TENTH = Fraction(1, 10)
 
@@ -60,10 +60,10 @@ def test_expected_rule():
     """The largest k with (k + 1) / (n + 1) at most c."""
     for n in range(40):
         allowed = [k for k in range(-1, n) if Fraction(k + 1, n + 1) <= TENTH]
-        assert _guarantees.expected_k(n, TENTH) == max(allowed)
-    assert _guarantees.expected_sample_size(TENTH) == 9
-    assert _guarantees.plug_in_k(100, Fraction(29, 100)) == 29
-    assert _guarantees.plug_in_k(100, Fraction(0)) == -1
+        assert guarantees.expected_k(n, TENTH) == max(allowed)
+    assert guarantees.expected_sample_size(TENTH) == 9
+    assert guarantees.plug_in_k(100, Fraction(29, 100)) == 29
+    assert guarantees.plug_in_k(100, Fraction(0)) == -1
 
 
 @pytest.mark.parametrize("error", [0.05, 0.5, float(binomial_cdf(2, 30, TENTH)) * (1 + 1e-9)])
@@ -72,8 +72,8 @@ def test_confident_rule(error):
     for n in (5, 28, 29, 30, 60):
         chances = [float(binomial_cdf(k, n, TENTH)) for k in range(n)]
         allowed = [k for k, chance in enumerate(chances) if chance <= error]
-        assert _guarantees.confident_k(n, TENTH, error=error) == max(allowed, default=-1)
-    assert _guarantees.confident_sample_size(TENTH, error=0.05) == 29
+        assert guarantees.confident_k(n, TENTH, error=error) == max(allowed, default=-1)
+    assert guarantees.confident_sample_size(TENTH, error=0.05) == 29
 
 
 def test_next_batch_rule():
@@ -88,7 +88,7 @@ def test_next_batch_rule():
             for k in range(n)
         ]
         allowed = [k for k, chance in enumerate(overrun) if chance <= 0.05]
-        found = _guarantees.next_batch_k(n, most, batch, error=0.05)
+        found = guarantees.next_batch_k(n, most, batch, error=0.05)
         assert found == max(allowed, default=-1)
 
 
@@ -169,20 +169,20 @@ def test_segments_share_the_error(overall):
     ).fit(X, y, segments=segments)
     n_limits = 3 + (overall is not None)
     for found in model.rule_.segment_calibrations.values():
-        exact = _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        exact = guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
         assert found.k == exact
-        assert found.k < _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1)
+        assert found.k < guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1)
     if overall is not None:
         (found,) = model.rule_.calibrations
-        exact = _guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        exact = guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
         assert found.k == exact
 
 
 def test_several_classes_share_the_error():
     """Each of four limits gets a quarter."""
     rule = _prices.OrderStatistic.confident(4, error=0.2)
-    assert rule.k(400, TENTH) == _guarantees.confident_k(400, TENTH, error=0.05)
-    assert rule.sample_size(TENTH) == _guarantees.confident_sample_size(TENTH, error=0.05)
+    assert rule.k(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
+    assert rule.sample_size(TENTH) == guarantees.confident_sample_size(TENTH, error=0.05)
 
 
 def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):

@@ -21,8 +21,10 @@ from shortlist import (
     adjusted_detection_interval,
     calibrate_threshold,
 )
-from shortlist.thresholds import GUARANTEES, confident_k, next_batch_k, simultaneous_k
-from shortlist.thresholds import _guarantees as rules
+from shortlist.thresholds import GUARANTEES
+from shortlist.thresholds import guarantees as rules
+from shortlist.thresholds._bands import simultaneous_k
+from shortlist.thresholds.guarantees import confident_k, next_batch_k
 
 SIZES = (200, 1_000, 4_000)
 FRACTIONS = ("0.01", "0.02", "0.06")

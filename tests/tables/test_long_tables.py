@@ -21,7 +21,7 @@ from shortlist.tables import (
     select_rows,
 )
 from shortlist.tables.capacities import plan_capacity
-from shortlist.thresholds import _terms
+from shortlist.thresholds import terms
 
 #: The rows below repeat ids, which is noted.
 pytestmark = pytest.mark.filterwarnings("ignore:150 rows repeat an id:UserWarning")
@@ -171,7 +171,7 @@ def test_recalibrations(table_fit, path, whole, in_pieces, target):
 @pytest.mark.parametrize("target", [None, "fraud"])
 def test_what_is_drawn_of_many_scores(table_fit, whole, in_pieces, guarantee, target, monkeypatch):
     """The same rows are drawn, in chunks and at once; the flags of all rows are counted."""
-    for module in (drawing, _terms):
+    for module in (drawing, terms):
         monkeypatch.setattr(module, "MOST_ITEMS", 300)
     options = {"capacity": Capacity.multiple(2), "guarantee": guarantee, "target": target}
     want = recalibrate_table(table_fit.model, whole, **options)

@@ -12,7 +12,7 @@ from scipy import stats
 import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.thresholds import _guarantees as rules
+from shortlist.thresholds import guarantees as rules
 
 # The rule of the paper, unless a test asks for another one.
 calibrate_threshold = partial(shortlist.calibrate_threshold, guarantee="plug-in")

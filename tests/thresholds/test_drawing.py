@@ -9,7 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from shortlist import Capacity, CapacityClassifier
 from shortlist._core import drawing
 from shortlist._core.drawing import is_drawn
-from shortlist.thresholds import CalibrationSample, _terms
+from shortlist._core.rows import RowFacts
+from shortlist.thresholds import terms
+from shortlist.thresholds.terms import CalibrationSample
 
 N = 20_000
 
@@ -17,14 +19,15 @@ N = 20_000
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Let twenty thousand scores be too many."""
-    for module in (drawing, _terms):
+    for module in (drawing, terms):
         monkeypatch.setattr(module, "MOST_ITEMS", 4_000)
 
 
-def make(**details):
+def make(*, is_rare=None, **known):
     """Return what is kept of many scores, each of which is the position of its item."""
+    facts = RowFacts(np.empty((N, 1)), **known)
     return CalibrationSample.of(
-        np.arange(float(N)), rows=np.arange(N), tie_keys=None, keyed_by_ids=False, **details
+        np.arange(float(N)), np.arange(N), facts, tie_keys=None, is_rare=is_rare
     )
 
 

@@ -13,10 +13,11 @@ from scipy import stats
 from shortlist import Capacity
 from shortlist._core.ranking import Cut, flag_above, flag_above_lifted, lift
 from shortlist.exceptions import InsufficientCalibrationWarning
-from shortlist.thresholds import CalibrationSample, Terms, make_rule
 from shortlist.thresholds._folds import Ladder, mixed_interval, spend
-from shortlist.thresholds._guarantees import tail_mean
+from shortlist.thresholds.guarantees import tail_mean
+from shortlist.thresholds.rules import Rule
 from shortlist.thresholds.segments import SegmentCapacities
+from shortlist.thresholds.terms import CalibrationSample, Terms
 
 quiet = pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
 
@@ -40,7 +41,7 @@ def expected_rate(calibrations):
 def test_what_folds_spend_together_is_at_most_the_capacity(sizes, percent):
     """Exactly, and no fold could have one place more."""
     c = Fraction(percent, 100)
-    found = make_rule(samples_of(sizes), Capacity.fraction(c), Terms()).calibrations
+    found = Rule(samples_of(sizes), Capacity.fraction(c), Terms()).calibrations
     assert expected_rate(found) <= c
     left = c * len(sizes) - expected_rate(found) * len(sizes)
     base = [int(c * (size + 1)) for size in sizes]
@@ -64,7 +65,7 @@ def test_a_new_item_is_flagged_no_more_than_the_capacity(ties):
         worlds = rng.integers(4, size=(3, 4)) if ties else rng.permutation(12).reshape(3, 4)
         for new in product(range(4), repeat=3):
             kept = [np.delete(world, i).astype(float) for world, i in zip(worlds, new, strict=True)]
-            rule = make_rule(
+            rule = Rule(
                 [CalibrationSample(scores) for scores in kept], Capacity.fraction(c), Terms()
             )
             flags += [
@@ -78,10 +79,10 @@ def test_a_new_item_is_flagged_no_more_than_the_capacity(ties):
 
 def test_small_capacities_are_not_rounded_away():
     """Ten folds of a hundred scores have half a place each at 0.5 %, and five together."""
-    found = make_rule(samples_of([100] * 10), Capacity.fraction(0.005), Terms()).calibrations
+    found = Rule(samples_of([100] * 10), Capacity.fraction(0.005), Terms()).calibrations
     assert sorted(calibration.k for calibration in found) == [-1] * 5 + [0] * 5
     with pytest.warns(InsufficientCalibrationWarning, match="least 111 .* got 1000 in 10 folds"):
-        make_rule(samples_of([100] * 10), Capacity.fraction(0.0009), Terms())
+        Rule(samples_of([100] * 10), Capacity.fraction(0.0009), Terms())
 
 
 @pytest.mark.parametrize("guarantee", ["expected", "confident"])
@@ -89,13 +90,13 @@ def test_the_warning_says_how_many_scores_a_fold_needs(guarantee):
     """With one score less, nothing is flagged; with as many, something is."""
     capacity, terms = Capacity.fraction(0.002), Terms(guarantee=guarantee)
     with pytest.warns(InsufficientCalibrationWarning) as caught:
-        make_rule(samples_of([5] * 10), capacity, terms)
+        Rule(samples_of([5] * 10), capacity, terms)
     needed = int(
         re.search(r"at least (\d+) calibration scores in a fold", str(caught[0].message))[1]
     )
     with pytest.warns(InsufficientCalibrationWarning, match=f"at least {needed} "):
-        make_rule(samples_of([needed - 1] * 10), capacity, terms)
-    found = make_rule(samples_of([needed] * 10), capacity, terms).calibrations
+        Rule(samples_of([needed - 1] * 10), capacity, terms)
+    found = Rule(samples_of([needed] * 10), capacity, terms).calibrations
     assert max(calibration.k for calibration in found) == 0
 
 
@@ -106,7 +107,7 @@ def test_segments_spend_over_folds_by_themselves():
     segments[1][:] = 0
     samples = [CalibrationSample(lift(rng.normal(size=own.size)), segments=own) for own in segments]
     limits = SegmentCapacities({"a": Capacity.fraction(0.1), "b": Capacity.fraction(0.2)}, None)
-    rule = make_rule(samples, Capacity.fraction(0.15), Terms(), segments=limits)
+    rule = Rule(samples, Capacity.fraction(0.15), Terms(), segments=limits)
     assert expected_rate(rule.calibrations) <= Fraction(3, 20)
     for name, c in (("a", Fraction(1, 10)), ("b", Fraction(1, 5))):
         found = rule.segment_calibrations[name]
@@ -131,7 +132,7 @@ def test_the_mean_of_the_worst_calibrations():
 def test_confident_folds_hold_however_they_depend():
     """The mean over folds of their worst cases is at most c, with little left over."""
     terms = Terms("confident", 0.95)
-    found = make_rule(samples_of([300, 300, 301, 310]), Capacity.fraction(0.1), terms).calibrations
+    found = Rule(samples_of([300, 300, 301, 310]), Capacity.fraction(0.1), terms).calibrations
     tails = [tail_mean(c.k, c.n_calibration, error=0.05) for c in found]
     assert 0.099 < np.mean(tails) <= 0.1
     # Folds that move together are the worst case: all rates have the same rank.
@@ -155,13 +156,13 @@ def test_promises_that_folds_cannot_keep_are_refused():
     """A batch, or every capacity at once, needs one threshold."""
     for guarantee in ("next-batch", "simultaneous"):
         with pytest.raises(ValueError, match="one model with one threshold"):
-            make_rule(samples_of([50, 50]), Capacity.count(1, per=10), Terms(guarantee))
+            Rule(samples_of([50, 50]), Capacity.count(1, per=10), Terms(guarantee))
 
 
 def test_the_interval_of_a_mixture_covers():
     """The mean rate of four folds, independent or the same, lies inside in at least 95 %."""
     rng = np.random.default_rng(2)
-    calibrations = make_rule(samples_of([200] * 4), Capacity.fraction(0.1), Terms()).calibrations
+    calibrations = Rule(samples_of([200] * 4), Capacity.fraction(0.1), Terms()).calibrations
     low, high = mixed_interval(calibrations, error=0.05)
     assert 0 < low < 0.1 < high < 0.2
     for shape in ((2_000, 4), (2_000, 1)):

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from shortlist import Capacity, calibrate_threshold
 from shortlist._core.groups import number_groups
 from shortlist.exceptions import InsufficientCalibrationWarning
-from shortlist.thresholds import CalibrationSample, ReferencePrevalence, Terms
 from shortlist.thresholds._groups import draw_one_of_each, expected_k_in_groups
+from shortlist.thresholds.terms import CalibrationSample, ReferencePrevalence, Terms
 
 TENTH = Capacity.fraction(0.1)
 quiet = pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")

@@ -6,8 +6,11 @@ from scipy import stats
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold
 from shortlist.exceptions import InsufficientCalibrationWarning
-from shortlist.thresholds import next_batch_k, next_batch_sample_size
-from shortlist.thresholds._guarantees import _overrun_probability
+from shortlist.thresholds.guarantees import (
+    _overrun_probability,
+    next_batch_k,
+    next_batch_sample_size,
+)
 
 
 def urn(k, n, max_flags, batch, n_batches):

@@ -9,13 +9,15 @@ from scipy import stats
 from scipy.special import betaincinv
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.thresholds import confident_k, simultaneous_k, simultaneous_sample_size
 from shortlist.thresholds._bands import (
     bounded_places,
     crossing_probability,
     local_level,
     simultaneous_interval,
+    simultaneous_k,
+    simultaneous_sample_size,
 )
+from shortlist.thresholds.guarantees import confident_k
 
 
 def first_passages(n, places, bounds):

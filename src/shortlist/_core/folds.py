@@ -29,8 +29,8 @@ from .scoring import (
 )
 
 __all__ = [
-    "Fitted",
     "Groups",
+    "TrainedModels",
     "Unseen",
     "WrapperMixin",
     "aligned_with_rows",
@@ -349,7 +349,7 @@ class Groups(NamedTuple):
     numbers: Rows | None = None
 
 
-class Fitted(NamedTuple):
+class TrainedModels(NamedTuple):
     """Models that are to decide, each with what its threshold can come from."""
 
     models: list[Any]
@@ -366,7 +366,7 @@ def fit_on_folds(
     score: Callable[[Any, Any], NDArray[np.floating]],
     refit: bool,
     n_jobs: int | None,
-) -> Fitted:
+) -> TrainedModels:
     """Fit on each training part, and score what it left out.
 
     With `refit`, one model that has seen everything decides, and the scores are pooled.
@@ -380,19 +380,19 @@ def fit_on_folds(
         fitted = run(delayed(fit_and_score)(*task, **options) for task in tasks)
     unseen = [Unseen(rows, scores) for (_, scores), (_, rows) in zip(fitted, folds, strict=True)]
     if not refit:
-        return Fitted([model for model, _ in fitted], unseen)
+        return TrainedModels([model for model, _ in fitted], unseen)
     pooled = Unseen(*(np.concatenate(parts) for parts in zip(*unseen, strict=True)))
-    return Fitted([clone(estimator).fit(X, y, **fit_params)], [pooled])
+    return TrainedModels([clone(estimator).fit(X, y, **fit_params)], [pooled])
 
 
 def fit_out_of_bag(
     estimator: Any, X: Any, y: Any, *, fit_params: dict[str, Any], rare_label: Any
-) -> Fitted:
+) -> TrainedModels:
     """Fit once on everything, and score each item by the trees that have not seen it."""
     model = with_out_of_bag(clone(estimator)).fit(X, y, **fit_params)
     scores = out_of_bag_scores(model, rare_label=rare_label)
     rows = np.flatnonzero(~np.isnan(scores))
-    return Fitted([model], [Unseen(rows, scores[rows])])
+    return TrainedModels([model], [Unseen(rows, scores[rows])])
 
 
 def route(classifier: Any, params: dict[str, Any], groups: Any = None) -> Bunch:

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Doubles, Floats, Ints, Mask, Rows
+from .arrays import Doubles, Floats, Ints, Mask
 from .ranking import lift
 from .validation import check_positive, check_scores, name_rows
 
 __all__ = [
     "Units",
-    "Work",
     "are_equal",
     "check_efforts",
     "check_max_effort",
@@ -153,34 +152,6 @@ def reaches(numbers: Floats, least: float) -> Mask:
     """Whether each number is at least `least`, apart from noise in the last digits."""
     lowest = lift(np.array([least], dtype=np.float64))[0]
     return lift(numbers.astype(np.float64)) >= lowest
-
-
-class Work(NamedTuple):
-    """Checked values and efforts of items; None where they were not given."""
-
-    values: Doubles | None = None
-    efforts: Doubles | None = None
-
-    @classmethod
-    def of(cls, values: ArrayLike | None, efforts: ArrayLike | None, n_items: int) -> Work:
-        """Check values and efforts."""
-        return cls(check_values(values, n_items), check_efforts(efforts, n_items))
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there are any."""
-        return self.values is not None or self.efforts is not None
-
-    def within(self, rows: Rows | None) -> Work:
-        """Return those of some rows, or of all."""
-        if rows is None:
-            return self
-        values = None if self.values is None else self.values[rows]
-        return Work(values, None if self.efforts is None else self.efforts[rows])
-
-    def weigh(self, scores: Floats) -> Floats:
-        """Return what is compared with a threshold."""
-        return weigh(scores, self.values, self.efforts)
 
 
 class Units(NamedTuple):

@@ -1,7 +1,5 @@
 """One rare class: any model with scores, and a rule that keeps a capacity."""
 
-from ._calibrating import calibrator_of, check_promise
-from ._capacity_classifier import CapacityClassifier
-from ._predicting import CapacityDecisionMixin
+from ._classifier import CapacityClassifier
 
-__all__ = ["CapacityClassifier", "CapacityDecisionMixin", "calibrator_of", "check_promise"]
+__all__ = ["CapacityClassifier"]

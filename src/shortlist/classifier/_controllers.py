@@ -7,7 +7,7 @@ from typing import Any
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..online import BudgetController, Controller, QuantileTracker
-from ..thresholds import Rule
+from ..thresholds.rules import Rule
 
 __all__ = ["controller_of"]
 
@@ -45,8 +45,7 @@ def _of_work(rule: Rule, capacity: Capacity, options: dict[str, Any]) -> Control
             f"{capacity!r} is a budget of work, and the classifier was fitted without efforts. "
             "Fit with efforts=..., or make a BudgetController yourself."
         )
-    keys = None if sample.tie_keys is None else sample.keys_of
-    flagged = calibration.flag_with_keys(sample.scores, keys)
+    flagged = calibration.flag_with_keys(sample.scores, sample.keys_of)
     usual = sample.efforts[flagged] if flagged.any() else sample.efforts
     options = {"expected_effort": float(usual.mean()), **options}
     if _has_a_budget(capacity, options):

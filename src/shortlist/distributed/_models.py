@@ -12,7 +12,7 @@ from .._core.arrays import Floats, Mask
 from .._core.extras import load_extra
 from .._core.hashing import tie_keys_of
 from .._core.ranking import lift
-from ..classifier import CapacityDecisionMixin
+from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..tables import TableModel
 from ..tables.drift import ColumnProfile, count_columns
@@ -57,7 +57,7 @@ class ModelRows:
     def __post_init__(self) -> None:
         if isinstance(self.model, TableModel):
             return
-        if not isinstance(self.model, CapacityDecisionMixin):
+        if not isinstance(self.model, CapacityClassifier):
             raise TypeError(
                 f"model must be a TableModel (from shortlist.tables.load_model) or a fitted "
                 f"CapacityClassifier; got {type(self.model).__name__}."

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
-from ..classifier import CapacityDecisionMixin
+from ..classifier import CapacityClassifier
 from ._columns import Unsupported
 from ._compiled import averaged, compiled
 from ._plan import Encoded, Plan, Refused, Vocabulary
@@ -102,7 +102,7 @@ class RowScorer:
 
 
 def compile_scorer(
-    classifier: CapacityDecisionMixin, X: Any, *, columns: Sequence[str] | None = None
+    classifier: CapacityClassifier, X: Any, *, columns: Sequence[str] | None = None
 ) -> RowScorer:
     """Turn a fitted classifier into functions that score a row of plain values in microseconds.
 

@@ -73,7 +73,7 @@ class JointCapacities:
     @property
     def segment_names(self) -> list[Any]:
         """The name of each segment; None stands for all that are not named."""
-        return [None] if self.segments is None else self.segments.names
+        return [None] if self.segments is None else [name for name, _ in self.segments.items]
 
     def prevalence(self, label: Any = None) -> Fraction:
         """Return the exact share of a label in `fit`; without a label, of all rare labels."""

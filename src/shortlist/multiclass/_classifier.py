@@ -28,7 +28,7 @@ from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
 from ..assignment import assign
 from ..capacity import Capacity
-from ..thresholds import TIES
+from ..thresholds.promise import TIES
 from ..thresholds.segments import segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
 from ._posteriors import learn_labels, unseen_posteriors

@@ -17,7 +17,7 @@ from .._core.ranking import cut_after
 from .._core.validation import warn_user
 from ..assignment import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
-from ..thresholds import (
+from ..thresholds.guarantees import (
     confident_k,
     confident_sample_size,
     expected_k,

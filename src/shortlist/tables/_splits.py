@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split as split_rows
 
 from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
-from ..thresholds import FOLD_GUARANTEES
+from ..thresholds.promise import FOLD_GUARANTEES
 from .columns import MISSING_CATEGORY
 from .schema import TableRows, TableSchema
 

@@ -20,7 +20,7 @@ from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
-from ..thresholds import check_guarantee
+from ..thresholds.promise import check_guarantee
 from ._fit_notes import notes_on, notes_on_times
 from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
 from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from .._core.drawing import is_drawn
 from .._core.hashing import tie_keys_of
 from .._core.ranking import Cut, flag_above, lift
-from .._core.work import Work
+from .._core.work import weigh
 from ..capacity import Capacity
 from ..exceptions import TableError
-from ..thresholds import CalibratedThreshold, check_guarantee
+from ..thresholds import CalibratedThreshold
+from ..thresholds.promise import check_guarantee
 from ._passing import Columns, RowsRead, RowStream
 from .drift import ColumnProfile
 from .fingerprints import SeenRows
@@ -153,8 +154,10 @@ def _n_flagged(found: CalibratedThreshold, kept: _Kept) -> int:
     n_flagged, cut = 0, Cut(found.value, found.tie_key)
     for block in kept.blocks(*names):
         scores, keys, *weights = block
-        work = Work(**dict(zip(names[2:], weights, strict=True)))
-        flagged = flag_above(lift(work.weigh(scores)), cut, keys.__getitem__)
+        work = dict(zip(names[2:], weights, strict=True))
+        flagged = flag_above(
+            lift(weigh(scores, work.get("values"), work.get("efforts"))), cut, keys.__getitem__
+        )
         n_flagged += int(np.count_nonzero(flagged))
     return n_flagged
 

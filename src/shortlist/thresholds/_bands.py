@@ -36,7 +36,7 @@ from scipy.special import betaincinv, gammaln
 
 from .._core.arrays import Rows
 from .._core.binomial import Interval
-from ._guarantees import confident_k, confident_sample_size
+from .guarantees import confident_k, confident_sample_size
 
 __all__ = [
     "bounded_places",

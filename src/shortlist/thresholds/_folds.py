@@ -33,16 +33,13 @@ import numpy as np
 
 from .._core.binomial import Interval, clopper_pearson_lower
 from .._core.ranking import Cut, cut_after, flag_above, keys_within, rank
-from ._decisions import CalibratedThreshold
-from ._described import threshold_at
 from ._groups import draw_one_of_each, group_costs, stricter
-from ._guarantees import plug_in_k, tail_mean
-from ._promise import Promise, warn_too_few
+from .guarantees import plug_in_k, tail_mean
+from .promise import FOLD_GUARANTEES, Promise, threshold_at, warn_too_few
+from .threshold import CalibratedThreshold
 
-__all__ = ["FOLD_GUARANTEES", "Ladder", "fold_thresholds", "mixed_interval", "spend"]
+__all__ = ["Ladder", "fold_thresholds", "mixed_interval", "spend"]
 
-#: The guarantees that a mixture of thresholds can keep.
-FOLD_GUARANTEES = ("plug-in", "expected", "confident")
 _ROUNDING = 1e-9
 
 
@@ -137,7 +134,7 @@ def _highest(ladder: Ladder, c: Fraction) -> int:
 
 
 def _ladder(sample: Any, promise: Promise, seed: int) -> Ladder:
-    keys = None if sample.tie_keys is None else sample.keys_of
+    keys = None if sample.tie_keys is None else sample.tie_keys.__getitem__
     scores, groups, c = sample.scores, sample.groups, promise.ratio
     if groups is None or not scores.size:
         return Ladder(
@@ -173,7 +170,7 @@ def _cost(n: int, promise: Promise) -> Callable[[int], Any]:
 def _threshold(
     sample: Any, cut: Cut, rung: int, promise: Promise, confidence: float, seed: int
 ) -> CalibratedThreshold:
-    keys = None if sample.tie_keys is None else sample.keys_of
+    keys = None if sample.tie_keys is None else sample.tie_keys.__getitem__
     k = rung - 1
     if sample.groups is not None and rung:
         k = int(np.count_nonzero(flag_above(sample.scores, cut, keys)))

@@ -34,8 +34,8 @@ import numpy as np
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ranking import BEFORE_ALL, Cut, TieKeys, cut_after, keys_within, rank
-from ._guarantees import expected_sample_size, plug_in_k
-from ._promise import Promise, promised_k, walked_k, warn_too_few
+from .guarantees import expected_sample_size, plug_in_k
+from .promise import Promise, promised_k, walked_k, warn_too_few
 
 __all__ = ["cut_for_groups", "draw_one_of_each", "expected_k_in_groups", "group_costs", "stricter"]
 

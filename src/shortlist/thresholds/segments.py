@@ -35,9 +35,10 @@ class SegmentCapacities:
         return [*self.named.values(), *([] if self.others is None else [self.others])]
 
     @property
-    def names(self) -> list[Any]:
-        """The segment of each number; None stands for the others."""
-        return [*self.named, *([] if self.others is None else [None])]
+    def items(self) -> list[tuple[Any, Capacity | None]]:
+        """The segment of each number with its capacity; None stands for the other segments."""
+        names = [*self.named, *([] if self.others is None else [None])]
+        return list(zip(names, self.limits, strict=True))
 
     def changed_to(self, other: SegmentCapacities | None) -> SegmentCapacities:
         """Return other capacities of the same segments, in the order of these."""

@@ -21,9 +21,8 @@ from .._core.arrays import Doubles, Floats, Ints
 from .._core.betting import walk_below
 from .._core.ranking import TieKeys, rank
 from .._core.work import Units, are_equal, check_max_effort, count_in_units
-from ..capacity import Capacity, exact
-from ._choosing import check_capacity_for
-from ._promise import Promise, promised_k, warn_too_few
+from ..capacity import Capacity, check_efforts_suit, exact
+from .promise import Promise, promised_k, warn_too_few
 
 __all__ = ["Budget", "budget_of", "effort_k"]
 
@@ -54,7 +53,7 @@ class Budget:
 
 def budget_of(capacity: Capacity, efforts: Doubles | None, max_effort: Any) -> Budget:
     """Return the budget; efforts that differ need a bound."""
-    check_capacity_for(capacity, efforts)
+    check_efforts_suit(capacity, efforts)
     assert efforts is not None
     per_item = capacity.effort_per_item()
     if max_effort is not None:

@@ -13,18 +13,18 @@ from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.drawing import MOST_ITEMS, is_drawn
 from .._core.labels import EstimatedShare
 from .._core.ranking import TieKeys, lift, tied_positions
+from .._core.rows import RowFacts
 from .._core.validation import check_scores, warn_user
-from .._core.work import Work
+from .._core.work import weigh
 from ..capacity import Capacity
 from ..worth import Worth
-from ._calibrate_scores import calibrate_scores
-from ._decisions import CalibratedThreshold
-from ._folds import FOLD_GUARANTEES, fold_thresholds
-from ._promise import COVER_PREVALENCE, Promise, prevalence_lower_bound
+from ._folds import fold_thresholds
+from .calibrate import ScoredItems
+from .promise import COVER_PREVALENCE, FOLD_GUARANTEES, Promise, prevalence_lower_bound
+from .threshold import CalibratedThreshold
 
 __all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
 
-_NO_WORK = Work()
 _MANY_TIED = 0.05  # share of the items that tie with a threshold
 
 
@@ -72,28 +72,28 @@ class CalibrationSample:
     def of(
         cls,
         scores: Floats,
-        *,
         rows: Rows,
+        facts: RowFacts,
+        *,
         tie_keys: TieKeys | None,
-        keyed_by_ids: bool,
         is_rare: Mask | None = None,
-        segments: Rows | None = None,
         out_of_bag: bool = False,
-        groups: Rows | None = None,
-        work: Work = _NO_WORK,
         refitted: bool = False,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
-        `tie_keys`, `is_rare`, `segments` and `groups` belong to all items. Only tied items are
-        hashed. Of more than 1,048,576 rows without segments and groups, some are drawn.
+        `facts`, `tie_keys` and `is_rare` belong to all rows. Only tied rows are hashed. Of more
+        than 1,048,576 rows without segments and groups, some are drawn.
         """
-        scores = check_scores(scores, rows=rows)
+        scores, segments, groups = check_scores(scores, rows=rows), facts.segments, facts.groups
         if segments is None and groups is None and scores.size > MOST_ITEMS:
             drawn = is_drawn(np.arange(scores.size), scores.size)
             scores, rows = scores[drawn], rows[drawn]
-        own = work.within(rows)
-        scores = lift(own.weigh(scores))
+        efforts = None
+        if facts.values is not None or facts.efforts is not None:
+            values, efforts = facts.work_of(rows)
+            scores = weigh(scores, values, efforts)
+        scores = lift(scores)
         if not scores.size:
             raise ValueError("Calibration needs at least one item; got none.")
         keys = None
@@ -105,20 +105,20 @@ class CalibrationSample:
         return cls(
             scores,
             keys,
-            keyed_by_ids,
+            facts.ids is not None,
             None if is_rare is None else is_rare[rows],
             None if segments is None else segments[rows],
             out_of_bag,
             None if groups is None else groups[rows],
-            own.efforts,
-            own.values is not None,
+            efforts,
+            facts.values is not None,
             refitted,
         )
 
-    def keys_of(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the tie keys of some items."""
-        assert self.tie_keys is not None  # asked for only when ties are hashed
-        return self.tie_keys[rows]
+    @property
+    def keys_of(self) -> TieKeys | None:
+        """The tie keys of items at given positions; None when ties are left out."""
+        return None if self.tie_keys is None else self.tie_keys.__getitem__
 
     def within(self, segment: int) -> CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
@@ -246,56 +246,35 @@ class Terms:
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
         """Calibrate one threshold, and warn where out-of-bag scores are known to mislead."""
-        calibration = self._calibrated(sample, capacity, confidence)
-        if sample.has_values or sample.efforts is not None:
-            has_efforts = sample.efforts is not None
-            calibration = replace(
-                calibration, has_values=sample.has_values, has_efforts=has_efforts
-            )
+        by_precision = self.worth is not None and self.worth.kind == "precision"
+        covers = self._covers_prevalence(capacity)
+        walks = covers and self.guarantee == "confident" and sample.is_rare is not None
+        prevalence, promised = None if walks else self.reference.value, confidence
+        if covers and not walks:
+            # Without labels, half of the error is spent on a lower bound of the prevalence.
+            error = (1 - confidence) / 2
+            prevalence, promised = self.reference.lower_bound(error=error), 1 - error
+        items = ScoredItems(
+            sample.scores,
+            sample.keys_of,
+            self.seed,
+            is_rare=sample.is_rare if by_precision or walks else None,
+            groups=sample.groups,
+            efforts=sample.efforts,
+            has_values=sample.has_values,
+        )
+        found = items.threshold(
+            capacity,
+            prevalence=prevalence,
+            guarantee=self.guarantee,
+            confidence=promised,
+            n_batches=self.n_batches,
+            max_effort=self.max_effort,
+            worth=self.worth,
+        )
         if sample.out_of_bag:
-            _warn_at_the_bottom(sample.scores, calibration.value)
-        return calibration
-
-    def _work_options(self, sample: CalibrationSample, capacity: Capacity) -> dict[str, Any]:
-        """Return what a budget of work and a worth need; nothing where there are none."""
-        options: dict[str, Any] = {}
-        if sample.efforts is not None or sample.has_values or self.worth is not None:
-            options = {"are_weighed": True, "worth": self.worth}
-        if self.worth is not None and self.worth.kind == "precision":
-            options |= {"is_rare": sample.is_rare}
-        if capacity.kind == "effort":
-            options |= {"efforts": sample.efforts, "max_effort": self.max_effort}
-        return options
-
-    def _calibrated(
-        self, sample: CalibrationSample, capacity: Capacity, confidence: float
-    ) -> CalibratedThreshold:
-        options: dict[str, Any] = {
-            "prevalence": self.reference.value,
-            "guarantee": self.guarantee,
-            "confidence": confidence,
-            "tie_keys": None if sample.tie_keys is None else sample.keys_of,
-            "seed": self.seed,
-            "n_batches": self.n_batches,
-            "groups": sample.groups,
-            **self._work_options(sample, capacity),
-        }
-        if not self._covers_prevalence(capacity):
-            return _calibrate(sample, capacity, options)
-        if sample.is_rare is not None and self.guarantee == "confident":
-            options |= {"prevalence": None, "is_rare": sample.is_rare}
-            return _calibrate(sample, capacity, options)
-        # Without labels, half of the error is spent on a lower bound of the prevalence.
-        error = (1 - confidence) / 2
-        lowest = self.reference.lower_bound(error=error)
-        options |= {"prevalence": lowest, "confidence": 1 - error}
-        return replace(_calibrate(sample, capacity, options), confidence=confidence)
-
-
-def _calibrate(
-    sample: CalibrationSample, capacity: Capacity, options: dict[str, Any]
-) -> CalibratedThreshold:
-    return calibrate_scores(sample.scores, capacity, **options)
+            _warn_at_the_bottom(sample.scores, found.value)
+        return replace(found, confidence=confidence)
 
 
 def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:

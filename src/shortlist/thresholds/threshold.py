@@ -1,27 +1,19 @@
-"""One calibrated threshold, the items it is asked about, and its decisions."""
+"""One calibrated threshold, and the scores that it flags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import indexable
+from numpy.typing import ArrayLike
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask
 from .._core.binomial import Interval
-from .._core.hashing import keys_by_id, tie_keys_of
-from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above, flag_above_lifted
-from .._core.scoring import Scores, n_rows, take_rows
+from .._core.hashing import keys_by_id
+from .._core.ranking import Cut, TieKeys, flag_above
 from .._core.validation import check_ids, check_scores
-from .._core.work import Work, check_efforts, check_max_effort, check_values, reaches, weigh
+from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
 
-__all__ = ["CalibratedThreshold", "Decisions", "Items", "judge"]
-
-_NO_WORK = Work()
+__all__ = ["CalibratedThreshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,97 +150,3 @@ class CalibratedThreshold:
         """Flag checked scores; `tie_keys` gives the keys of tied items, if ties are hashed."""
         keys = None if self.ties == "exclude" else tie_keys
         return flag_above(scores, Cut(self.value, self.tie_key), keys)
-
-
-class Items:
-    """Items to decide about: rules ask them for scores, tie keys and segments.
-
-    Parameters
-    ----------
-    X : array-like, data frame or sparse matrix
-        The items, in any form the model takes.
-    score : function of (X, model)
-        Scores items by the model of that number, or by all of them together if it is None.
-    ids : array-like of shape (n_items,), default=None
-        Identifiers for tie keys; the row's own values are hashed when absent.
-    segments : ndarray of int, default=None
-        Numbers of the items' segments.
-    work : Work
-        Values and efforts of the items, if there are any: scores are then what they are worth.
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        score: Callable[[Any, int | None], Scores],
-        *,
-        ids: ArrayLike | None = None,
-        segments: Rows | None = None,
-        work: Work = _NO_WORK,
-    ) -> None:
-        self.X, self.ids, self.segments, self.work = X, ids, segments, work
-        self._score = score
-
-    def __len__(self) -> int:
-        return n_rows(self.X)
-
-    def scores(self, model: int | None = None, rows: Rows | None = None) -> Scores:
-        """Return the scores of some rows, or of all, by one model or by all of them together."""
-        X = self.X if rows is None else take_rows(indexable(self.X)[0], rows)
-        scores = self._score(X, model)
-        if not self.work.is_given:
-            return scores
-        return scores._replace(rare=self.work.within(rows).weigh(check_scores(scores.rare)))
-
-    def keys(self, seed: int) -> TieKeys:
-        """Return tie keys made with that seed."""
-        return tie_keys_of(self.X, self.ids, seed=seed)
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Decisions about items, with everything they were made from.
-
-    Attributes
-    ----------
-    flagged : ndarray of bool, shape (n_items,)
-        True where the item is to be followed up.
-    scores : ndarray of shape (n_items,)
-        Higher is more suspicious.
-    thresholds : ndarray of shape (n_items,)
-        What each score had to exceed.
-    by_class : ndarray of shape (n_items, n_classes) or None
-        Scores of every class, when there are more than two.
-    tie_keys : ndarray of shape (n_items,) or None
-        With hashed ties, the key that decides about an item on its threshold: the lower, the
-        sooner it is flagged.
-    """
-
-    flagged: Mask
-    scores: Floats
-    thresholds: Floats
-    by_class: Floats | None = None
-    keys_of: TieKeys | None = field(default=None, repr=False)
-
-    @cached_property
-    def tie_keys(self) -> NDArray[np.float64] | None:
-        """The tie key of each item, hashed when it is asked for; None if ties are left out."""
-        return None if self.keys_of is None else self.keys_of(np.arange(self.flagged.size))
-
-
-def judge(
-    calibration: CalibratedThreshold,
-    precision: np.dtype[Any],
-    scores: Scores,
-    tie_keys: TieKeys | None,
-    rows: Rows | None = None,
-) -> Decisions:
-    """Compare scores with one threshold, in the precision of its calibration scores.
-
-    `rows` are the user's numbers of the items, for errors.
-    """
-    rare = as_calibrated(check_scores(scores.rare, rows=rows), precision)
-    keys = None if calibration.ties == "exclude" else tie_keys
-    flagged = flag_above_lifted(rare, Cut(calibration.value, calibration.tie_key), keys)
-    thresholds = np.broadcast_to(np.float64(calibration.value), rare.shape)
-    return Decisions(flagged, rare, thresholds, scores.by_class, tie_keys)

@@ -1,0 +1,1236 @@
+"""`CapacityClassifier`: fits any model, calibrates a rule on rows it has not seen, and predicts.
+
+Rows are scored first. Scores, and what else is known about the rows, then go to the rule that
+calibration has made, which judges them.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.utils import indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._core.arrays import Floats, Mask, Rows
+from .._core.binomial import Interval
+from .._core.folds import (
+    Groups,
+    TrainedModels,
+    Unseen,
+    WrapperMixin,
+    aligned_with_rows,
+    check_classes,
+    check_cv_option,
+    check_enough_rare,
+    check_labels,
+    check_no_groups,
+    check_trained,
+    fit_on_folds,
+    fit_out_of_bag,
+    forget,
+    hold_out,
+    holds_out,
+    is_prefit,
+    random_folds,
+    remember_features,
+    restored_on_error,
+    route,
+    unseen_once,
+)
+from .._core.groups import number_groups
+from .._core.labels import count_labels, find_rare
+from .._core.probing import check_probe
+from .._core.rows import RowFacts
+from .._core.scoring import (
+    RESPONSE_METHODS,
+    Scores,
+    informed,
+    mean_of,
+    mean_scores,
+    n_rows,
+    probabilities,
+    rare_scores,
+    response_method_of,
+    score_classes,
+    take_rows,
+)
+from .._core.validation import (
+    UNCHANGED,
+    check_confidence,
+    check_count,
+    check_ids,
+    check_option,
+    check_seed,
+)
+from .._core.work import check_efforts, check_values
+from ..capacity import Capacity, check_capacity, check_efforts_suit
+from ..exceptions import CapacityError
+from ..metrics import detection_at_capacity
+from ..online import Controller
+from ..thresholds import CalibratedThreshold
+from ..thresholds.efforts import budget_of
+from ..thresholds.promise import FOLD_GUARANTEES, TIES, check_guarantee
+from ..thresholds.rules import Decisions, Rule
+from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
+from ..thresholds.terms import CalibrationSample, ReferencePrevalence, Terms
+from ..worth import check_worth
+from ._controllers import controller_of
+
+__all__ = ["CapacityClassifier"]
+
+_FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
+_CALIBRATION_FOLDS = 5
+# The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.
+_JUST_ABOVE = np.nextafter(0.0, 1.0)
+
+
+def _model_has(method: str) -> Any:
+    def check(self: CapacityClassifier) -> bool:
+        model = getattr(self, "estimators_", [self.estimator])[0]
+        getattr(model, method)  # raises the AttributeError that explains what is missing
+        return True
+
+    return check
+
+
+class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any scikit-learn classifier with `predict_proba` or `decision_function`. It gets `X` as it
+        is: arrays, data frames with strings, sparse matrices. A model that learns for a capacity,
+        such as those of :mod:`shortlist.aware`, alone or in a pipeline, takes this capacity and
+        rare label unless it has its own.
+    capacity : Capacity
+        How much can be followed up: ``Capacity.multiple(b)`` in units of the prevalence,
+        ``Capacity.fraction(c)``, or ``Capacity.count(k, per=n)``. May be `None` if segments have
+        capacities.
+    rare_label : label, default=None
+        The label to find; `None` takes the rarest in `y`. If two are equally rare, that is an
+        error; with up to 30 items (300 with numbers as labels), the last one in sorting order is
+        taken, with a warning.
+    prevalence : number, default=None
+        Share of rare items that a multiple refers to. Pass it if the share in `y` is not the true
+        one, for example because common items were sampled less often. `None` takes the share in
+        `y`.
+    segment_capacities : dict from segments to Capacity, default=None
+        How many items of each segment (a region, a team, a product) may be flagged. A fraction
+        refers to the segment's *own* items, a multiple to the prevalence in all data, and `None`
+        as a value means no limit. Both limits hold, that of the segment and `capacity`, and the
+        guarantee covers all limits at once.
+    default_segment_capacity : Capacity, default=None
+        For the items of all segments that are not named, taken together. If `None`, such a segment
+        is an error.
+    cv : "auto", int, splitter, float, "oob" or "prefit", default="auto"
+        Where the scores for the thresholds come from:
+
+        - an int or splitter keeps the model of each fold, with a threshold from the items it has
+          not seen, and a hash of a row (or its id) picks the model that decides about it. Every
+          row works: with ten folds, each model learns from 90 % of them, and `select`,
+          `score_samples` and `predict_proba` use the mean of all models. The guarantees "expected"
+          and "confident" hold exactly. With few rare items there are fewer folds.
+        - a float is the share of the data held out for one threshold, stratified; one model is
+          fitted on the rest, as in the paper. Every guarantee holds.
+        - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the
+          others: with a confidence, one threshold from half of the rows uses more of the capacity.
+        - ``"oob"``, for forests and bagging: one fit on everything, and the threshold from
+          out-of-bag scores. Each comes from about a third of the trees, so guarantees are
+          *approximate*.
+        - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
+          calibrates on all the data given to `fit`, which the model must not have seen. Labels
+          may then be left out, if `rare_label` is given and the capacity is not a multiple.
+    guarantee : str, default="expected"
+        What is promised about future flags: "plug-in", "expected", "confident", "next-batch" or
+        "simultaneous"; see :func:`~shortlist.calibrate_threshold`. With
+        "confident" or "simultaneous" and a multiple as capacity, the promise covers the unknown
+        prevalence as well, unless `prevalence` is stated. "simultaneous" holds for every capacity
+        at once: choose one freely, with :meth:`with_capacity`, after looking at the results.
+    confidence : float, default=0.95
+        Probability with which the last three guarantees hold.
+    n_batches : int, default=1
+        With "next-batch", the number of batches in none of which there may be too many flags.
+    ties : {"exclude", "hash"}, default="hash"
+        Items tied with the threshold are left out as a block, or some of them are flagged, chosen
+        by a hash of their ids (or of their values). Coarse scores need the hash to use the whole
+        capacity.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        Which output of the model is the score; "auto" takes the first that it has.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort (value * probability / effort, where what is
+        not given counts as 1) for which an item is flagged, or ``Worth.precision(0.2)``: the share
+        of the flags that are rare is at least this. With "confident", that is promised on unseen
+        items. Below it capacity stays empty, and ``calibration_.limited_by`` is "worth".
+    max_effort : float, default=None
+        For ``Capacity.effort(budget, per=n)`` and efforts that differ: the largest effort that
+        any item can take, in future too.
+    ensemble : bool, default=True
+        With folds: whether the models of all folds decide. ``False`` refits one model on
+        everything, with a threshold from the pooled scores of the other models. Guarantees are then
+        *approximate*; boosted trees can exceed them clearly.
+    random_state : int, RandomState instance or None, default=None
+        Controls the split; also the key of the hash.
+    n_jobs : int, default=None
+        Number of folds fitted in parallel.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted model. Absent if there are several.
+    estimators_ : list of classifiers
+        The fitted models that decide: just `estimator_`, or one for each fold.
+    classes_ : ndarray
+        Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
+    prevalence_ : float
+        Share of rare items in `fit`.
+    capacity_fraction_ : float
+        The capacity as a fraction of all items.
+    rule_ : Rule
+        The object that decides: one threshold, one for each fold, and one for each segment that
+        has a capacity. It keeps the calibration scores.
+    threshold_ : float
+        Items with a score strictly above are flagged. Absent if there are several models.
+    thresholds_ : ndarray of shape (n_models,)
+        The threshold of each of `estimators_`; a single one after `recalibrate`.
+    calibration_scores_ : ndarray
+        The scores that the rule was calibrated on, of all folds together.
+    reference_prevalence_ : number or None
+        The prevalence that a multiple refers to.
+    response_method_ : str
+        Which output of the model is the score.
+    calibration_ : CalibratedThreshold
+        The threshold with its interval and sample size. Absent if there are several.
+    calibrations_ : list of CalibratedThreshold
+        One for each of `estimators_`, or one for all of them after `recalibrate`.
+    promise_ : str
+        What holds for the flags of single rows, and what for lists, in plain words.
+    flag_rate_interval_ : Interval
+        Confidence interval of the true flag rate of `predict` and `flag`.
+    out_of_fold_scores_ : ndarray of shape (n_items,)
+        For each row of `fit` its score by a model that has not seen it; NaN where there is none.
+        With :func:`~shortlist.metrics.out_of_fold_detection` they measure the model.
+    folds_ : ndarray of int, shape (n_items,)
+        The number of that model among `estimators_`; -1 where there is none.
+    segment_calibrations_ : dict from segments to CalibratedThreshold
+        One for each segment with a capacity.
+    segment_thresholds_ : dict from segments to floats
+        What a score must exceed in each segment, by its own limit and the one for all items;
+        `None` stands for the segments that are not named.
+    likelihood_ratio_threshold_ : float
+        For probability scores, the level :math:`\gamma^*` of the likelihood ratio that the
+        threshold stands for.
+    modified_prior_ : float
+        The prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the rule of Bayes is this rule.
+    class_weight_ : dict
+        With two classes, the weights under which the rule of Bayes is this rule; the common class
+        weighs 1. Items tied with the threshold are left out of these equivalences.
+    n_features_in_, feature_names_in_
+        Those of the model, where it has them.
+
+    See Also
+    --------
+    calibrate_threshold : The threshold alone, from scores.
+    select : The batch mode alone, from scores.
+
+    Notes
+    -----
+    `score`, which searches use by default, is the detection within the capacity, not the accuracy.
+
+    With two classes `decision_function` is positive for ``classes_[1]``, as scikit-learn's rank
+    metrics expect. `score_samples` rises with suspicion, whichever label is the rare one.
+
+    Rows can come with what else is known about them, as arguments of `fit`, `predict`, `select`
+    and the other methods, or as metadata where scikit-learn routes it. Pass the same in
+    calibration (`fit` or `recalibrate`) and later on, or leave it out in both.
+
+    - `ids` name the items. Ties are broken by a hash of the id; without ids, of the row's values.
+    - `segments` say which segment each item belongs to, where segments have capacities.
+    - `groups`, in calibration only, say which items belong together, such as the rows of one
+      customer. Whole groups are held out, a float `cv` is a share of the groups, a splitter gets
+      them, and the promise is about an item of a new group; see
+      :func:`~shortlist.calibrate_threshold`.
+    - `values` are what items are worth if they are rare, and `efforts` how much work they take;
+      ``Capacity.effort(...)`` needs efforts. The threshold is then one of value * probability /
+      effort. A model without `predict_proba` is wrapped in
+      :class:`~sklearn.calibration.CalibratedClassifierCV`, which cross-fits probabilities within
+      its training rows; `estimators_` are then these.
+
+    Extra arguments of `fit`, such as `sample_weight`, go to the model's `fit`; they do not weight
+    the capacity.
+
+    Scores that agree in their first ten digits count as tied (five in single precision): the last
+    digits can differ from batch to batch, and no flag should depend on them.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from shortlist import Capacity, CapacityClassifier
+    >>> from shortlist.datasets import make_fraud
+    >>> X, y = make_fraud(n_samples=10_000, random_state=0)
+    >>> model = CapacityClassifier(
+    ...     LogisticRegression(max_iter=1000), capacity=Capacity.multiple(2), random_state=0
+    ... ).fit(X, y)
+    >>> bool(model.predict(X).mean() < 0.03)
+    True
+    >>> int(model.select(X, Capacity.count(50)).sum())
+    50
+    """
+
+    capacity: Any
+    classes_: NDArray[Any]
+    rare_label_: Any
+    rule_: Rule
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        capacity: Capacity | None,
+        rare_label: Any = None,
+        prevalence: Any = None,
+        segment_capacities: dict[Any, Capacity | None] | None = None,
+        default_segment_capacity: Capacity | None = None,
+        cv: Any = "auto",
+        guarantee: str = "expected",
+        confidence: float = 0.95,
+        n_batches: int = 1,
+        ties: str = "hash",
+        response_method: str = "auto",
+        ensemble: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        worth: Any = None,
+        max_effort: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.capacity = capacity
+        self.rare_label = rare_label
+        self.prevalence = prevalence
+        self.segment_capacities = segment_capacities
+        self.default_segment_capacity = default_segment_capacity
+        self.cv = cv
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.n_batches = n_batches
+        self.ties = ties
+        self.response_method = response_method
+        self.ensemble = ensemble
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.worth = worth
+        self.max_effort = max_effort
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit the model and calibrate its threshold.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+        y : array-like of shape (n_items,)
+            Labels of any type.
+        ids, segments, groups, values, efforts : array-like of shape (n_items,), default=None
+            See the notes of the class. They are not passed on to the model.
+        **params : dict
+            Handed to the `fit` of the model, and sliced with the rows where they have their
+            length. With metadata routing enabled, they go where they were requested.
+
+        Returns
+        -------
+        self
+        """
+        forget(self)
+        with restored_on_error(self):
+            known = {"ids": ids, "segments": segments, "groups": groups}
+            self._fit(X, y, params, known | {"values": values, "efforts": efforts})
+        return self
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any], known: dict[str, Any]) -> None:
+        segments = self._check_params()
+        X, y = indexable(X, y)
+        seed = check_seed(self.random_state)
+        y, is_rare = self._learn_labels(y)
+        facts = _facts_of(X, segments, **known)
+        terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
+        self._check_possible(segments, facts, terms)
+        estimator = self._estimator(is_rare, facts, terms)
+        groups = Groups(known["groups"], facts.groups)
+        self.estimators_, unseen = self._fit_models(estimator, X, y, is_rare, params, seed, groups)
+        if len(self.estimators_) == 1:
+            self.estimator_ = self.estimators_[0]
+        remember_features(self, self.estimators_[0])
+        self.out_of_fold_scores_, self.folds_ = aligned_with_rows(unseen, n_rows(X))
+        samples = [
+            self._sample(
+                *part,
+                facts,
+                is_rare,
+                terms,
+                out_of_bag=self._is_out_of_bag,
+                refitted=self._refits,
+            )
+            for part in unseen
+        ]
+        self.rule_ = Rule(samples, self.capacity, terms, segments)
+
+    # --- what is promised ------------------------------------------------------------------------
+
+    def _check_params(self) -> SegmentCapacities | None:
+        """Check all parameters, and return the capacities of segments."""
+        segments = self._segment_capacities
+        if self.capacity is None and segments is None:
+            raise CapacityError(
+                "No capacity was given. Pass capacity=Capacity.fraction(0.02), say, or "
+                "segment_capacities."
+            )
+        for limit in self._limits(segments):
+            check_guarantee(self.guarantee, limit, self.n_batches)
+        check_option("ties", self.ties, TIES)
+        check_confidence(self.confidence)
+        check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
+        check_cv_option(self.cv, words=("auto", "oob", "prefit"))
+        if isinstance(self.cv, Integral):
+            check_count("cv as a number of folds", self.cv, at_least=2)
+        return segments
+
+    @property
+    def _segment_capacities(self) -> SegmentCapacities | None:
+        if self.segment_capacities is None and self.default_segment_capacity is None:
+            return None
+        return check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
+
+    def _limits(self, segments: SegmentCapacities | None) -> list[Capacity]:
+        limits = [self.capacity, *(segments.limits if segments else [])]
+        return [limit for limit in limits if limit is not None]
+
+    def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
+        """Return what is promised, about the prevalence in labels or the one that was stated."""
+        return Terms(
+            self.guarantee,
+            self.confidence,
+            labels._replace(stated=self.prevalence),
+            seed,
+            self.n_batches,
+            self.max_effort,
+            None if self.worth is None else check_worth(self.worth),
+        )
+
+    def _check_possible(
+        self, segments: SegmentCapacities | None, facts: RowFacts, terms: Terms
+    ) -> None:
+        """Raise an error for a capacity that cannot be kept, before any model is fitted."""
+        limits = self._limits(segments)
+        for limit in limits:
+            if limit.kind == "effort":
+                budget_of(limit, facts.efforts, self.max_effort)
+            else:
+                limit.as_ratio(terms.reference.value)
+        if all(limit.kind != "effort" for limit in limits):
+            check_efforts_suit(self.capacity or Capacity.fraction(1), facts.efforts)
+
+    def _sample(
+        self,
+        rows: Rows,
+        scores: Floats,
+        facts: RowFacts,
+        is_rare: Mask | None,
+        terms: Terms,
+        **origin: bool,
+    ) -> CalibrationSample:
+        """Keep scores of rows that a model has not seen, for its threshold."""
+
+        def keys(tied: Rows) -> NDArray[np.float64]:
+            return facts.keys(terms.seed)(tied)
+
+        tie_keys = keys if self.ties == "hash" else None
+        return CalibrationSample.of(
+            scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare, **origin
+        )
+
+    # --- which rows a model learns from, and which it scores unseen ------------------------------
+
+    @property
+    def _is_prefit(self) -> bool:
+        return is_prefit(self.estimator, self.cv)
+
+    @property
+    def _is_out_of_bag(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "oob"
+
+    @property
+    def _cv(self) -> Any:
+        """What `cv` stands for."""
+        if isinstance(self.cv, str) and self.cv == "auto":
+            return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
+        return self.cv
+
+    @property
+    def _refits(self) -> bool:
+        """Whether one model of all rows decides, with scores by the models of the folds."""
+        folds = not (holds_out(self._cv) or self._is_prefit or self._is_out_of_bag)
+        return folds and not self.ensemble
+
+    # --- labels ----------------------------------------------------------------------------------
+
+    def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
+        """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
+        if self._is_prefit:
+            check_trained(self.estimator)
+        if y is None:
+            return self._learn_no_labels()
+        y = check_labels(y)
+        counted = count_labels(y)
+        self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
+        check_classes(self, self.classes_)
+        is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
+        return y, is_rare
+
+    def _learn_no_labels(self) -> tuple[None, None]:
+        if not self._is_prefit:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if self.rare_label is None:
+            raise ValueError("Without labels y, say which label is rare: rare_label=...")
+        self.classes_, self.rare_label_ = np.asarray(self.estimator.classes_), self.rare_label
+        return None, None
+
+    # --- models ----------------------------------------------------------------------------------
+
+    def _estimator(self, is_rare: Mask | None, facts: RowFacts, terms: Terms) -> Any:
+        """Return the model to fit, and set `response_method_`.
+
+        A model that learns for a capacity gets this one, unless it has its own. Values, efforts
+        and worth need probabilities: a model without them is calibrated.
+        """
+        self.response_method_ = response_method_of(self.estimator, self.response_method)
+        by_value = terms.worth is not None and terms.worth.kind == "value"
+        weighs = facts.values is not None or facts.efforts is not None or by_value
+        needs_probabilities = weighs and self.response_method_ != "predict_proba"
+        if needs_probabilities and self.response_method != "auto":
+            raise ValueError(
+                "values, efforts and worth are weighed with the probability that an item is rare, "
+                f"which response_method={self.response_method!r} does not give. Use "
+                "response_method='auto': a model without probabilities is then calibrated."
+            )
+        if needs_probabilities and (self._is_prefit or is_rare is None):
+            raise ValueError(
+                "values, efforts and worth are weighed with the probability that an item is rare, "
+                f"and the trained {type(self.estimator).__name__} gives none. Wrap it in "
+                "CalibratedClassifierCV(FrozenEstimator(model)) of scikit-learn, and fit that on "
+                "other items than these."
+            )
+        if self._is_prefit or is_rare is None:
+            return self.estimator
+        known = {"rare_label": self.rare_label_}
+        if self.capacity is not None and self.capacity.kind != "effort":
+            known["capacity"] = Capacity.fraction(self.capacity.as_ratio(terms.reference.value))
+        estimator = informed(self.estimator, **known)
+        if not needs_probabilities:
+            return estimator
+        self.response_method_ = "predict_proba"
+        folds = max(2, min(_CALIBRATION_FOLDS, int(is_rare.sum()) // 4))
+        return CalibratedClassifierCV(estimator, cv=folds)
+
+    def _fit_models(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        is_rare: Any,
+        params: dict[str, Any],
+        seed: int,
+        groups: Groups,
+    ) -> TrainedModels:
+        """Get the models that are to decide, and scores of rows that they have not seen."""
+        score = partial(
+            rare_scores, rare_label=self.rare_label_, response_method=self.response_method_
+        )
+        if self._is_prefit:
+            if params:
+                raise ValueError(
+                    f"A trained model is not fitted again, and {sorted(params)} would not be used."
+                )
+            return TrainedModels([estimator], [Unseen(np.arange(n_rows(X)), score(estimator, X))])
+        routed = route(self, params, groups.given)
+        fit_params, weights = routed.estimator.fit, routed.estimator.fit.get("sample_weight")
+        if weights is not None:
+            check_classes(self, np.unique(y[np.asarray(weights) != 0]))
+        if self._is_out_of_bag:
+            check_no_groups(groups.numbers)
+            if self.response_method_ != "predict_proba" and hasattr(estimator, "predict_proba"):
+                raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
+            options = {"fit_params": fit_params, "rare_label": self.rare_label_}
+            return fit_out_of_bag(estimator, X, y, **options)
+        folds = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
+        options = {"fit_params": fit_params, "score": score}
+        return fit_on_folds(
+            estimator, X, y, folds, refit=self._refits, n_jobs=self.n_jobs, **options
+        )
+
+    def _make_folds(
+        self,
+        X: Any,
+        y: Any,
+        is_rare: Mask,
+        split_params: dict[str, Any],
+        seed: int,
+        groups: Rows | None,
+    ) -> list[tuple[Any, Any]]:
+        """Return the rows that each model learns from, and those that it scores unseen."""
+        rng = np.random.default_rng(None if self.random_state is None else seed)
+        if holds_out(self._cv):
+            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            return [hold_out(is_rare, self._cv, rng, groups)]
+        if self.ensemble and isinstance(self._cv, Integral):
+            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            folds = random_folds(y, is_rare, int(self._cv), rng, groups)
+        else:
+            options: dict[str, Any] = {"once": not self.ensemble, "remedy": "ensemble=True, or "}
+            folds = unseen_once(self._cv, X, y, split_params, groups=groups, **options)
+        if len(folds) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
+                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
+                "cv='auto' does, or use another guarantee."
+            )
+        return folds
+
+    # --- predicting ------------------------------------------------------------------------------
+
+    def _score(self, X: Any, model: int | None = None) -> Scores:
+        models = self.estimators_ if model is None else [self.estimators_[model]]
+        options = {"method": self.response_method_, "rare_label": self.rare_label_}
+        return mean_scores(
+            [score_classes(each, X, classes=self.classes_, **options) for each in models]
+        )
+
+    def _score_by_folds(self, X: Any, fold_of: Rows) -> Scores:
+        """Score each row by the model of its fold."""
+        folds = np.unique(fold_of).tolist() or [0]
+        if len(folds) == 1:
+            return self._score(X, folds[0])
+        (X,) = indexable(X)
+        rows = [np.flatnonzero(fold_of == fold) for fold in folds]
+        pairs = zip(rows, folds, strict=True)
+        parts = [self._score(take_rows(X, own), fold) for own, fold in pairs]
+        back = np.argsort(np.concatenate(rows))
+        rare = np.concatenate([part.rare for part in parts])[back]
+        by_class = [part.by_class for part in parts if part.by_class is not None]
+        return Scores(rare, np.concatenate(by_class)[back] if by_class else None)
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Decisions:
+        """Decide about each item on its own, and return flags, scores and thresholds in one pass.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+        ids, segments, values, efforts : array-like of shape (n_items,), default=None
+            See the notes of the class.
+
+        Returns
+        -------
+        Decisions
+            With `flagged`, `scores`, `thresholds`, `tie_keys` and `by_class`. With values or
+            efforts, `scores` are value * probability / effort, as the thresholds are.
+        """
+        self._check_fitted()
+        facts = _facts_of(
+            X, self.rule_.segments, ids=ids, segments=segments, values=values, efforts=efforts
+        )
+        self.rule_.check_work(facts)
+        fold_of = self.rule_.fold_of(facts)
+        scores = self._score(X) if fold_of is None else self._score_by_folds(X, fold_of)
+        return self.rule_.decide(scores, facts, fold_of)
+
+    def flag(
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Mask:
+        """Decide for each item on its own whether to follow it up.
+
+        Parameters
+        ----------
+        X, ids, segments, values, efforts
+            See :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_items,)
+            True where the item is flagged.
+        """
+        return self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts).flagged
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Predict labels: the rare label where an item is flagged.
+
+        With more than two classes, an item that is not flagged gets the likeliest other label.
+
+        Parameters
+        ----------
+        X, ids, segments, values, efforts
+            See :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Labels.
+        """
+        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        return _labels_of(decisions, self.classes_, self._rare_index)
+
+    def decision_function(
+        self,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the distance of each score from its threshold, signed as scikit-learn expects.
+
+        Parameters
+        ----------
+        X, ids, segments, values, efforts
+            See :meth:`decide`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,) or (n_items, n_classes)
+            With two classes one number per item, positive where ``classes_[1]`` is predicted: the
+            score minus the threshold, or the opposite if the rare label is ``classes_[0]``. With
+            more classes a column per class, of which the largest is predicted; the column of the
+            rare label is the score minus the threshold. For scores that rise with suspicion,
+            whatever the labels are, use :meth:`score_samples`. With two classes and several models
+            it is the mean of their scores minus the median of their thresholds, as lists rank.
+            Where the model that decides about an item disagrees with its sign, the number is 0 or
+            just above it, on the side of the prediction.
+        """
+        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        if len(self.calibrations_) > 1 and decisions.by_class is None:
+            decisions = _by_mean(decisions.flagged, self._score(X).rare, self.rule_)
+        return _signed_margins(decisions, self._rare_index)
+
+    def score_samples(self, X: Any) -> Floats:
+        """Score items: the higher, the more suspicious.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Scores, to be compared with `threshold_` where there is one.
+        """
+        self._check_fitted()
+        return self._score(X).rare
+
+    @available_if(_model_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Return the model's probabilities; the capacity does not change them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            In the order of `classes_`; the mean over all models, if there are several.
+        """
+        check_is_fitted(self)
+        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
+        return several[0] if len(several) == 1 else mean_of(several)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> float:
+        """Return the share of the rare items that the capacity finds: detection, not accuracy.
+
+        The most suspicious items are followed up, as many as the capacity of the rule allows. For
+        another capacity, use :func:`~shortlist.capacity_scorer`.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,)
+            Labels.
+        sample_weight : array-like of shape (n_items,), default=None
+            Weights of the items.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :meth:`decide`; with values, the share of the rare items' value.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        scores, terms = self.score_samples(X), self.rule_.terms
+        is_rare = np.asarray(y) == self.rare_label_
+        limit = check_capacity(self.rule_.capacity)
+        if limit.kind != "effort":
+            limit = Capacity.fraction(limit.as_ratio(terms.reference.value))
+        return detection_at_capacity(
+            is_rare,
+            scores,
+            limit,
+            sample_weight=sample_weight,
+            values=values,
+            efforts=efforts,
+            worth=None if terms.worth is None or terms.worth.kind != "value" else terms.worth,
+        )
+
+    def select(
+        self,
+        X: Any,
+        capacity: Capacity | None = None,
+        ids: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        probe: Any = 0,
+        strata: int = 1,
+        return_details: bool = False,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+        worth: Any = None,
+    ) -> Any:
+        """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
+
+        If segments have capacities, no segment gets more than its own: the result is the best list
+        within all of them, and may be shorter than the capacity for all items.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            The batch.
+        capacity : Capacity, default=None
+            How much can be followed up in this batch; `None` takes the capacity of the rule.
+        ids, segments, values, efforts : array-like of shape (n_items,), default=None
+            See the notes of the class. Values and efforts belong to this batch, and need not have
+            been given to `fit`. A segment with a budget of work spends no more than that, and all
+            segments together no more than the capacity for all items.
+        probe, strata, return_details, worth
+            As for :func:`~shortlist.select`. Each segment with a capacity of its own gives a share
+            of its own slots to probes.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_items,), or Selection
+            True for the items to follow up; with `return_details`, also the reason and the
+            probability of each answer.
+        """
+        self._check_fitted()
+        facts = _facts_of(
+            X, self.rule_.segments, ids=ids, segments=segments, values=values, efforts=efforts
+        )
+        chosen = self.rule_.choose(
+            self._score(X).rare,
+            facts,
+            capacity,
+            worth=check_worth(worth),
+            probe=check_probe(probe),
+            strata=strata,
+        )
+        return chosen if return_details else chosen.flagged
+
+    def with_capacity(
+        self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED
+    ) -> Self:
+        """Return a fitted copy for another capacity, from the same model and calibration scores.
+
+        Parameters
+        ----------
+        capacity : Capacity, default="unchanged"
+            The new capacity.
+        segment_capacities : dict from segments to Capacity, default="unchanged"
+            New capacities of the same segments.
+
+        Returns
+        -------
+        classifier
+            Fitted, and sharing the fitted model; this one is not changed.
+        """
+        self._check_fitted()
+        changed = copy.copy(self)
+        changed.rule_ = self.rule_.with_capacity(
+            capacity,
+            segment_capacities=segment_capacities,
+            terms=self._terms(self.rule_.terms.reference, self.rule_.terms.seed),
+        )
+        changed.capacity = changed.rule_.capacity
+        if changed.rule_.segments is not None:
+            changed.segment_capacities = changed.rule_.segments.named
+        return changed
+
+    def recalibrate(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Self:
+        """Find a new threshold from other items, without refitting the model.
+
+        The guarantee then rests on these items. They should be recent, like the items to come, and
+        no model must have been trained on them. If there are several models, the new threshold is
+        one for their mean score, and every guarantee is possible. No labels are needed. A multiple
+        as capacity still refers to the prevalence in `fit`. With ``guarantee="confident"`` the
+        promise covers the uncertainty of that prevalence too, at less cost when labels are given.
+
+        Parameters
+        ----------
+        X, ids, segments, groups, values, efforts
+            See :meth:`fit`.
+        y : array-like of shape (n_items,), default=None
+            Labels, if there are any; their prevalence replaces that of `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        check_consistent_length(X, y)
+        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
+        old = self.rule_.terms
+        capacities = self._segment_capacities
+        known = {"ids": ids, "segments": segments, "groups": groups}
+        facts = _facts_of(X, capacities, **known, values=values, efforts=efforts)
+        self.rule_.check_work(facts)
+        labels = old.reference
+        if is_rare is not None:
+            labels = ReferencePrevalence.of_labels(is_rare, facts.groups, seed=old.seed)
+        terms = self._terms(labels, old.seed)
+        self._check_possible(capacities, facts, terms)
+        rows, scores = np.arange(n_rows(X)), self._score(X).rare
+        sample = self._sample(rows, scores, facts, is_rare, terms)
+        self.rule_ = self.rule_.recalibrated(
+            [sample], capacity=self.capacity, segments=capacities, terms=terms
+        )
+        return self
+
+    def recalibrate_scores(
+        self,
+        scores: ArrayLike,
+        tie_keys: ArrayLike,
+        *,
+        keyed_by_ids: bool,
+        is_rare: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+    ) -> Self:
+        """Do what :meth:`recalibrate` does, from scores that were computed before, in parts.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_items,)
+            Scores by :meth:`score_samples`.
+        tie_keys : array-like of shape (n_items,)
+            Keys of the items, made with the seed of the rule.
+        keyed_by_ids : bool
+            Whether the keys come from ids; else they come from the rows.
+        is_rare : array-like of shape (n_items,), default=None
+            Labels, if there are any.
+        values, efforts : array-like of shape (n_items,), default=None
+            As for :meth:`decide`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        keys, old = np.asarray(tie_keys), self.rule_.terms
+        known: dict[str, Any] = {"values": values, "efforts": efforts}
+        facts = _facts_of(keys, None, ids=keys if keyed_by_ids else None, **known)
+        self.rule_.check_work(facts)
+        if self.rule_.segments is not None:
+            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
+        rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
+        labels = old.reference
+        if rare is not None:
+            labels = ReferencePrevalence.of_labels(rare, seed=old.seed)
+        sample = CalibrationSample.of(
+            np.asarray(scores),
+            np.arange(keys.size),
+            facts,
+            tie_keys=keys.__getitem__ if self.ties == "hash" else None,
+            is_rare=rare,
+        )
+        terms = self._terms(labels, old.seed)
+        self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
+        return self
+
+    def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
+        """Return a controller that decides one item at a time and keeps the capacity over time.
+
+        It starts from the calibration scores, and takes the scores of `score_samples`.
+
+        Parameters
+        ----------
+        capacity : Capacity, default=None
+            A rate makes a :class:`~shortlist.online.QuantileTracker`; a count without `per`, or
+            with ``period=``, makes a :class:`~shortlist.online.BudgetController`. `None` takes the
+            capacity of the rule.
+        **options : dict
+            For the controller, such as ``period=86_400, expected_arrivals=5_000``.
+
+        Returns
+        -------
+        Controller
+        """
+        self._check_fitted()
+        return controller_of(self.rule_, capacity, options)
+
+    # --- what calibration has learned ------------------------------------------------------------
+
+    @property
+    def calibrations_(self) -> list[CalibratedThreshold]:
+        """The calibrated thresholds for all items, one for each model that decides."""
+        return self.rule_.calibrations
+
+    @property
+    def calibration_(self) -> CalibratedThreshold:
+        """The calibrated threshold, with all that is known about it."""
+        if len(self.calibrations_) > 1:
+            raise AttributeError(
+                "There are several calibrated thresholds, one for each fold: see calibrations_ and "
+                "thresholds_."
+            )
+        return self.calibrations_[0]
+
+    @property
+    def threshold_(self) -> float:
+        """An item is flagged when its score is strictly above; absent if there are several."""
+        return self.calibration_.value
+
+    @property
+    def thresholds_(self) -> NDArray[np.float64]:
+        """The threshold of each model that decides: one number, or one for each fold."""
+        return np.array([calibration.value for calibration in self.calibrations_])
+
+    @property
+    def promise_(self) -> str:
+        """What holds for the flags of single items, and what for lists, in plain words."""
+        return self.rule_.promise
+
+    @property
+    def flag_rate_interval_(self) -> Interval:
+        """Confidence interval of the true flag rate; NaN where it is not known."""
+        return self.rule_.flag_rate_interval
+
+    @property
+    def segment_calibrations_(self) -> dict[Any, Any]:
+        """The calibrated threshold of each segment with a capacity; a list of them with folds."""
+        return self.rule_.segment_calibrations
+
+    @property
+    def segment_thresholds_(self) -> dict[Any, Any]:
+        """What a score must exceed in each segment; None stands for segments not named.
+
+        With folds, a list of one number for each of them.
+        """
+        return self.rule_.segment_thresholds
+
+    @property
+    def calibration_scores_(self) -> Floats:
+        """The scores that the rule was calibrated on, of all folds together."""
+        return self.rule_.calibration_scores
+
+    @property
+    def prevalence_(self) -> float:
+        """Share of rare items in the labels given to `fit`; NaN when there were none."""
+        share = self.rule_.terms.reference.share
+        return np.nan if share is None else float(share)
+
+    @property
+    def reference_prevalence_(self) -> Any:
+        """The prevalence that a multiple refers to, as stated or as in `fit`; None if unknown."""
+        return self.rule_.terms.reference.value
+
+    @property
+    def capacity_fraction_(self) -> float:
+        """The capacity of the rule as a fraction of all items."""
+        return self.rule_.max_fraction
+
+    @property
+    def likelihood_ratio_threshold_(self) -> float:
+        r"""The level :math:`\gamma^*` of rare to common density that the threshold stands for."""
+        odds = self._threshold_odds("likelihood_ratio_threshold_")
+        return odds * (1 - self.prevalence_) / self.prevalence_
+
+    @property
+    def modified_prior_(self) -> float:
+        r"""The prior :math:`\pi_0'` under which the rule of Bayes is this rule."""
+        return 1 / (1 + self.likelihood_ratio_threshold_)
+
+    @property
+    def class_weight_(self) -> dict[Any, float]:
+        """Class weights under which the rule of Bayes is this rule, for two classes."""
+        odds = self._threshold_odds("class_weight_")
+        if self.classes_.size > 2:
+            raise AttributeError(
+                "class_weight_ is defined for two classes: the threshold compares the rare class "
+                "with all others together, weights compare it with each of them."
+            )
+        common, rare = self.classes_[[1 - self._rare_index, self._rare_index]].tolist()
+        return {common: 1.0, rare: 1 / odds if odds > 0 else np.inf}
+
+    def _threshold_odds(self, name: str) -> float:
+        """Return t / (1 - t) for a threshold t on probabilities."""
+        self._check_fitted()
+        has_one = self.rule_.segments is None and len(self.calibrations_) == 1
+        if self.response_method_ != "predict_proba" or not has_one:
+            raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
+        threshold = float(np.clip(self.threshold_, 0, 1))
+        return threshold / (1 - threshold) if threshold < 1 else np.inf
+
+    # --- scikit-learn ----------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():  # asked here because check_is_fitted is slow
+            check_is_fitted(self)
+
+    @property
+    def _rare_index(self) -> int:
+        return self.classes_.tolist().index(self.rare_label_)
+
+
+def _facts_of(
+    X: Any,
+    capacities: SegmentCapacities | None,
+    *,
+    ids: ArrayLike | None = None,
+    segments: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+) -> RowFacts:
+    """Check what was passed with rows, and number their segments and groups."""
+    known = (ids, segments, groups, values, efforts, capacities)
+    if all(each is None for each in known):
+        return RowFacts(X)
+    n_items = n_rows(X)
+    divided = segments is not None or capacities is not None
+    return RowFacts(
+        X,
+        check_ids(ids, n_items),
+        segment_codes(segments, capacities, n_items) if divided else None,
+        number_groups(groups, n_items),
+        check_values(values, n_items),
+        check_efforts(efforts, n_items),
+    )
+
+
+def _labels_of(decisions: Decisions, classes: NDArray[Any], rare: int) -> NDArray[Any]:
+    """Return the rare label where an item is flagged, and the likeliest other one elsewhere."""
+    if decisions.by_class is None:
+        return _two_labels(classes, rare, decisions.flagged)
+    predicted = np.argmax(_without(rare, decisions.by_class), axis=1)
+    predicted[decisions.flagged] = rare
+    return classes[predicted]
+
+
+def _two_labels(classes: NDArray[Any], rare: int, flagged: Mask) -> NDArray[Any]:
+    if rare == 1 and classes.dtype.kind in "iu" and classes.tolist() == [0, 1]:
+        return flagged.astype(classes.dtype)  # several times as quick as looking labels up
+    labels = np.full(flagged.size, classes[1 - rare], dtype=classes.dtype)
+    labels[flagged] = classes[rare]
+    return labels
+
+
+def _signed_margins(decisions: Decisions, rare: int) -> NDArray[np.float64]:
+    """Return score minus threshold, signed as the predicted labels; one column for each of many."""
+    if decisions.by_class is None and rare == 0:
+        return _margin(decisions.thresholds, decisions.scores, ~decisions.flagged)
+    margin = _margin(decisions.scores, decisions.thresholds, decisions.flagged)
+    if decisions.by_class is None:
+        return margin
+    # The best other class stands at 0 below a flag, and at 1 above everything else.
+    others = _without(rare, decisions.by_class)
+    columns = others - others.max(axis=1, keepdims=True) + ~decisions.flagged[:, np.newaxis]
+    columns[:, rare] = margin
+    return columns
+
+
+def _by_mean(flagged: Mask, scores: Floats, rule: Rule) -> Decisions:
+    """Describe decisions of several models by their mean score and their median threshold."""
+    values = np.array([each.value for each in rule.calibrations])
+    finite = values[np.isfinite(values)]
+    threshold = np.median(finite) if finite.size else rule.calibration_scores.max()
+    return Decisions(flagged, scores, np.broadcast_to(np.float64(threshold), scores.shape))
+
+
+def _margin(upper: Floats, lower: Floats, is_positive: Mask) -> NDArray[np.float64]:
+    """Return the difference of two arrays: finite, and positive exactly where it should be."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        margin = np.nan_to_num(upper.astype(np.float64) - lower, nan=0.0)
+    # Ties with the threshold, and infinities that meet, have no sign of their own.
+    unsettled = (margin > 0) != is_positive
+    margin[unsettled] = np.where(is_positive[unsettled], _JUST_ABOVE, 0.0)
+    return margin
+
+
+def _without(rare: int, by_class: Floats) -> NDArray[np.float64]:
+    others = np.array(by_class, dtype=np.float64)
+    others[:, rare] = -np.inf
+    return others

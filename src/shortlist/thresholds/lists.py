@@ -1,0 +1,424 @@
+"""The batch mode: today's list, exactly as long as the capacity, and what it costs and brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.hashing import keys_by_id
+from .._core.probing import (
+    BY_SCORE,
+    NOT_SELECTED,
+    PROBE,
+    Probed,
+    check_probe,
+    draw_probes,
+    probe_seed,
+)
+from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
+from .._core.validation import check_count, check_ids, check_scores, check_seed
+from .._core.work import (
+    Units,
+    are_equal,
+    check_efforts,
+    check_probabilities,
+    check_values,
+    count_in_units,
+    expected_worth,
+    in_order_of_worth,
+)
+from ..capacity import Capacity, check_capacity, check_efforts_suit
+from ..exceptions import CapacityError
+from ..worth import Worth, check_worth
+from ._knapsack import fill
+
+__all__ = ["Candidates", "Selection", "refuse_probes_of_work", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A list with what it costs and brings; made by :func:`~shortlist.select`.
+
+    Attributes
+    ----------
+    flagged : ndarray of bool, shape (n_items,)
+        The items to follow up.
+    used, allowed : float
+        Flags, or their work if the capacity is an effort; and how much the capacity allows.
+    gain : float
+        Expected value of the list: the sum of value times probability. NaN where scores are not
+        probabilities.
+    bound : float
+        No list within the capacity has a larger expected value.
+    gap : float
+        How far the list may be from the best one: 0 if it is known to be the best, and otherwise
+        ``bound - gain``. NaN where `gain` is.
+    price : float
+        Expected value of one more unit of capacity: of one more flag, or of one more unit of work.
+    n_not_worth : int
+        How many items were left out because they are not worth a slot.
+    reason : {"full", "no more items", "the rest does not fit", "not worth more"}
+        Why the list ends here. "full" means that all of the capacity is used. Capacity that is
+        left, ``allowed - used``, stays empty.
+    """
+
+    flagged: Mask
+    used: float
+    allowed: float
+    gain: float
+    bound: float
+    gap: float
+    price: float
+    n_not_worth: int
+    reason: str
+    probed: Probed | None = field(default=None, repr=False)
+
+    @property
+    def is_probe(self) -> Mask:
+        """The items that were drawn below the cut."""
+        return np.zeros(self.flagged.size, bool) if self.probed is None else self.probed.is_probe
+
+    @property
+    def reasons(self) -> NDArray[np.str_]:
+        """Why each item is on the list or not: "score", "probe" or "not selected"."""
+        listed = np.where(self.flagged, BY_SCORE, NOT_SELECTED)
+        return np.where(self.is_probe, PROBE, listed)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability with which each item was selected.
+
+        It is 1 by score, and below the cut the share that was drawn, for drawn items and for all
+        others.
+        """
+        return self.flagged * 1.0 if self.probed is None else self.probed.probabilities
+
+    def among(self, rows: Rows, n_items: int) -> Selection:
+        """Return this list of some `rows` as one of all items."""
+        flagged = np.zeros(n_items, dtype=bool)
+        flagged[rows[self.flagged]] = True
+        return replace(self, flagged=flagged)
+
+    def __str__(self) -> str:
+        left = self.allowed - self.used
+        empty = f", {left:g} left ({self.reason})" if left > 0 else ""
+        return (
+            f"{np.count_nonzero(self.flagged)} flags: {self.used:g} of {self.allowed:g} "
+            f"used{empty}; expected value {self.gain:g}, at most {self.gap:g} below the best list"
+        )
+
+
+@overload
+def select(
+    scores: ArrayLike,
+    capacity: Capacity,
+    *,
+    prevalence: Any = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: Literal[False] = False,
+) -> Mask: ...
+
+
+@overload
+def select(
+    scores: ArrayLike,
+    capacity: Capacity,
+    *,
+    prevalence: Any = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: Literal[True],
+) -> Selection: ...
+
+
+def select(
+    scores: ArrayLike,
+    capacity: Capacity,
+    *,
+    prevalence: Any = None,
+    ids: ArrayLike | None = None,
+    random_state: Any = None,
+    values: ArrayLike | None = None,
+    efforts: ArrayLike | None = None,
+    worth: Any = None,
+    probe: Any = 0,
+    strata: int = 1,
+    return_details: bool = False,
+) -> Mask | Selection:
+    """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
+
+    A keyed hash of their ids puts items with equal scores in order. The answer does not depend on
+    the row order, and a larger capacity only adds items.
+
+    Where items differ in value, those with the highest ``values * scores`` are flagged; where they
+    also take different amounts of work, the list with the highest expected value within the
+    budget. Scores must then be probabilities.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_items,)
+        Higher is more suspicious. NaN is an error.
+    capacity : Capacity
+        How much can be followed up.
+    prevalence : number, default=None
+        Share of rare items, needed when the capacity is a multiple of it.
+    ids : array-like of shape (n_items,), default=None
+        Identifiers that break ties; row positions when absent.
+    random_state : int, RandomState instance or None, default=None
+        Key of the hash: another key draws other items from a tied block. `None` is a fixed key.
+    values : array-like of shape (n_items,), default=None
+        What each item is worth if it is rare: finite, at least 0. `None` means that all are worth
+        the same.
+    efforts : array-like of shape (n_items,), default=None
+        How much work each item takes: finite, greater than 0, in the unit of
+        ``Capacity.effort(...)``, which needs them. An item larger than the whole budget is never
+        flagged.
+    worth : number or Worth, default=None
+        The least expected value per unit of effort (``values * scores / efforts``, where what is
+        not given counts as 1) for which a slot is used; or ``Worth.precision(0.2)``, the least
+        probability. Below it slots stay empty.
+    probe : number, default=0
+        Share of the slots for items below the cut, drawn at random, each with the same
+        probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
+        another `random_state` for each batch: without ids the same key draws the same positions in
+        every batch. See :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
+    strata : int, default=1
+        Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
+        each.
+    return_details : bool, default=False
+        Return a :class:`~shortlist.thresholds.Selection` rather than the flags alone.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_items,)
+        True for ``capacity.max_flags(n_items, prevalence)`` items, or for fewer if not more are
+        worth it. With an effort, the work of the flagged items is at most the budget, in exact
+        arithmetic.
+    Selection
+        With ``return_details=True``: the flags, what they use and bring, how far from the best
+        list they may be, and why capacity is left, if any is.
+
+    Notes
+    -----
+    With efforts the batch is a 0/1 knapsack. It is filled in the order of value * probability /
+    effort, and then the items in which a better list could differ are decided again, exactly. If
+    these are too many, the list may be below the best one by at most `gap`, which is less than the
+    value of one item. A larger budget may then exchange items instead of only adding some. Equal
+    values and efforts leave everything to the scores.
+
+    Examples
+    --------
+    >>> from shortlist import Capacity, select
+    >>> select([0.2, 0.9, 0.4, 0.7], Capacity.count(2)).tolist()
+    [False, True, False, True]
+
+    Four items share the last place; their ids decide, in any row order:
+
+    >>> select([1, 1, 1, 1], Capacity.count(1), ids=["ann", "bob", "eve", "joe"]).tolist()
+    [False, False, True, False]
+    >>> select([1, 1, 1, 1], Capacity.count(1), ids=["joe", "eve", "bob", "ann"]).tolist()
+    [False, True, False, False]
+
+    An hour is left. The likeliest case takes all of it; the other two are worth more together:
+
+    >>> found = select(
+    ...     [0.9, 0.5, 0.4],
+    ...     Capacity.effort(60),
+    ...     values=[100, 150, 120],
+    ...     efforts=[60, 30, 30],
+    ...     return_details=True,
+    ... )
+    >>> found.flagged.tolist(), found.gain, found.used
+    ([False, True, True], 123.0, 60.0)
+
+    On a quiet day, slots stay empty:
+
+    >>> print(select([0.3, 0.01, 0.02], Capacity.count(2), worth=0.1, return_details=True))
+    1 flags: 1 of 2 used, 1 left (not worth more); expected value 0.3, at most 0 below the best list
+
+    One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
+
+    >>> picked = select(range(10), Capacity.count(4), probe=0.25, return_details=True)
+    >>> picked.reasons[picked.flagged].tolist()
+    ['probe', 'score', 'score', 'score']
+    >>> bool(picked.probabilities[0] == 1 / 7)
+    True
+    """
+    scores = check_scores(scores)
+    ids, seed, share = check_ids(ids, scores.size), check_seed(random_state), check_probe(probe)
+    values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
+    check_efforts_suit(check_capacity(capacity), efforts)
+    items = Candidates(scores, keys_by_id(ids, seed=seed), values, efforts)
+    worth = check_worth(worth)
+    if capacity.kind != "effort" and worth is None and not share and not return_details:
+        return items.first(capacity.max_flags(scores.size, prevalence))
+    found = items.choose(capacity, worth, prevalence)
+    if share:
+        refuse_probes_of_work(capacity)
+        draw_keys = keys_by_id(ids, seed=probe_seed(seed))
+        found = items.with_probes(found, share, draw_keys, strata=strata)
+    return found if return_details else found.flagged
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Items of which a list is chosen; checked arrays, and None where nothing was given.
+
+    With `lifted`, scores that agree in their first ten digits are tied.
+    """
+
+    scores: Floats
+    tie_keys: TieKeys
+    values: Doubles | None = None
+    efforts: Doubles | None = None
+    lifted: bool = False
+
+    def within(self, rows: Rows) -> Candidates:
+        """Return some of the items."""
+        return Candidates(
+            self.scores[rows],
+            keys_within(self.tie_keys, rows),
+            None if self.values is None else self.values[rows],
+            None if self.efforts is None else self.efforts[rows],
+            self.lifted,
+        )
+
+    def first(self, k: int) -> Mask:
+        """Flag the `k` items of most expected value, whatever work they take."""
+        ratios, are_products = in_order_of_worth(self.scores, self.values, None)
+        return flag_exactly(ratios, k, self.tie_keys, lifted=self.lifted or are_products)
+
+    def choose(
+        self, capacity: Capacity, worth: Worth | None = None, prevalence: Any = None
+    ) -> Selection:
+        """Choose the list of most expected value, of items that are worth it."""
+        n_items = self.scores.size
+        suffices = None
+        if worth is not None:
+            suffices = worth.suffices(self.scores, self.values, self.efforts)
+        if suffices is None or suffices.all():
+            return self._choose(capacity, n_items, prevalence)
+        rows = np.flatnonzero(suffices)
+        found = self.within(rows)._choose(capacity, n_items, prevalence)
+        reason = "not worth more" if found.reason == "no more items" else found.reason
+        return replace(found.among(rows, n_items), n_not_worth=n_items - rows.size, reason=reason)
+
+    def _choose(self, capacity: Capacity, n_items: int, prevalence: Any) -> Selection:
+        """Choose among items that are all worth it; the capacity refers to `n_items`."""
+        if capacity.kind != "effort":
+            k = capacity.max_flags(n_items, prevalence)
+            return self._best(k, float(k))
+        assert self.efforts is not None
+        units, allowed = count_in_units(self.efforts), capacity.max_effort(n_items)
+        if are_equal(self.efforts):
+            return self._choose_equal(units, allowed)
+        return self._fill(self.efforts, units, allowed)
+
+    def _best(self, k: int, allowed: float) -> Selection:
+        """Describe the list of the first `k` items: no other one of so many is better."""
+        flagged, gains = self.first(k), self._gains
+        used = int(np.count_nonzero(flagged))
+        gain, rest, full = float(gains[flagged].sum()), gains[~flagged], used == allowed
+        return Selection(
+            flagged,
+            used=float(used),
+            allowed=allowed,
+            gain=gain,
+            bound=gain,
+            gap=0.0 * gain,
+            price=float(rest.max()) if full and rest.size else 0.0,
+            n_not_worth=0,
+            reason="full" if full else "no more items",
+        )
+
+    def _choose_equal(self, units: Units, allowed: Fraction) -> Selection:
+        """Choose as many items as fit, where all take the same effort."""
+        n_items = self.scores.size
+        each = int(units.efforts[0]) if n_items else 1
+        k = units.count(allowed) // each
+        found = self._best(k, float(min(k, n_items)))
+        used = units.unit * each * int(found.used)
+        reason = "no more items" if found.used >= n_items else "the rest does not fit"
+        return replace(
+            found,
+            used=float(used),
+            allowed=float(allowed),
+            price=found.price / float(units.unit * each),
+            reason="full" if used == allowed else reason,
+        )
+
+    def _fill(self, efforts: Doubles, units: Units, allowed: Fraction) -> Selection:
+        """Choose the list of most expected value, a knapsack."""
+        check_probabilities(self.scores)
+        gains, budget = expected_worth(self.scores, self.values, None), units.count(allowed)
+        filled = fill(gains / efforts, gains, units.efforts, budget, self.tie_keys, solve=True)
+        used = int(units.efforts[filled.chosen].sum())
+        reason = "full" if used == budget else "the rest does not fit"
+        return Selection(
+            filled.chosen,
+            used=float(units.unit * used),
+            allowed=float(allowed),
+            gain=filled.gain,
+            bound=filled.bound,
+            gap=0.0 if filled.optimal else filled.bound - filled.gain,
+            price=filled.price / float(units.unit),
+            n_not_worth=0,
+            reason="no more items" if filled.chosen.all() and used < budget else reason,
+        )
+
+    def with_probes(
+        self,
+        found: Selection,
+        probe: Fraction,
+        draw_keys: TieKeys,
+        *,
+        strata: Any = 1,
+        groups: Rows | None = None,
+    ) -> Selection:
+        """Give a share of the slots of a list to items below the cut, drawn at random."""
+        ranked_by, _ = in_order_of_worth(self.scores, self.values, None)
+        drawn = draw_probes(
+            found.flagged,
+            lift(ranked_by) if self.lifted else ranked_by,
+            self.tie_keys,
+            draw_keys,
+            probe,
+            groups=groups,
+            strata=check_count("strata", strata),
+        )
+        gain = float(self._gains[drawn.flagged].sum())
+        gap = found.bound - gain
+        return replace(found, flagged=drawn.flagged, gain=gain, gap=gap, probed=drawn)
+
+    @property
+    def _gains(self) -> Doubles:
+        """The expected value of each item; NaN where scores are no probabilities."""
+        if self.scores.size and not (self.scores.min() >= 0 and self.scores.max() <= 1):
+            return np.full(self.scores.size, np.nan)
+        return expected_worth(self.scores, self.values, None)
+
+
+def refuse_probes_of_work(*limits: Capacity | None) -> None:
+    """Raise an error for probes, which are shares of a number of slots, within a budget of work."""
+    for limit in limits:
+        if limit is not None and limit.kind == "effort":
+            raise CapacityError(
+                f"probe=... is a share of the slots, and {limit!r} is a budget of work. Limit the "
+                "number of flags, or leave probes out."
+            )

@@ -1,0 +1,432 @@
+"""The rule that decides about rows: what calibration learns.
+
+A rule has a threshold for the model of each fold, or a single one, and where segments have
+capacities also one for each segment. It gets scores and what is known about the rows, and returns
+decisions. It keeps its calibration samples, from which it can be made for another capacity. A rule
+never changes: each change returns another rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.arrays import Floats, Mask, Rows
+from .._core.binomial import Interval
+from .._core.hashing import check_keyed_alike, tie_keys_of
+from .._core.probing import probe_seed
+from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above_lifted, keys_within, lift
+from .._core.rows import RowFacts
+from .._core.scoring import Scores, n_rows
+from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
+from .._core.work import check_max_effort
+from ..capacity import Capacity, check_capacity, check_efforts_suit
+from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ..worth import Worth
+from ._folds import mixed_interval
+from .calibrate import ScoredItems
+from .lists import Candidates, Selection, refuse_probes_of_work
+from .segments import SegmentCapacities, check_segment_capacities
+from .terms import CalibrationSample, Terms
+from .threshold import CalibratedThreshold
+from .words import promise_in_words
+
+__all__ = ["Decisions", "Rule"]
+
+# Without a capacity for all items, as many may be flagged as the segments allow.
+_EVERYTHING = Capacity.fraction(1)
+_NO_PROBES = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions about items, with everything they were made from.
+
+    Attributes
+    ----------
+    flagged : ndarray of bool, shape (n_items,)
+        True where the item is to be followed up.
+    scores : ndarray of shape (n_items,)
+        Higher is more suspicious.
+    thresholds : ndarray of shape (n_items,)
+        What each score had to exceed.
+    by_class : ndarray of shape (n_items, n_classes) or None
+        Scores of every class, when there are more than two.
+    tie_keys : ndarray of shape (n_items,) or None
+        With hashed ties, the key that decides about an item on its threshold: the lower, the
+        sooner it is flagged.
+    """
+
+    flagged: Mask
+    scores: Floats
+    thresholds: Floats
+    by_class: Floats | None = None
+    keys_of: TieKeys | None = field(default=None, repr=False)
+
+    @cached_property
+    def tie_keys(self) -> NDArray[np.float64] | None:
+        """The tie key of each item, hashed when it is asked for; None if ties are left out."""
+        return None if self.keys_of is None else self.keys_of(np.arange(self.flagged.size))
+
+
+class Rule:
+    """What decides after a fit: thresholds, with the capacity and the samples they come from.
+
+    Attributes
+    ----------
+    capacity : Capacity or None
+        For all items together; None where only segments have capacities.
+    terms : Terms
+        Guarantee, confidence and reference prevalence.
+    samples : list of CalibrationSample
+        One for each model that decides; one alone is for the mean score of all models.
+    calibrations : list of CalibratedThreshold
+        One for each sample.
+    segments : SegmentCapacities or None
+        Capacities of segments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.thresholds.rules import Rule
+    >>> from shortlist.thresholds.terms import CalibrationSample, Terms
+    >>> rule = Rule([CalibrationSample(np.arange(100.0))], Capacity.fraction(0.1), Terms())
+    >>> rule.describe()["thresholds"]
+    [90.0]
+    >>> rule.with_capacity(Capacity.fraction(0.2)).describe()["thresholds"]
+    [80.0]
+    """
+
+    def __init__(
+        self,
+        samples: Sequence[CalibrationSample],
+        capacity: Capacity | None,
+        terms: Terms,
+        segments: SegmentCapacities | None = None,
+    ) -> None:
+        if segments is None or capacity is not None:
+            check_capacity(capacity)
+        self.samples, self.capacity, self.terms = list(samples), capacity, terms
+        self.segments = segments
+        confidence = self._shared_confidence()
+        self._by_name = {
+            name: self._segment_thresholds(name, code, limit, confidence)
+            for code, (name, limit) in enumerate(self._named)
+            if limit is not None
+        }
+        self.calibrations = self._overall_thresholds(confidence)
+
+    # --- deciding -------------------------------------------------------------------------------
+
+    def fold_of(self, facts: RowFacts) -> Rows | None:
+        """Return the number of the model that judges each row, by a hash; None if there is one."""
+        if len(self.samples) == 1:
+            return None
+        picks = tie_keys_of(facts.X, facts.ids, seed=self.terms.seed + 1)
+        return (picks(np.arange(n_rows(facts.X))) * len(self.samples)).astype(np.intp)
+
+    def decide(self, scores: Scores, facts: RowFacts, fold_of: Rows | None = None) -> Decisions:
+        """Decide about each row on its own, by its score and the threshold of its fold."""
+        keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
+        if facts.values is not None or facts.efforts is not None:
+            rare = facts.weigh(rare)
+        rare = as_calibrated(rare, self.precision)
+        if fold_of is None:
+            flagged, thresholds = self._judge(0, rare, keys, facts.segments)
+            return Decisions(flagged, rare, thresholds, scores.by_class, keys)
+        flagged, thresholds = np.empty(rare.size, dtype=bool), np.empty(rare.size)
+        for fold in np.unique(fold_of).tolist():
+            own = np.flatnonzero(fold_of == fold)
+            flagged[own], thresholds[own] = self._judge(
+                fold,
+                rare[own],
+                None if keys is None else keys_within(keys, own),
+                None if facts.segments is None else facts.segments[own],
+            )
+        return Decisions(flagged, rare, thresholds, scores.by_class, keys)
+
+    def _judge(
+        self, fold: int, scores: Floats, keys: TieKeys | None, segments: Rows | None
+    ) -> tuple[Mask, Floats]:
+        """Compare scores with the threshold of a fold, and then within each segment."""
+        overall = self.calibrations[fold]
+        cut = Cut(overall.value, overall.tie_key)
+        flagged = flag_above_lifted(scores, cut, None if overall.ties == "exclude" else keys)
+        thresholds = np.broadcast_to(np.float64(overall.value), scores.shape)
+        if self.segments is None:
+            return flagged, thresholds
+        thresholds, compared = thresholds.copy(), scores if keys is None else lift(scores)
+        for own, calibration in self._by_segment(segments, fold):
+            within = None if keys is None else keys_within(keys, own)
+            flagged[own] &= calibration.flag_with_keys(compared[own], within)
+            thresholds[own] = np.maximum(thresholds[own], calibration.value)
+        return flagged, thresholds
+
+    def _keys_as_calibrated(self, facts: RowFacts) -> TieKeys | None:
+        """Return tie keys, made from what they were made from in calibration; None without."""
+        sample = self.samples[0]
+        if sample.tie_keys is None:
+            return None
+        check_keyed_alike(facts.ids is not None, sample.keyed_by_ids)
+        return tie_keys_of(facts.X, facts.ids, seed=self.terms.seed)
+
+    def check_work(self, facts: RowFacts) -> None:
+        """Raise an error if rows come with other values and efforts than in calibration."""
+        sample = self.samples[0]
+        for name, given, needed in (
+            ("values", facts.values, sample.has_values),
+            ("efforts", facts.efforts, sample.efforts is not None),
+        ):
+            if (given is not None) != needed:
+                raise ValueError(
+                    f"The classifier was calibrated {'with' if needed else 'without'} {name}, and "
+                    f"these items come {'without' if needed else 'with'} them. Pass {name}=... to "
+                    "fit and here, or nowhere."
+                )
+        if facts.efforts is not None and self.terms.max_effort is not None:
+            check_max_effort(self.terms.max_effort, facts.efforts)
+
+    # --- lists ----------------------------------------------------------------------------------
+
+    def choose(
+        self,
+        scores: Floats,
+        facts: RowFacts,
+        capacity: Capacity | None = None,
+        *,
+        worth: Worth | None = None,
+        probe: Fraction = _NO_PROBES,
+        strata: int = 1,
+    ) -> Selection:
+        """Choose the best list within the capacity for this batch, or within that of the rule."""
+        limit = self.capacity if capacity is None else check_capacity(capacity)
+        if probe:
+            refuse_probes_of_work(limit, *(self.segments.limits if self.segments else ()))
+        keys = facts.keys(self.terms.seed)
+        items = Candidates(check_scores(scores), keys, facts.values, facts.efforts, lifted=True)
+        found = self._best_list(items, facts.segments, limit or _EVERYTHING, worth)
+        if not probe:
+            return found
+        draw_keys = facts.keys(probe_seed(self.terms.seed))
+        return items.with_probes(found, probe, draw_keys, strata=strata, groups=facts.segments)
+
+    def _best_list(
+        self, items: Candidates, segments: Rows | None, limit: Capacity, worth: Worth | None
+    ) -> Selection:
+        """Choose within each segment, and then among what the segments allow.
+
+        Every limit is kept. With efforts the list is the best one within each segment, and may be
+        below the best one where the capacity for all items cuts it short.
+        """
+        prevalence, n_items = self.terms.reference.value, items.scores.size
+        if self.segments is None:
+            check_efforts_suit(limit, items.efforts)
+            return items.choose(limit, worth, prevalence)
+
+        def best_of(rows: Rows, own: Capacity) -> Selection:
+            some = items.within(rows)
+            some = some if own.kind == "effort" else replace(some, efforts=None)
+            return some.choose(own, worth, prevalence).among(rows, n_items)
+
+        allowed = np.ones(n_items, dtype=bool)
+        for code, (_, own_limit) in enumerate(self.segments.items):
+            if own_limit is not None:
+                own = np.flatnonzero(segments == code)
+                allowed[own] = best_of(own, own_limit).flagged[own]
+        rows = np.flatnonzero(allowed)
+        if limit.kind == "effort":
+            return best_of(rows, Capacity.effort(limit.max_effort(n_items)))
+        most = min(limit.max_flags(n_items, prevalence), rows.size)
+        return best_of(rows, Capacity.count(most))
+
+    # --- other capacities, other calibration rows -----------------------------------------------
+
+    def with_capacity(
+        self,
+        capacity: Any = UNCHANGED,
+        *,
+        segment_capacities: Any = UNCHANGED,
+        terms: Terms | None = None,
+    ) -> Rule:
+        """Return a rule for other capacities (of the same segments), from the same samples."""
+        segments = self.segments
+        if not is_unchanged(segment_capacities):
+            if segments is None:
+                raise CapacityError(
+                    "segment_capacities were not given to fit, and the segments of the calibration "
+                    "items are not known. Fit with segments."
+                )
+            new = check_segment_capacities(segment_capacities, segments.others)
+            segments = segments.changed_to(new)
+        capacity = self.capacity if is_unchanged(capacity) else capacity
+        return Rule(self.samples, capacity, terms or self.terms, segments)
+
+    def recalibrated(
+        self,
+        samples: Sequence[CalibrationSample],
+        *,
+        capacity: Capacity | None,
+        segments: SegmentCapacities | None = None,
+        terms: Terms,
+    ) -> Rule:
+        """Return the same kind of rule from other calibration samples, one for each model.
+
+        With a single sample, one threshold is for the mean score of all models.
+        """
+        if segments is None and self.segments is not None:
+            raise CapacityError("This rule has segments. To drop them, fit again.")
+        if segments is not None and self.segments is None:
+            raise CapacityError("This rule has no segments. To introduce them, fit again.")
+        return Rule(samples, capacity, terms, segments)
+
+    # --- what it has learned --------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """Return the capacity, the promise and the thresholds as plain values."""
+        terms, prevalence = self.terms, self.terms.reference.value
+        return {
+            "capacity": None if self.capacity is None else self.capacity.to_json(),
+            "guarantee": terms.guarantee,
+            "confidence": terms.confidence,
+            "n_batches": terms.n_batches,
+            "reference_prevalence": None if prevalence is None else float(prevalence),
+            "n_calibration": [calibration.n_calibration for calibration in self.calibrations],
+            "thresholds": [calibration.value for calibration in self.calibrations],
+            "segment_thresholds": self.segment_thresholds,
+        }
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.describe().items() if value)
+        return f"Rule({given})"
+
+    @property
+    def promise(self) -> str:
+        """What holds for the flags of single items, and what for lists, in plain words."""
+        return promise_in_words(self.capacity, self.terms, self.samples, self.segments is not None)
+
+    @property
+    def flag_rate_interval(self) -> Interval:
+        """Confidence interval of the true flag rate; of the mean over all folds, if there are any.
+
+        Below, all bounds of the folds hold at once; above, the means of their worst cases are
+        averaged. Both hold however the folds depend on each other.
+        """
+        if len(self.calibrations) == 1:
+            return self.calibrations[0].interval
+        return mixed_interval(self.calibrations, error=1 - self.terms.confidence)
+
+    @property
+    def max_fraction(self) -> float:
+        """The capacity as a fraction of all items; 1 where only segments have capacities.
+
+        With a budget of work, the share of items that may be flagged if each takes the most.
+        """
+        if self.capacity is not None and self.capacity.kind == "effort":
+            return self.calibrations[0].capacity_fraction
+        return (self.capacity or _EVERYTHING).as_fraction(self.terms.reference.value)
+
+    @property
+    def precision(self) -> np.dtype[Any]:
+        """The type of the calibration scores."""
+        return self.samples[0].scores.dtype
+
+    @property
+    def calibration_scores(self) -> Floats:
+        """The scores of all calibration items."""
+        return np.concatenate([sample.scores for sample in self.samples])
+
+    @property
+    def segment_calibrations(self) -> dict[Any, Any]:
+        """The threshold of each segment with a capacity; with folds, a list of one for each."""
+        named = self._by_name.items()
+        return {name: found if len(found) > 1 else found[0] for name, found in named}
+
+    @property
+    def segment_thresholds(self) -> dict[Any, Any]:
+        """What a score must exceed in each segment; None stands for segments not named.
+
+        With folds, a list of one number for each of them.
+        """
+        found = {name: self._thresholds_of(name) for name, _ in self._named}
+        return {name: each if len(each) > 1 else each[0] for name, each in found.items()}
+
+    def _thresholds_of(self, name: Any) -> list[float]:
+        own = self._by_name.get(name, self.calibrations)
+        pairs = zip(self.calibrations, own, strict=True)
+        return [max(overall.value, each.value) for overall, each in pairs]
+
+    # --- calibrating ----------------------------------------------------------------------------
+
+    @property
+    def _named(self) -> list[tuple[Any, Capacity | None]]:
+        return [] if self.segments is None else self.segments.items
+
+    def _by_segment(
+        self, segments: Rows | None, fold: int
+    ) -> list[tuple[Rows, CalibratedThreshold]]:
+        """Return the items of each segment that has a threshold, with that threshold."""
+        return [
+            (np.flatnonzero(segments == code), self._by_name[name][fold])
+            for code, (name, _) in enumerate(self._named)
+            if name in self._by_name
+        ]
+
+    def _shared_confidence(self) -> float:
+        """Return the confidence for each limit under which all hold at once (Bonferroni)."""
+        if self.segments is None:
+            return self.terms.confidence
+        limits = [self.capacity, *self.segments.limits]
+        ratios = [
+            Fraction(int(limit.value > 0), 2)  # a budget of work counts, unless it is empty
+            if limit.kind == "effort"
+            else limit.as_ratio(self.terms.reference.value)
+            for limit in limits
+            if limit is not None
+        ]
+        n_limits = sum(0 < ratio < 1 for ratio in ratios)
+        return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
+
+    def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
+        samples = self.samples
+        if self.capacity is None:
+            return [ScoredItems(sample.scores).threshold(_EVERYTHING) for sample in samples]
+        if self._by_name and self.terms.guarantee == "plug-in" and len(samples) == 1:
+            # The other guarantees rest on a sample in which nothing has been chosen yet.
+            samples = [replace(samples[0], scores=self._let_through(samples[0]))]
+        return self.terms.thresholds(samples, self.capacity, confidence)
+
+    def _let_through(self, sample: CalibrationSample) -> Floats:
+        """Return the scores, with those that their segment does not flag below all others."""
+        scores, tie_keys = sample.scores.copy(), sample.keys_of
+        for own, calibration in self._by_segment(sample.segments, 0):
+            keys = None if tie_keys is None else keys_within(tie_keys, own)
+            scores[own[~calibration.flag_with_keys(scores[own], keys)]] = -np.inf
+        return scores
+
+    def _segment_thresholds(
+        self, name: Any, code: int, limit: Capacity, confidence: float
+    ) -> list[CalibratedThreshold]:
+        within, terms = [sample.within(code) for sample in self.samples], self.terms
+        if any(sample.scores.size for sample in within):
+            return terms.thresholds(within, limit, confidence)
+        if terms.guarantee == "plug-in":  # promises nothing, so all items can stand in
+            everyone = [replace(sample, is_rare=None) for sample in self.samples]
+            return terms.thresholds(everyone, limit, confidence)
+        warn_user(
+            f"No calibration item belongs to {'other segments' if name is None else repr(name)}, "
+            f"and guarantee={terms.guarantee!r} cannot hold without any. Nothing is flagged there; "
+            "fit or recalibrate with items of it.",
+            InsufficientCalibrationWarning,
+        )
+        nothing = ScoredItems(self.samples[0].scores).threshold(Capacity.fraction(0))
+        nothing = replace(
+            nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence
+        )
+        return [nothing] * len(within)
