@@ -24,18 +24,6 @@ import typer
 
 from ..exceptions import TableNote, TooManyFlagsError
 
-__all__ = [
-    "DRIFT",
-    "FALLEN",
-    "INTERRUPTED",
-    "SYSTEM_ERROR",
-    "TOO_MANY",
-    "USER_ERROR",
-    "answering",
-    "in_options",
-    "say",
-]
-
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
 Command = TypeVar("Command", bound=Callable[..., None])

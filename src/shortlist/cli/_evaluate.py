@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ._compiling import announce_compiling
 from ._errors import FALLEN, answering, say
-from ._reading import with_reading_options
+from ._reading import with_reading_options, with_work_options
 from ._shared import (
     AsJson,
     Confidence,
@@ -28,11 +28,11 @@ from ._shared import (
     shown_table,
     tell,
 )
-from ._worth_options import Budget, Effort, Unit, Value, WorthOption, money_table, plan_table
+from ._worth_options import money_table, plan_table
 
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
-    from ..tables import ReadOptions
+    from ..tables import ReadOptions, WorkColumns
     from ..tables.capacities import Plan
     from ..tables.fingerprints import SeenRows
     from ..tables.measure import CurvePoint, Evaluation
@@ -45,6 +45,7 @@ _A_FEW = 0.01
 
 @answering
 @with_reading_options
+@with_work_options
 def evaluate(
     model: Model,
     data: Annotated[
@@ -88,14 +89,10 @@ def evaluate(
         ),
     ] = None,
     id: Id = None,
-    value: Value = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    unit: Unit = "units",
-    worth: WorthOption = None,
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
+    work: WorkColumns,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
@@ -119,7 +116,7 @@ def evaluate(
     for option, given in for_reviews.items():
         if reviews is None and given is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
-    from ..tables import WorkColumns, evaluate_table, load_model
+    from ..tables import evaluate_table, load_model
     from ..tables.capacities import plan_capacity
 
     announce_compiling()
@@ -130,7 +127,7 @@ def evaluate(
     options: dict[str, Any] = {
         "target": target,
         "reading": reading,
-        "work": WorkColumns(value, effort, budget, worth, unit),
+        "work": work,
     }
     result: Evaluation | Plan
     with progress_bar() as progress:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from .._core.atomic import check_writable
 from ._compiling import announce_compiling
@@ -31,6 +30,7 @@ from ._shared import (
     print_json,
     progress_bar,
     reporter,
+    shown_table,
     tell,
 )
 from ._worth_options import (
@@ -79,9 +79,7 @@ def fit(
     rare: Annotated[
         str | None,
         typer.Option(
-            help="The label to look for, such as --rare yes. Default: the rarest.",
-            metavar="LABEL",
-            show_default=False,
+            help="The label to look for, such as --rare yes. Default: the rarest.", metavar="LABEL"
         ),
     ] = None,
     value: Value = None,
@@ -113,7 +111,6 @@ def fit(
             "--model",
             help="A scikit-learn classifier of your own, such as --model mine.skops: a trained one "
             "is calibrated by the rows, another one is fitted to them.",
-            show_default=False,
         ),
     ] = None,
     trust_model: Annotated[
@@ -154,7 +151,6 @@ def fit(
             help="Share of the rows that only test the model, such as --test-share 0.2. By default "
             "every row is learned from, and measured by models that have not seen it.",
             metavar="SHARE",
-            show_default=False,
         ),
     ] = None,
     time: Annotated[
@@ -185,8 +181,7 @@ def fit(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Threads that grow trees, such as --jobs 4; -1 takes all cores.",
-            metavar="NUMBER",
+            help="Threads that grow trees, such as --jobs 4; -1 takes all cores.", metavar="NUMBER"
         ),
     ] = None,
     resume: Annotated[
@@ -308,24 +303,24 @@ _MEASURED_ON = {
 
 def _print(result: FitResult, out: Path) -> None:
     console, schema = Console(), result.model.schema
-    table = Table(
+    table = shown_table(
+        ("Rule", "Flagged", "Found", "Detection", "95 % interval", "Precision"),
+        [
+            (
+                rule.rule,
+                f"{rule.flagged:g}",
+                f"{rule.found:.3g}",
+                percent(rule.detection),
+                interval(rule.detection_interval),
+                percent(rule.precision),
+            )
+            for rule in result.card.rules
+        ],
         title=f"{result.card.n_test:,} rows, {result.card.n_test_rare} of them "
         f"{schema.target} = {schema.rare_label}",
         caption=f"Measured on {_MEASURED_ON[result.card.measured_on]}. Detection (M) counts only "
         "cases that can be followed up.",
     )
-    table.add_column("Rule")
-    for heading in ("Flagged", "Found", "Detection", "95 % interval", "Precision"):
-        table.add_column(heading, justify="right")
-    for rule in result.card.rules:
-        table.add_row(
-            rule.rule,
-            f"{rule.flagged:g}",
-            f"{rule.found:.3g}",
-            percent(rule.detection),
-            interval(rule.detection_interval),
-            percent(rule.precision),
-        )
     console.print(table)
     if result.money is not None:
         console.print(money_table(result.money))

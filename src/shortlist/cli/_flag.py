@@ -14,7 +14,7 @@ import typer
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_reading_options
+from ._reading import with_reading_options, with_work_options
 from ._shared import (
     AsJson,
     Data,
@@ -29,10 +29,10 @@ from ._shared import (
     rows_read,
     tell,
 )
-from ._worth_options import Budget, Effort, Unit, Value, WorthOption, spent_in_words
+from ._worth_options import spent_in_words
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions
+    from ..tables import ReadOptions, WorkColumns
     from ..tables.flag import FlagSummary
 
 _IN_MEMORY = 1 << 24
@@ -40,6 +40,7 @@ _IN_MEMORY = 1 << 24
 
 @answering
 @with_reading_options
+@with_work_options
 def flag(
     model: Model,
     data: Data,
@@ -56,18 +57,13 @@ def flag(
             "flagged, such as --at-most 60.",
             min=0,
             metavar="N",
-            show_default=False,
         ),
     ] = None,
     id: Id = None,
-    value: Value = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    unit: Unit = "units",
-    worth: WorthOption = None,
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
+    work: WorkColumns,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
@@ -80,10 +76,8 @@ def flag(
 
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
     """
-    from ..tables import WorkColumns, flag_rows, load_model
+    from ..tables import flag_rows, load_model
     from ..tables.write import output_format
-
-    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     format = "jsonl" if as_json else "csv"

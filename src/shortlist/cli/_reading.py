@@ -1,4 +1,4 @@
-"""The options about how a file is read: the same for every command, with the same words."""
+"""Options that several commands have in common, and get as one object: `reading` and `work`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["with_column_options", "with_line_options", "with_reading_options"]
+from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 _PANEL = "How to read the file"
 _ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman")
@@ -77,8 +77,7 @@ _VALUES: dict[str, Any] = {
     "na": Annotated[
         _Texts | None,
         _option(
-            "A word that means missing; repeat it for more: --na refused --na -999.",
-            metavar="WORD",
+            "A word that means missing; repeat it for more: --na refused --na -999.", metavar="WORD"
         ),
     ],
     "date_format": Annotated[
@@ -109,22 +108,47 @@ _COLUMNS: dict[str, Any] = {
         _option("Columns that hold numbers, such as --numeric price.", metavar="NAMES"),
     ],
 }
-_EMPTY = {"keep_total": False}
+_WORK: dict[str, Any] = {
+    "value": Value,
+    "effort": Effort,
+    "budget": Budget,
+    "unit": Unit,
+    "worth": WorthOption,
+}
+_DEFAULTS = {"keep_total": False, "unit": "units"}
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about files; it gets them as one `reading`."""
-    return _extended(command, _READ | _FILE | _VALUES)
+    return _extended(command, "reading", _READ | _FILE | _VALUES, _read_options)
 
 
 def with_column_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about files and about the columns to learn from."""
-    return _extended(command, _READ | _FILE | _VALUES | _COLUMNS)
+    return _extended(command, "reading", _READ | _FILE | _VALUES | _COLUMNS, _read_options)
 
 
 def with_line_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about the values in JSON lines."""
-    return _extended(command, _READ | _VALUES)
+    return _extended(command, "reading", _READ | _VALUES, _read_options)
+
+
+def with_work_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about values and efforts; it gets them as one `work`."""
+    return _extended(command, "work", _WORK, _work_columns)
+
+
+def _work_columns(said: dict[str, Any]) -> Any:
+    from ..tables import WorkColumns
+
+    return WorkColumns(**said)
+
+
+def _read_options(said: dict[str, Any]) -> Any:
+    from ..tables import ReadOptions
+
+    in_file = _from_file(said.pop("read"))
+    return ReadOptions(**in_file | {name: value for name, value in said.items() if value})
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
@@ -147,24 +171,30 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     return content
 
 
-def _extended(command: Callable[..., None], options: dict[str, Any]) -> Callable[..., None]:
+def _extended(
+    command: Callable[..., None],
+    name: str,
+    options: dict[str, Any],
+    gathered: Callable[[dict[str, Any]], Any],
+) -> Callable[..., None]:
+    """Return a command with more options, which it gets as one argument."""
+
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        from ..tables import ReadOptions
+        said = {option: given.pop(option) for option in options}
+        command(**given, **{name: gathered(said)})
 
-        called = {name: given.pop(name) for name in options}
-        said = _from_file(called.pop("read"))
-        said |= {name: value for name, value in called.items() if value}
-        reading = ReadOptions(**said)
-        command(**given, reading=reading)
-
-    signature = inspect.signature(command, eval_str=True, locals={"ReadOptions": Any})
-    own = [each for name, each in signature.parameters.items() if name != "reading"]
+    unknown = {"ReadOptions": Any, "WorkColumns": Any}
+    signature = inspect.signature(command, eval_str=True, locals=unknown)
+    own = [each for each in signature.parameters.values() if each.name != name]
     added = [
         inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_EMPTY.get(name), annotation=annotation
+            option,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_DEFAULTS.get(option),
+            annotation=annotation,
         )
-        for name, annotation in options.items()
+        for option, annotation in options.items()
     ]
     keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
     run.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]

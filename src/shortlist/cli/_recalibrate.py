@@ -44,8 +44,7 @@ def recalibrate(
     model: Model,
     data: Data,
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Where to write the model, such as -o new.model."),
+        Path, typer.Option("--out", "-o", help="Where to write the model, such as -o new.model.")
     ],
     capacity: CapacityCount = None,
     per: Per = None,
@@ -61,7 +60,6 @@ def recalibrate(
             help="The column with labels, if there are any, such as --target fraud; --multiple "
             "then refers to their share.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,

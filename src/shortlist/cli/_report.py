@@ -9,14 +9,13 @@ import typer
 
 from .._core.atomic import check_writable, write_whole
 from ._errors import answering
-from ._reading import with_reading_options
+from ._reading import with_reading_options, with_work_options
 from ._shared import AsJson, Data, Model, Period, Reviews, Target, percent, print_json
-from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from ..tables import ReadOptions
+    from ..tables import ReadOptions, WorkColumns
 
 _PAGES = (".html", ".htm")
 
@@ -27,6 +26,7 @@ def _named(help: str, metavar: str) -> Any:
 
 @answering
 @with_reading_options
+@with_work_options
 def report(
     model: Model,
     data: Data,
@@ -51,16 +51,12 @@ def report(
     title: Annotated[
         str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
     ] = None,
-    value: Value = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    unit: Unit = "units",
-    worth: WorthOption = None,
     reviews: Reviews = None,
     period: Period = None,
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
+    work: WorkColumns,
 ) -> None:
     """Make a report about a model and its results: a page, or a PDF.
 
@@ -73,7 +69,7 @@ def report(
     kept = (model, data) if reviews is None else (model, data, reviews)
     check_writable(out, keep=kept)  # before any work
     from ..report import find_browser, make_report, print_report, render_report
-    from ..tables import WorkColumns, load_model
+    from ..tables import load_model
 
     is_paper = _is_paper(out)
     if is_paper:
@@ -89,7 +85,7 @@ def report(
             time=time,
             title=title,
             model_file=model,
-            work=WorkColumns(value, effort, budget, worth, unit),
+            work=work,
             reviews=reviews,
             reviews_period=period,
         )

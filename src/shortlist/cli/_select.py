@@ -12,7 +12,7 @@ from rich.table import Table
 from .._core.atomic import check_writable, write_whole
 from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_reading_options
+from ._reading import with_reading_options, with_work_options
 from ._shared import (
     AsJson,
     Data,
@@ -28,15 +28,15 @@ from ._shared import (
     reporter,
     tell,
 )
-from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions
+    from ..tables import ReadOptions, WorkColumns
     from ..tables.lists import Selection
 
 
 @answering
 @with_reading_options
+@with_work_options
 def select(
     model: Model,
     data: Data,
@@ -44,7 +44,6 @@ def select(
         list[str] | None,
         typer.Option(
             metavar="N",
-            show_default=False,
             help="The number of cases on the list, such as --count 50; with --segment one for "
             "each segment, such as --count north=20,south=30.",
         ),
@@ -54,7 +53,6 @@ def select(
         typer.Option(
             metavar="NAME",
             autocompletion=columns_of_data,
-            show_default=False,
             help="A column whose values have counts of their own, such as --segment team.",
         ),
     ] = None,
@@ -62,11 +60,6 @@ def select(
     keep: Keep = None,
     exclude: Exclude = None,
     id: Id = None,
-    value: Value = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    unit: Unit = "units",
-    worth: WorthOption = None,
     probe: Annotated[
         float,
         typer.Option(
@@ -79,6 +72,7 @@ def select(
     as_json: AsJson = False,
     *,
     reading: ReadOptions,
+    work: WorkColumns,
 ) -> None:
     """List exactly so many suspicious cases, with reasons.
 
@@ -86,7 +80,7 @@ def select(
 
     With --value and --effort, the list has the largest expected value within --budget.
     """
-    if not count and budget is None:
+    if not count and work.budget is None:
         raise typer.BadParameter(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
@@ -96,10 +90,8 @@ def select(
             "--segment and a count for each segment belong together, as in: --segment team --count "
             "north=20,south=30"
         )
-    from ..tables import WorkColumns, load_model, select_rows
+    from ..tables import load_model, select_rows
     from ..tables.write import output_format
-
-    work = WorkColumns(value, effort, budget, worth, unit)
 
     announce_compiling()
     if out is not None:  # before any work

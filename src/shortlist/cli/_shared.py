@@ -21,39 +21,6 @@ if TYPE_CHECKING:
     from ..capacity import Capacity
     from ..tables.monitor import Finding
 
-__all__ = [
-    "ZONE_HELP",
-    "AsJson",
-    "CapacityCount",
-    "Confidence",
-    "Data",
-    "Exclude",
-    "Fraction",
-    "Guarantee",
-    "Id",
-    "Keep",
-    "Model",
-    "Multiple",
-    "NBatches",
-    "Out",
-    "Per",
-    "Period",
-    "Reviews",
-    "Target",
-    "as_json_text",
-    "capacity_from",
-    "columns_of_data",
-    "interval",
-    "percent",
-    "period_from",
-    "print_json",
-    "progress_bar",
-    "reporter",
-    "shown_table",
-    "tell",
-    "waiting",
-]
-
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
@@ -86,37 +53,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 
 CapacityCount = Annotated[
     int | None,
-    typer.Option(
-        "--capacity",
-        help="How many cases can be followed up ...",
-        min=0,
-        metavar="N",
-        show_default=False,
-    ),
+    typer.Option("--capacity", help="How many cases can be followed up ...", min=0, metavar="N"),
 ]
 Per = Annotated[
     int | None,
-    typer.Option(
-        help="... of how many, such as --capacity 600 --per 10000.",
-        min=1,
-        metavar="N",
-        show_default=False,
-    ),
+    typer.Option(help="... of how many, such as --capacity 600 --per 10000.", min=1, metavar="N"),
 ]
 Fraction = Annotated[
     float | None,
-    typer.Option(
-        help="Or the share of all cases, such as --fraction 0.06.",
-        metavar="SHARE",
-        show_default=False,
-    ),
+    typer.Option(help="Or the share of all cases, such as --fraction 0.06.", metavar="SHARE"),
 ]
 Multiple = Annotated[
     float | None,
     typer.Option(
-        help="Or how many cases for each rare one, such as --multiple 3.",
-        metavar="NUMBER",
-        show_default=False,
+        help="Or how many cases for each rare one, such as --multiple 3.", metavar="NUMBER"
     ),
 ]
 
@@ -134,7 +84,6 @@ Guarantee = Annotated[
         "confident. Default: expected, or that of the model.",
         metavar="NAME",
         autocompletion=_guarantees,
-        show_default=False,
     ),
 ]
 Confidence = Annotated[
@@ -142,7 +91,6 @@ Confidence = Annotated[
     typer.Option(
         help="How surely the last three guarantees hold, such as --confidence 0.99.",
         metavar="SHARE",
-        show_default=False,
     ),
 ]
 NBatches = Annotated[
@@ -153,7 +101,6 @@ NBatches = Annotated[
         "--n-batches 5.",
         min=1,
         metavar="N",
-        show_default=False,
     ),
 ]
 
@@ -178,7 +125,6 @@ Target = Annotated[
     typer.Option(
         autocompletion=columns_of_data,
         metavar="COLUMN",
-        show_default=False,
         help="The column with the labels, such as --target fraud. Default: that of the fit.",
     ),
 ]
@@ -195,7 +141,6 @@ Keep = Annotated[
         "--keep",
         autocompletion=_columns_or_all,
         metavar="NAMES",
-        show_default=False,
         help="Columns to carry along, such as --keep name,town; --keep all takes all of them.",
     ),
 ]
@@ -205,7 +150,6 @@ Id = Annotated[
         "--id",
         autocompletion=columns_of_data,
         metavar="NAME",
-        show_default=False,
         help="The column that names a case, such as --id customer; never learned from. Default: "
         "that of the model.",
     ),
@@ -213,9 +157,7 @@ Id = Annotated[
 Exclude = Annotated[
     Path | None,
     typer.Option(
-        "--exclude",
-        show_default=False,
-        help="A table with the ids of cases to leave out, such as --exclude done.csv.",
+        "--exclude", help="A table with the ids of cases to leave out, such as --exclude done.csv."
     ),
 ]
 
@@ -224,7 +166,6 @@ Reviews = Annotated[
     Path | None,
     typer.Option(
         "--reviews",
-        show_default=False,
         help="A table of reviews with probes, such as --reviews done.csv: says what is missed.",
     ),
 ]
@@ -233,7 +174,6 @@ Period = Annotated[
     typer.Option(
         "--period",
         metavar="COLUMN",
-        show_default=False,
         help="A column of the reviews with periods, such as --period week, for an answer for each.",
     ),
 ]

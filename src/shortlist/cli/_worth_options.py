@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from ..tables.flag import SpentWork
     from ..tables.money import Money, MoneyPlan
 
-__all__ = [
-    "Budget",
-    "Effort",
-    "MaxEffort",
-    "Unit",
-    "Value",
-    "WorthOption",
-    "budget_from",
-    "check_budget",
-    "check_knows_effort",
-    "money_table",
-    "plan_table",
-    "rate_from",
-    "spent_in_words",
-]
-
 
 def _named(metavar: str, help: str, **options: Any) -> Any:
     return typer.Option(metavar=metavar, show_default=False, help=help, **options)
@@ -56,8 +40,7 @@ Effort = Annotated[
     ),
 ]
 Budget = Annotated[
-    float | None,
-    _named("AMOUNT", "... and how much may be spent on all, such as --budget 480 ..."),
+    float | None, _named("AMOUNT", "... and how much may be spent on all, such as --budget 480 ...")
 ]
 Unit = Annotated[
     str, typer.Option(metavar="WORD", help="... in which unit, such as --unit minutes.")
@@ -67,7 +50,6 @@ WorthOption = Annotated[
     typer.Option(
         "--worth",
         metavar="X",
-        show_default=False,
         help="Leave places empty for cases of less expected value per unit of effort (without "
         "--value and --effort: of less probability), such as --worth 1.5.",
     ),

@@ -78,7 +78,7 @@ class WorkSpent:
         if budget is not None and self._effort > exact(budget):
             raise TooManyFlagsError(
                 f"The flags of {self._path} would take more than {budget:,.6g} {self._unit}. "
-                "Nothing was written. For a list within a budget, make a list: shortlist select."
+                "Nothing was written. For a list within a budget, use: shortlist select."
             )
 
     @property
