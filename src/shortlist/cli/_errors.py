@@ -125,7 +125,7 @@ def in_options(message: str) -> str:
     >>> in_options("guarantee='next-batch' promises a number; use Capacity.count(K, per=N).")
     '--guarantee next-batch promises a number; use --capacity K --per N.'
     >>> in_options("Capacity.multiple(3.0) counts. Name another label with rare=...")
-    '--multiple 3 counts. Name another label with --rare'
+    '--multiple 3 counts. Name another label with --rare.'
     """
     return _PASSED.sub(_as_option, message)
 
@@ -135,7 +135,10 @@ def _as_option(match: re.Match[str]) -> str:
         return _as_options_of_capacity(match["kind"], match["values"])
     if match["first"]:
         return OPTIONS[match["first"]]
-    return _valued(OPTIONS[match["name"]], match["value"])
+    option = _valued(OPTIONS[match["name"]], match["value"])
+    # The three dots may also end a sentence.
+    ends = match["value"] == "..." and re.match(r"$| [A-Z]", match.string[match.end() :])
+    return f"{option}." if ends else option
 
 
 def _as_options_of_capacity(kind: str, values: str) -> str:
