@@ -13,8 +13,6 @@ from .column_format import ColumnFormat, tidy
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["as_days", "day_formats", "days_since_1970", "other_order"]
-
 _DAY = np.timedelta64(1, "D")
 _TIME = r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?$"
 #: Years first, or days first with dots, and how each is turned into the first.

@@ -17,8 +17,6 @@ from .columns import MISSING_CATEGORY, look_damaged
 from .monitor import is_of_nines, shown_value
 from .schema import Feature, TableRows, TableSchema
 
-__all__ = ["notes_on", "notes_on_times"]
-
 _FEWEST_ROWS = 50
 _NEARLY_ALL = 0.9
 _MOST_VALUES = 20

@@ -13,27 +13,8 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
+from . import _inference_notes as about
 from ._dates import as_days, day_formats, other_order
-from ._inference_notes import (
-    CODE,
-    about_codes,
-    about_conflict,
-    about_either_order,
-    about_look,
-    about_many_words,
-    about_mixed_dates,
-    about_months,
-    about_odd_numbers,
-    about_order,
-    about_other_order,
-    about_percent,
-    about_times,
-    about_words,
-    looks_ordered,
-    matches_all,
-    matches_any,
-    month_format,
-)
 from .column_format import (
     PLAIN,
     TRUTHS,
@@ -43,6 +24,8 @@ from .column_format import (
     is_currency,
     is_word_for_missing,
     lowered,
+    matches_all,
+    matches_any,
     matches_numbers,
     matches_times,
     means_missing,
@@ -50,8 +33,6 @@ from .column_format import (
 )
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-
-__all__ = ["Guess", "guess_format", "is_prose", "settle_decimals"]
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05
@@ -172,20 +153,20 @@ def _plain_numbers(present: Any, name: str, format: ColumnFormat) -> Guess | Non
     except pa.ArrowInvalid:
         return None
     if pa.compute.any(pa.compute.starts_with(trimmed, "0")).as_py() and _are_codes(trimmed):
-        return Guess("categorical", format, [about_codes(trimmed, name)])
+        return Guess("categorical", format, [about.codes(trimmed, name)])
     if not pa.compute.any(pa.compute.match_substring(trimmed, ".")).as_py():
         return Guess("numeric", replace(format, whole=True), _about_days(values, name))
     if format.decimal == ",":
         return None
     if matches_all(trimmed, _MONTH_AND_YEAR):
-        return Guess("numeric", format, [about_months(name, "MM.YYYY")], (".",))
+        return Guess("numeric", format, [about.months(name, "MM.YYYY")], (".",))
     if not format.thousands and matches_all(trimmed, _EITHER_WAY):
         return Guess("numeric", format, [], (".", ","), ".")
     return Guess("numeric", format, [], (".",))
 
 
 def _are_codes(texts: Any) -> bool:
-    return matches_all(texts, _DIGITS) and matches_any(texts, CODE)
+    return matches_all(texts, _DIGITS) and matches_any(texts, about.CODE)
 
 
 def _about_days(values: Any, name: str) -> list[str]:
@@ -197,7 +178,7 @@ def _about_days(values: Any, name: str) -> list[str]:
         if written.endswith("DD"):
             is_date &= (days % 100 >= 1) & (days % 100 <= 31)
         if days.size and is_date.all() and days.min() < days.max():
-            return [about_months(name, written)]
+            return [about.months(name, written)]
     return []
 
 
@@ -228,8 +209,8 @@ def _numbers(
     seen = "," if matches_any(numbers, ",") else "."
     if len(signs) == 1 and (best == "," or seen == ","):
         found = replace(found, decimal=best, thousands=_OTHER[best])
-    notes = about_look(found, numbers, name) if len(signs) < 2 else []
-    notes += about_words(others, words, name, len(present))
+    notes = about.look(found, numbers, name) if len(signs) < 2 else []
+    notes += about.words(others, words, name, len(present))
     return Guess("numeric", found, notes, signs, seen)
 
 
@@ -241,13 +222,13 @@ def _doubt(
     is_any = np.logical_or.reduce([is_number for is_number, _ in by_sign.values()])
     best = max(int(is_number.sum()) for is_number, _ in by_sign.values())
     if int(is_any.sum()) > best and int(is_any.sum()) >= (1 - _MOST_OTHER_WORDS) * n_present:
-        return [about_conflict(numbers, others, name)]
+        return [about.conflict(numbers, others, name)]
     if len(numbers.unique()) < 2:
         return []
     if len(words) > _MOST_OTHER_WORDS * n_present:
-        return [about_many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
+        return [about.many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
     percent = max(int(is_percent.sum()) for _, is_percent in by_sign.values())
-    return [about_percent(name)] if 0 < percent < len(numbers) else None
+    return [about.percent(name)] if 0 < percent < len(numbers) else None
 
 
 def _unit(present: Any) -> str:
@@ -292,8 +273,8 @@ def _times(present: Any, name: str, format: ColumnFormat) -> Guess | None:
         return None
     missing = tuple(dict.fromkeys((*format.missing, *words_for_missing(others.to_pylist()))))
     found = replace(format, colons=colons, missing=missing)
-    notes = [about_times(present.filter(pa.array(is_read)), found, name)]
-    return Guess("numeric", found, notes + about_words(others, words, name, len(present)))
+    notes = [about.times(present.filter(pa.array(is_read)), found, name)]
+    return Guess("numeric", found, notes + about.words(others, words, name, len(present)))
 
 
 def _no_category(present: Any, name: str, format: ColumnFormat) -> Guess:
@@ -301,14 +282,14 @@ def _no_category(present: Any, name: str, format: ColumnFormat) -> Guess:
     texts = present.filter(pa.array(~means_missing(present, format)))
     if len(texts) == 0:
         return Guess("categorical", format)
-    months = month_format(texts)
+    months = about.month_format(texts)
     if months:
-        return Guess("categorical", format, [about_months(name, months, as_text=True)])
+        return Guess("categorical", format, [about.months(name, months, as_text=True)])
     n_numbers = np.array(pa.compute.match_substring_regex(texts, _BEGINS_AS_A_NUMBER)).sum()
     many = len(texts.unique()) >= _FEWEST_TEXTS or matches_all(texts, _HAS_A_YEAR)
     odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(texts)
-    odd = odd or looks_ordered(texts)
-    return Guess("categorical", format, [about_odd_numbers(texts, name)] if odd else [])
+    odd = odd or about.looks_ordered(texts)
+    return Guess("categorical", format, [about.odd_numbers(texts, name)] if odd else [])
 
 
 # --- truths and dates ---
@@ -333,13 +314,13 @@ def _dates(present: Any, name: str, format: ColumnFormat) -> Guess | None:
         return _no_dates(texts, name, format)
     date_format, n_read = formats[0]
     if len(texts) - n_read > _MOST_OTHER_WORDS * len(texts):
-        return Guess("categorical", format, [about_mixed_dates(texts, date_format, name)])
+        return Guess("categorical", format, [about.mixed_dates(texts, date_format, name)])
     if len(formats) > 1:
-        return Guess("categorical", format, [about_either_order(texts, name)])
+        return Guess("categorical", format, [about.either_order(texts, name)])
     found = _dates_as_told(present, name, replace(format, date_format=date_format))
     notes = _about_other_order(texts, date_format, name)
     if date_format not in (None, "%d.%m.%Y"):
-        notes = [about_order(texts, date_format, name), *notes]
+        notes = [about.order(texts, date_format, name), *notes]
     return replace(found, notes=[*notes, *found.notes])
 
 
@@ -350,7 +331,7 @@ def _about_other_order(texts: Any, date_format: str | None, name: str) -> list[s
         return []
     left = texts.filter(pa.array(np.isnan(as_days(texts, ColumnFormat(date_format=date_format)))))
     swapped = left.filter(pa.array(~np.isnan(as_days(left, ColumnFormat(date_format=other)))))
-    return [about_other_order(swapped, date_format, name)] if len(swapped) else []
+    return [about.other_order(swapped, date_format, name)] if len(swapped) else []
 
 
 def _no_dates(texts: Any, name: str, format: ColumnFormat) -> Guess | None:
@@ -372,5 +353,5 @@ def _dates_as_told(present: Any, name: str, format: ColumnFormat) -> Guess:
         return guess_format(present, name, format=replace(format, date_format=None))
     missing = (*format.missing, *words_for_missing(others.to_pylist()))
     found = replace(format, missing=tuple(dict.fromkeys(missing)))
-    notes = about_words(others, words, name, len(present), what="dates") if len(others) else []
+    notes = about.words(others, words, name, len(present), what="dates") if len(others) else []
     return Guess("date", found, notes)

@@ -9,31 +9,10 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ._dates import as_days
-from .column_format import ColumnFormat, as_numbers, currencies, tidy
+from .column_format import ColumnFormat, as_numbers, currencies, matches_all, matches_any, tidy
 from .options import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-
-__all__ = [
-    "CODE",
-    "about_codes",
-    "about_conflict",
-    "about_either_order",
-    "about_look",
-    "about_many_words",
-    "about_mixed_dates",
-    "about_months",
-    "about_odd_numbers",
-    "about_order",
-    "about_other_order",
-    "about_percent",
-    "about_times",
-    "about_words",
-    "looks_ordered",
-    "matches_all",
-    "matches_any",
-    "month_format",
-]
 
 _MOST_SHOWN = 3
 #: A code such as 007, which would lose its zeros as a number.
@@ -74,7 +53,7 @@ _ORDERED = (
 )
 
 
-def about_codes(present: Any, name: str) -> str:
+def codes(present: Any, name: str) -> str:
     """Say that numbers with leading zeros are texts."""
     code = present.filter(pa.compute.match_substring_regex(present, CODE))[0].as_py()
     return (
@@ -83,7 +62,7 @@ def about_codes(present: Any, name: str) -> str:
     )
 
 
-def about_look(format: ColumnFormat, numbers: Any, name: str) -> list[str]:
+def look(format: ColumnFormat, numbers: Any, name: str) -> list[str]:
     """Say how numbers are read that are not written as a computer writes them."""
     seen = []
     if format.decimal == ",":
@@ -126,7 +105,7 @@ def _listed(words: list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def about_words(
+def words(
     others: Any, unknown: list[str], name: str, n_present: int, *, what: str = "numbers"
 ) -> list[str]:
     """Say which words among numbers or dates are read as missing."""
@@ -142,7 +121,7 @@ def about_words(
     ]
 
 
-def about_conflict(numbers: Any, others: Any, name: str) -> str:
+def conflict(numbers: Any, others: Any, name: str) -> str:
     """Say that both decimal signs occur."""
     return (
         f"{name!r} mixes decimal points and decimal commas, such as {numbers[0].as_py()!r} and "
@@ -151,7 +130,7 @@ def about_conflict(numbers: Any, others: Any, name: str) -> str:
     )
 
 
-def about_many_words(words: list[str], name: str, n_present: int) -> str:
+def many_words(words: list[str], name: str, n_present: int) -> str:
     """Say that too many values are no numbers."""
     return (
         f"{name!r} holds numbers, but in {len(words):,} of {n_present:,} rows it does not, such as "
@@ -159,7 +138,7 @@ def about_many_words(words: list[str], name: str, n_present: int) -> str:
     )
 
 
-def about_times(texts: Any, format: ColumnFormat, name: str) -> str:
+def times(texts: Any, format: ColumnFormat, name: str) -> str:
     """Say how durations or times of day are read."""
     first = texts[0].as_py()
     value = as_numbers(pa.array([first]), format)[0][0]
@@ -169,7 +148,7 @@ def about_times(texts: Any, format: ColumnFormat, name: str) -> str:
     )
 
 
-def about_odd_numbers(texts: Any, name: str) -> str:
+def odd_numbers(texts: Any, name: str) -> str:
     """Say that texts begin with digits, but are no numbers that can be read."""
     first = texts[0].as_py()
     return (
@@ -198,7 +177,7 @@ def month_format(texts: Any) -> str | None:
     return None if written is None or np.isnan(as_days(texts, format)).any() else written
 
 
-def about_months(name: str, written: str, *, as_text: bool = False) -> str:
+def months(name: str, written: str, *, as_text: bool = False) -> str:
     """Say that a column may hold dates, and is read as something else."""
     what = "treated as text" if as_text else "read as a number"
     kind = "dates" if "D" in written else "months"
@@ -208,7 +187,7 @@ def about_months(name: str, written: str, *, as_text: bool = False) -> str:
     )
 
 
-def about_percent(name: str) -> str:
+def percent(name: str) -> str:
     """Say that only some values are percentages."""
     return (
         f"{name!r} holds % in some rows only, and is treated as text. Write all values in the same "
@@ -216,7 +195,7 @@ def about_percent(name: str) -> str:
     )
 
 
-def about_either_order(texts: Any, name: str) -> str:
+def either_order(texts: Any, name: str) -> str:
     """Say that day and month cannot be told apart."""
     return (
         f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but day and month are "
@@ -225,7 +204,7 @@ def about_either_order(texts: Any, name: str) -> str:
     )
 
 
-def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
+def mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
     """Say that dates are written in several ways."""
     is_other = np.isnan(as_days(texts, ColumnFormat(date_format=date_format)))
     first, other = (texts[int(np.argmax(mask))].as_py() for mask in (~is_other, is_other))
@@ -236,7 +215,7 @@ def about_mixed_dates(texts: Any, date_format: str | None, name: str) -> str:
     )
 
 
-def about_order(texts: Any, date_format: str, name: str) -> str:
+def order(texts: Any, date_format: str, name: str) -> str:
     """Say how the first date is read."""
     days = as_days(texts, ColumnFormat(date_format=date_format))
     first = int(np.argmax(~np.isnan(days)))
@@ -247,7 +226,7 @@ def about_order(texts: Any, date_format: str, name: str) -> str:
     )
 
 
-def about_other_order(swapped: Any, date_format: str | None, name: str) -> str:
+def other_order(swapped: Any, date_format: str | None, name: str) -> str:
     """Say that some dates make sense only with day and month exchanged."""
     first = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
     return (
@@ -255,14 +234,3 @@ def about_other_order(swapped: Any, date_format: str | None, name: str) -> str:
         "first. Days up to 12 do not tell: more dates may be the wrong way round. Check how the "
         f"table was made, or leave the column out: drop={name!r}"
     )
-
-
-def matches_all(texts: Any, pattern: str) -> bool:
-    """Return whether all texts match a pattern."""
-    trimmed = pa.compute.utf8_trim_whitespace(texts)
-    return bool(pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py())
-
-
-def matches_any(texts: Any, pattern: str) -> bool:
-    """Return whether a text matches a pattern."""
-    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, pattern)).as_py())

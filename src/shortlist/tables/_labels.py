@@ -14,8 +14,6 @@ from ..exceptions import TableError, TableNote
 from .column_format import is_word_for_missing
 from .columns import SOMEWHERE, Place, as_labels
 
-__all__ = ["MOST_LABELS", "find_labels", "is_rare_label"]
-
 #: No more labels are kept with a model.
 MOST_LABELS = 50
 

@@ -16,25 +16,12 @@ import numpy as np
 from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from ..exceptions import TableError
-from ._source import (
-    MISSING_TEXTS,
-    OpenTable,
-    about_left_over,
-    about_subtotal,
-    about_totals,
-    is_subtotal,
-    is_total,
-    listed,
-    looks_left_over,
-    not_utf8,
-    translated,
-)
+from ._source import MISSING_TEXTS, OpenTable, listed, not_utf8, translated
 from ._text_files import open_binary
+from ._totals import about_subtotal, is_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-
-__all__ = ["open_json_lines", "open_workbook"]
 
 _CHUNK_LINES = 1 << 14
 _LARGEST_EXACT = 1 << 53
@@ -188,18 +175,12 @@ def _is_filled(value: Any) -> bool:
 def _without_end(
     rows: list[list[Any]], name: str, reading: ReadOptions, notes: list[str]
 ) -> list[list[Any]]:
-    rows = _without_empty_rows(rows)
-    if reading.keep_total:
-        return rows
-    totals = []
-    while rows and is_total(_cells(rows[-1])) and len(rows[-1]) > 1:
-        totals.append(_cells(rows[-1]))
-        rows = _without_empty_rows(rows[:-1])
-    notes.extend(about_totals(name, totals))
-    if len(rows) > 1 and looks_left_over(_cells(rows[-1]), _cells(rows[-2])):
-        notes.append(about_left_over(name, _cells(rows[-1])))
+    while rows and not any(map(_is_filled, rows[-1])):
+        rows = rows[:-1]
+    n_left_out, _ = rows_left_out(map(_cells, reversed(rows)), name, reading, notes)
+    rows = rows[: len(rows) - n_left_out]
     inside = (cells for cells in map(_cells, rows) if is_subtotal(cells))
-    first = next(inside, None)
+    first = None if reading.keep_total else next(inside, None)
     if first is not None:
         notes.append(about_subtotal(name, first))
     return rows
@@ -207,12 +188,6 @@ def _without_end(
 
 def _cells(row: list[Any]) -> list[str]:
     return ["" if value is None else _as_text(value) for value in row]
-
-
-def _without_empty_rows(rows: list[list[Any]]) -> list[list[Any]]:
-    while rows and not any(map(_is_filled, rows[-1])):
-        rows = rows[:-1]
-    return rows
 
 
 def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:

@@ -11,8 +11,6 @@ from .._core.extras import load_extra
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-__all__ = ["IdCounter", "Repeated"]
-
 _MOST_IDS = 1 << 22  # whose repetitions are counted
 
 

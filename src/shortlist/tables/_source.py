@@ -16,33 +16,10 @@ from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
-__all__ = [
-    "MISSING_TEXTS",
-    "OpenTable",
-    "about_left_over",
-    "about_subtotal",
-    "about_totals",
-    "is_subtotal",
-    "is_total",
-    "listed",
-    "looks_left_over",
-    "not_utf8",
-    "translated",
-]
-
 #: Texts that stand for a missing value in text and Excel files.
 MISSING_TEXTS = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
 _VALUE = r"[-+]?[0-9][0-9.,:/ -]*|true|false|yes|no|nan"
-_TOTAL_WORDS = (
-    r"(?:(?:grand|sub|overall|sous|eind)[ -]?)?(?:totals?|sums?|summe|gesamt|gesamtsumme|endsumme"
-    r"|gesamtergebnis|teilergebnis|ergebnis|insgesamt|zwischensumme|somme|totale|totaux|suma|totaal"
-    r"|result|count|anzahl|average|mean|mittelwert|durchschnitt|moyenne|\u03a3|\u2211)"
-    r"(?: (?:général|générale|general|complessivo|totale))?[ :=0-9.,()]*"
-)
-_TOTAL = re.compile(_TOTAL_WORDS, re.IGNORECASE)
-_SUBTOTAL = re.compile(rf"(?:\S+ ){{0,3}}{_TOTAL_WORDS}", re.IGNORECASE)
 _ABOVE = "If there are lines above the one with the column names, remove them. "
-_NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
 
 
 @dataclass(frozen=True)
@@ -99,61 +76,6 @@ class OpenTable:
 def _letters(name: str) -> str:
     """Return what a name has besides upper case, spaces and signs."""
     return re.sub(r"[\W_]+", "", name).casefold()
-
-
-def is_total(cells: Collection[str]) -> bool:
-    """Return whether a last row looks like a total: it says so, and holds nothing but numbers."""
-    words = [cell.strip() for cell in cells]
-    others = [word for word in words if not _TOTAL.fullmatch(word)]
-    if len(others) == len(words) or not others:
-        return False
-    return "" in others or all(_NUMBER.fullmatch(word) for word in others)
-
-
-def is_subtotal(cells: Collection[str]) -> bool:
-    """Return whether any row looks like a total: it begins so, with numbers and empty cells."""
-    words = [cell.strip() for cell in cells]
-    filled = [word for word in words if word]
-    if not 1 < len(filled) < len(words) or not _SUBTOTAL.fullmatch(filled[0]):
-        return False
-    return all(_NUMBER.fullmatch(word) for word in filled[1:])
-
-
-def looks_left_over(cells: Collection[str], before: Collection[str]) -> bool:
-    """Return whether a last row looks like a total without a word, or like a remark."""
-    filled, filled_before = ([bool(c.strip()) for c in row] for row in (cells, before))
-    if len(filled) < 3 or 2 * sum(filled) > len(filled) or 2 * sum(filled_before) <= len(filled):
-        return False
-    return sum(filled) == 1 or (not filled[0] and filled_before[0])
-
-
-def about_totals(name: str, totals: list[list[str]]) -> list[str]:
-    """Say which last rows are left out."""
-    return [
-        f"The last row of {name} looks like a total ({_in_short(cells)}) and is left out. If it is "
-        "a case, use keep_total=True"
-        for cells in totals
-    ]
-
-
-def about_subtotal(name: str, cells: Collection[str]) -> str:
-    """Say that a row in the middle looks like a total."""
-    return (
-        f"A row of {name} looks like a total ({_in_short(cells)}), but counts as a case. If it is "
-        "none, remove it and all like it."
-    )
-
-
-def about_left_over(name: str, cells: Collection[str]) -> str:
-    """Say that the last row is nearly empty."""
-    return (
-        f"The last row of {name} is nearly empty ({_in_short(cells)}), but counts as a case. If it "
-        "is a total or a remark, remove it."
-    )
-
-
-def _in_short(cells: Collection[str]) -> str:
-    return ", ".join(cell.strip() for cell in cells if cell.strip())[:80]
 
 
 @contextlib.contextmanager

@@ -17,24 +17,12 @@ import numpy as np
 from .._core.arrays import Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._source import (
-    MISSING_TEXTS,
-    OpenTable,
-    about_left_over,
-    about_subtotal,
-    about_totals,
-    is_subtotal,
-    is_total,
-    looks_left_over,
-    not_utf8,
-    translated,
-)
+from ._source import MISSING_TEXTS, OpenTable, not_utf8, translated
+from ._totals import about_subtotal, is_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.csv", needed_for="Reading tables")
-
-__all__ = ["is_utf8", "open_binary", "open_text", "whole_lines"]
 
 _CHUNK_BYTES = 1 << 22
 _LONGEST_HEADING = 1 << 22
@@ -353,20 +341,10 @@ def _without_end(
         if place:
             yield block[:place]
         rest = block[place:]
-    rest, n_empty = _without_empty_rows(rest, delimiter)
-    totals = []
-    while True:
-        last = _last_line(rest, delimiter)
-        cells = _cells(last, delimiter, name)
-        if reading.keep_total or len(cells) < 2 or not is_total(cells):
-            break
-        totals.append(cells)
-        rest, more = _without_empty_rows(rest[: len(rest) - len(last)], delimiter)
-        n_empty += more
-    notes.extend(about_totals(name, totals))
-    before = _cells(_last_line(rest[: len(rest) - len(last)], delimiter), delimiter, name)
-    if not reading.keep_total and looks_left_over(cells, before):
-        notes.append(about_left_over(name, cells))
+    lengths: list[int] = []
+    upward = _upward(rest, lengths, delimiter, name)
+    n_left_out, n_empty = rows_left_out(upward, name, reading, notes)
+    rest = rest[: len(rest) - sum(lengths[:n_left_out])]
     if n_empty:
         notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
     if rest:
@@ -389,15 +367,14 @@ def _subtotal(block: bytes, delimiter: str) -> list[str] | None:
     return None
 
 
-def _without_empty_rows(rest: bytes, delimiter: str) -> tuple[bytes, int]:
-    """Leave out last rows that hold separators only, as spreadsheets write them."""
-    n_empty = 0
-    while rest:
-        last = _last_line(rest, delimiter)
-        if last.strip(f'{delimiter}" \r\n'.encode()) or delimiter.encode() not in last:
-            break
-        rest, n_empty = rest[: len(rest) - len(last)], n_empty + 1
-    return rest, n_empty
+def _upward(rest: bytes, lengths: list[int], delimiter: str, name: str) -> Iterator[list[str]]:
+    """Yield the cells of the last rows, the last one first, and keep how long their lines are."""
+    end = len(rest)
+    while end:
+        last = _last_line(rest[:end], delimiter)
+        lengths.append(len(last))
+        end -= len(last)
+        yield _cells(last, delimiter, name)
 
 
 def _last_line(rest: bytes, delimiter: str) -> bytes:

@@ -342,6 +342,17 @@ def lowered(texts: Any) -> Any:
     return pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(combined(texts)))
 
 
+def matches_all(texts: Any, pattern: str) -> bool:
+    """Return whether all texts match a pattern."""
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    return bool(pa.compute.all(pa.compute.match_substring_regex(trimmed, pattern)).as_py())
+
+
+def matches_any(texts: Any, pattern: str) -> bool:
+    """Return whether a text matches a pattern."""
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, pattern)).as_py())
+
+
 def combined(texts: Any) -> Any:
     """Return a column in one piece."""
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
