@@ -1,4 +1,4 @@
-"""The pruned search finds the path of the plain search."""
+"""The quick search finds the path of the plain search."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -68,7 +68,7 @@ def test_the_path_is_the_same_for_huge_and_tiny_terms(problem, n_steps):
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 40, 120]), st.booleans())
 @settings(max_examples=20)
 def test_the_path_is_the_same_at_a_realistic_size(seed, max_flags, is_coarse):
-    """There are enough items to fill tables and try levels, with and without ties."""
+    """There are many items, with and without ties."""
     rng = np.random.default_rng(seed)
     terms = rng.gamma(0.3, size=(40, 800)) * rng.choice([-1, 1], size=(40, 1))
     terms[:, :25] += 0.3 * rng.random((40, 25))
