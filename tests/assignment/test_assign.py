@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import assign
-from shortlist.assignment import FixedPoint, solve_assignment, solve_integers
-from shortlist.assignment._assign import _value
+from shortlist.assignment import solve_assignment
 from shortlist.assignment._highs import solve_with_highs
 from shortlist.assignment._problem import check_problem
+from shortlist.assignment.assigned import _value
+from shortlist.assignment.integers import FixedPoint, solve_integers
 from shortlist.exceptions import CapacityError
 
 

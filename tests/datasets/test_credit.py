@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from shortlist.datasets import CREDIT_FEATURES, _credit, load_credit_default
+from shortlist.datasets import _credit, load_credit_default
+from shortlist.datasets._credit import CREDIT_FEATURES
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.multiclass import JointRule
+from shortlist.multiclass._rule import JointRule
 from shortlist.thresholds.guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}

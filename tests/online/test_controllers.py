@@ -1,4 +1,4 @@
-"""All checks, on every controller in several settings."""
+"""All checks on trackers and budgets, and those of its own steps on every controller."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,18 @@ from shortlist.online import (
     TokenBucketController,
     WindowController,
 )
-from tests.online.checks import CHECKS
+from tests.online.checks import (
+    CHECKS,
+    check_flags_are_above_their_threshold,
+    check_foreign_states_are_refused,
+    check_memory_is_bounded,
+    check_no_capacity_flags_nothing,
+    check_observing_flags_nothing,
+    check_one_by_one_equals_many,
+    check_probabilities_belong_to_the_answers,
+    check_state_goes_through_json,
+    check_swapping_the_model_keeps_the_flags,
+)
 
 SCORES = np.random.default_rng(0).normal(size=500)
 RATE = Capacity.fraction(0.1)
@@ -46,8 +57,30 @@ MAKERS = {
 }
 
 
+# What the base class does alike for every controller is checked on those that most rely on it.
+IN_FULL = ("tracker", "budget", "budget of items, few ids", "budget with probes")
+ITS_OWN = (
+    check_one_by_one_equals_many,
+    check_state_goes_through_json,
+    check_foreign_states_are_refused,
+    check_flags_are_above_their_threshold,
+    check_probabilities_belong_to_the_answers,
+    check_no_capacity_flags_nothing,
+    check_observing_flags_nothing,
+    check_swapping_the_model_keeps_the_flags,
+    check_memory_is_bounded,
+)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_every_controller_passes_every_check(make, check):
+@pytest.mark.parametrize("name", IN_FULL)
+def test_trackers_and_budgets_pass_every_check(name, check):
     """The checks define the interface."""
-    check(make)
+    check(MAKERS[name])
+
+
+@pytest.mark.parametrize("check", ITS_OWN, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in IN_FULL])
+def test_every_controller_passes_the_checks_of_its_own_steps(name, check):
+    """Its two compiled functions agree, and its arrays are saved, refused and translated."""
+    check(MAKERS[name])

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 
 from shortlist import assign
 from shortlist.assignment import solve_assignment
-from shortlist.assignment._assign import _value
 from shortlist.assignment._highs import solve_with_highs
 from shortlist.assignment._problem import check_problem
+from shortlist.assignment.assigned import _value
 
 tied = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 fine = st.floats(-10, 10)

@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.multiclass import JointSample
 from shortlist.multiclass._capacities import Ratios
 from shortlist.multiclass._prices import plug_in_prices
+from shortlist.multiclass._values import JointSample
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
 ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))

@@ -11,10 +11,10 @@ import pytest
 from shortlist import Capacity, capacity_curve
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
-from shortlist.report._cases import read_cases, spread_cuts
-from shortlist.report._drift import measure_drift
+from shortlist.report._cases import read_cases
+from shortlist.report._drift import measure_drift, score_distribution
+from shortlist.report._found import spread_cuts
 from shortlist.report._promise import judge_promise
-from shortlist.report._scores import score_distribution
 from shortlist.report._words import detection_in_words, model_guarantee, number, percent
 from shortlist.tables import evaluate_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index

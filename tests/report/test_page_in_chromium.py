@@ -16,7 +16,10 @@ from shortlist.tables import fit_table, select_rows
 playwright = pytest.importorskip("playwright.sync_api")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.xdist_group("chromium"),
+]
 OPTIONS = [
     "--headless",
     "--no-sandbox",

@@ -8,8 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.report import find_browser, make_report, print_report, render_report
+from shortlist.report import make_report, print_report, render_report
+from shortlist.report.pdf import find_browser
 
+pytestmark = pytest.mark.xdist_group("chromium")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -69,7 +71,7 @@ def test_a_browser_that_fails_is_reported(page, tmp_path, monkeypatch):
     assert "could not print: no display" in refused(monkeypatch, failing, page)
     lazy = a_program(tmp_path / "lazy", "exit 0")
     assert "wrote no PDF" in refused(monkeypatch, lazy, page)
-    monkeypatch.setattr("shortlist.report._pdf._SECONDS", 0.2)
+    monkeypatch.setattr("shortlist.report.pdf._SECONDS", 0.2)
     slow = a_program(tmp_path / "slow", "exec sleep 5")
     assert "did not print within" in refused(monkeypatch, slow, page)
 

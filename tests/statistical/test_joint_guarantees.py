@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shortlist.multiclass import JointSample
 from shortlist.multiclass._capacities import Ratios
 from shortlist.multiclass._prices import OrderStatistic, guaranteed_prices
+from shortlist.multiclass._values import JointSample
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
 
 pytestmark = pytest.mark.filterwarnings(

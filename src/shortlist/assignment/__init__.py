@@ -1,13 +1,5 @@
 """Joint capacities in a batch: the best column for each row, solved exactly, with prices."""
 
-from ._assign import Assignment, assign, solve_assignment
-from ._solve import FixedPoint, IntegerSolution, solve_integers
+from .assigned import assign, solve_assignment
 
-__all__ = [
-    "Assignment",
-    "FixedPoint",
-    "IntegerSolution",
-    "assign",
-    "solve_assignment",
-    "solve_integers",
-]
+__all__ = ["assign", "solve_assignment"]

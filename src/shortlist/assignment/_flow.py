@@ -24,8 +24,6 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-__all__ = ["FORBIDDEN", "Heaps", "best_flow", "drop_top", "empty_heaps", "push", "with_room"]
-
 #: Stands for minus infinity among gains and distances.
 FORBIDDEN = -(2**62)
 

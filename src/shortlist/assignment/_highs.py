@@ -9,8 +9,6 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from .._core.arrays import Floats, Ints, Rows
 from ._problem import Problem, Solution
 
-__all__ = ["solve_with_highs"]
-
 
 def solve_with_highs(problem: Problem) -> Solution:
     """Solve any problem without splitting rows; the prices are those of the relaxation."""

@@ -14,8 +14,6 @@ from numba import njit
 
 from ._flow import FORBIDDEN
 
-__all__ = ["lowest_prices"]
-
 
 @njit(cache=True)
 def lowest_prices(gain, enter, change, leave, class_has_room, segment_has_room, total_has_room):

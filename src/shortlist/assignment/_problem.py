@@ -15,8 +15,6 @@ from .._core.validation import name_rows
 from ..capacity import Capacity
 from ..exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["Limits", "Problem", "Segmentation", "Segments", "Solution", "check_problem"]
-
 Limits = Mapping[Any, Any]
 Segments = Limits | Sequence[Limits]
 

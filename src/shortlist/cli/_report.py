@@ -68,7 +68,8 @@ def report(
     """
     kept = (model, data) if reviews is None else (model, data, reviews)
     check_writable(out, keep=kept)  # before any work
-    from ..report import find_browser, make_report, print_report, render_report
+    from ..report import make_report, print_report, render_report
+    from ..report.pdf import find_browser
     from ..tables import load_model
 
     is_paper = _is_paper(out)

@@ -1,6 +1,6 @@
 """Loaders and simulators of data; each returns `X, y` and documents the source of the data."""
 
-from ._credit import CREDIT_FEATURES, load_credit_default
+from ._credit import load_credit_default
 from ._fraud import FRAUD_FEATURES, make_fraud
 
-__all__ = ["CREDIT_FEATURES", "FRAUD_FEATURES", "load_credit_default", "make_fraud"]
+__all__ = ["FRAUD_FEATURES", "load_credit_default", "make_fraud"]

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CREDIT_FEATURES", "load_credit_default"]
-
 #: Names of the columns that :func:`load_credit_default` returns.
 CREDIT_FEATURES = (
     "LIMIT_BAL",

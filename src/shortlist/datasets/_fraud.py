@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-__all__ = ["FRAUD_FEATURES", "make_fraud"]
-
 #: Names of the columns that :func:`make_fraud` returns.
 FRAUD_FEATURES = (
     "amount",

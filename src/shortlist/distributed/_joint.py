@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from ..assignment import Assignment, solve_assignment
+from ..assignment.assigned import Assignment, solve_assignment
 from ..capacity import Capacity
 from ..exceptions import CapacityError, TableError
 from ._lists import ListedRows, find_list

@@ -10,8 +10,6 @@ from scipy.stats import binom, chi2, hypergeom
 from .._core.arrays import Floats, Rows
 from .._core.binomial import Interval
 
-__all__ = ["count_interval", "estimated_count", "from_shares", "from_strata", "from_total"]
-
 
 def estimated_count(hits: Rows, shares: Floats) -> float:
     """Return the unbiased estimate: each hit stands for as many cases as one probe was drawn of."""

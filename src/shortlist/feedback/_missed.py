@@ -16,8 +16,6 @@ from ..capacity import Capacity, check_capacity
 from ._counts import count_interval, estimated_count
 from ._reviews import Reviews, check_reviews
 
-__all__ = ["ENOUGH_HITS", "ChallengerResult", "MissedEstimate", "estimate_missed"]
-
 #: With fewer rare cases among the probes, an interval is too wide to act on.
 ENOUGH_HITS = 10
 

@@ -15,8 +15,6 @@ from .._core.validation import check_confidence, check_count, check_number, chec
 from ._counts import from_shares
 from ._missed import ENOUGH_HITS
 
-__all__ = ["ProbePlan", "plan_probes"]
-
 _WIDEST = 0.5  # an interval of use is shorter than half of the scale
 _LARGEST_SHIFT = 40.0
 

@@ -14,8 +14,6 @@ from .._core.ids import values_of
 from .._core.probing import NOT_SELECTED, PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import check_count, name_rows
 
-__all__ = ["NOT_REVIEWED", "Reviews", "check_reviews"]
-
 #: Reasons of cases that were not selected, and have no outcome.
 NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "capacity used up elsewhere")
 #: Reasons of rows that are no cases: the same case comes a second time, or was not decided.

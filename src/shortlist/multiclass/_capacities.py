@@ -17,8 +17,6 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
 
-__all__ = ["JointCapacities", "Ratios", "check_joint_capacities"]
-
 
 @dataclass(frozen=True)
 class Ratios:

@@ -35,8 +35,6 @@ from ._posteriors import learn_labels, unseen_posteriors
 from ._rule import GUARANTEES, JointDecisions, JointRule
 from ._values import JointSample, Valuation
 
-__all__ = ["MulticlassCapacityClassifier"]
-
 
 class MulticlassCapacityClassifier(
     WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator

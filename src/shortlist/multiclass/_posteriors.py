@@ -23,8 +23,6 @@ from .._core.folds import (
 )
 from .._core.scoring import probabilities
 
-__all__ = ["learn_labels", "unseen_posteriors"]
-
 
 def learn_labels(classifier: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], dict[Any, int]]:
     """Return the labels as an array, the classes, and how often each class occurs."""

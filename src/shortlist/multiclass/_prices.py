@@ -15,7 +15,7 @@ from .._core.arrays import Floats, Ints, Rows
 from .._core.hashing import hash_ids
 from .._core.ranking import cut_after
 from .._core.validation import warn_user
-from ..assignment import FixedPoint, solve_integers
+from ..assignment.integers import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
 from ..thresholds.guarantees import (
     confident_k,
@@ -26,8 +26,6 @@ from ..thresholds.guarantees import (
 )
 from ._capacities import Ratios
 from ._values import JointSample
-
-__all__ = ["NEVER", "OrderStatistic", "Prices", "guaranteed_prices", "plug_in_prices"]
 
 #: A cut that no surplus exceeds.
 NEVER = 2**62

@@ -17,8 +17,6 @@ from ._capacities import JointCapacities
 from ._prices import NEVER, OrderStatistic, Prices, guaranteed_prices, plug_in_prices
 from ._values import JointSample
 
-__all__ = ["GUARANTEES", "Choice", "JointDecisions", "JointRule"]
-
 GUARANTEES = ("plug-in", "expected", "confident")
 
 

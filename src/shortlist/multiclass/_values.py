@@ -12,8 +12,6 @@ from .._core.arrays import Floats, Rows
 from .._core.ranking import lift
 from .._core.validation import check_number, name_rows
 
-__all__ = ["JointSample", "Valuation", "Values"]
-
 _DOUBLE = np.dtype(np.float64)
 
 

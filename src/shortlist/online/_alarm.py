@@ -59,7 +59,38 @@ def check_error(error: Any) -> float:
     return float(error)
 
 
-class RateAlarm:
+class Alarm:
+    """What alarms share: the wealth of gamblers, in `_floats`, and the error they may make."""
+
+    _floats: Floats
+    _error: float
+
+    @property
+    def raised(self) -> bool:
+        """Whether the evidence has ever reached 1 / error."""
+        return bool(self._floats[LARGEST] >= -math.log(self._error))
+
+    @property
+    def evidence(self) -> float:
+        """The wealth of the gamblers: 1 means no evidence, and 1 / error raises the alarm."""
+        return math.exp(min(float(self._floats[LOG_EVIDENCE]), 700.0))
+
+    def track(self, items: ArrayLike, /) -> Floats:
+        """Add items, and return the logarithm of the largest evidence so far after each."""
+        raise NotImplementedError
+
+    def update(self, items: ArrayLike, /) -> Self:
+        """Add one item or many, as :meth:`track` does."""
+        self.track(items)
+        return self
+
+    def _saved(self, **parts: Any) -> dict[str, Any]:
+        """Return a state with these parts."""
+        head = {"format": FORMAT, "version": VERSION, "controller": type(self).__name__}
+        return {**head, **parts, "floats": to_plain(self._floats.tolist())}
+
+
+class RateAlarm(Alarm):
     r"""Raise an alarm when the flag rate has left its capacity.
 
     You may check it after every item, for as long as you like. While the rate keeps its capacity,
@@ -111,16 +142,6 @@ class RateAlarm:
         self._floats = np.zeros(5)
         self.set_capacity(capacity)
 
-    @property
-    def raised(self) -> bool:
-        """Whether the evidence has ever reached 1 / error."""
-        return bool(self._floats[LARGEST] >= -math.log(self._error))
-
-    @property
-    def evidence(self) -> float:
-        """The wealth of the gambler: 1 means no evidence, and 1 / error raises the alarm."""
-        return math.exp(min(float(self._floats[LOG_EVIDENCE]), 700.0))
-
     def set_capacity(self, capacity: Capacity) -> Self:
         """Change the capacity.
 
@@ -133,18 +154,7 @@ class RateAlarm:
         self._capacity = capacity
         return self
 
-    def update(self, flags: ArrayLike) -> Self:
-        """Add one flag or many.
-
-        Parameters
-        ----------
-        flags : bool or array-like of bool, shape (n_items,)
-            Whether items were flagged, in order.
-        """
-        self.track(flags)
-        return self
-
-    def track(self, flags: ArrayLike) -> Floats:
+    def track(self, flags: ArrayLike, /) -> Floats:
         """Add flags, and return the logarithm of the largest evidence so far after each.
 
         Parameters
@@ -175,14 +185,8 @@ class RateAlarm:
         dict
             For :meth:`from_state`.
         """
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "controller": "RateAlarm",
-            "capacity": self._capacity.to_json(),
-            "options": [self._side, self._error, self._prevalence],
-            "floats": to_plain(self._floats.tolist()),
-        }
+        options = [self._side, self._error, self._prevalence]
+        return self._saved(capacity=self._capacity.to_json(), options=options)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

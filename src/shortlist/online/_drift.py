@@ -12,15 +12,14 @@ from scipy.special import ndtri
 
 from .._core.arrays import Floats
 from .._core.validation import check_count
-from ._alarm import check_error
+from ._alarm import LARGEST, LOG_EVIDENCE, Alarm, check_error
 from ._inputs import check_calibration_scores, check_score_array
 from ._scale import FARTHEST_SCORE
-from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
+from ._state import check_state, read_numbers
 
 # The floats: the logarithm of the evidence and of the largest so far. Then, for each bin, its
 # weight before the first score; the scores seen in it; the scores seen lately, once for each of two
 # memories. Then the share of the wealth that each bettor manages.
-LOG_EVIDENCE, LARGEST = range(2)
 _HEAD = 2
 _ROWS = 4
 # Shares of the calibration scores above each cut. Bins are finer where the flags are.
@@ -128,7 +127,7 @@ def _bet_many(
         evidence[i] = floats[LARGEST]
 
 
-class DriftAlarm:
+class DriftAlarm(Alarm):
     r"""Raise an alarm when scores are no longer like the calibration scores.
 
     You may check it after every item, for as long as you like. While new scores and calibration
@@ -193,35 +192,14 @@ class DriftAlarm:
         table = np.vstack([gaps, np.zeros((_ROWS - 1, gaps.size))])
         self._floats = np.concatenate([np.zeros(_HEAD), table.ravel(), shares])
 
-    @property
-    def raised(self) -> bool:
-        """Whether the evidence has ever reached 1 / error."""
-        return bool(self._floats[LARGEST] >= -math.log(self._error))
-
-    @property
-    def evidence(self) -> float:
-        """The wealth of the gamblers: 1 means no evidence, and 1 / error raises the alarm."""
-        return math.exp(min(float(self._floats[LOG_EVIDENCE]), 700.0))
-
-    def update(self, scores: ArrayLike) -> Self:
-        """Add one score or many.
+    def track(self, scores: ArrayLike, /) -> Floats:
+        """Add scores, and return the logarithm of the largest evidence so far after each.
 
         Parameters
         ----------
         scores : float or array-like of shape (n_items,)
             Scores of new items, in order, from the model of the calibration scores. Leave out none
             because of its score, and add none twice.
-        """
-        self.track(scores)
-        return self
-
-    def track(self, scores: ArrayLike) -> Floats:
-        """Add scores, and return the logarithm of the largest evidence so far after each.
-
-        Parameters
-        ----------
-        scores : float or array-like of shape (n_items,)
-            As for :meth:`update`.
 
         Returns
         -------
@@ -244,16 +222,12 @@ class DriftAlarm:
         dict
             For :meth:`from_state`. Its size does not grow with the number of scores.
         """
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "controller": "DriftAlarm",
-            "options": [self._error, self._seed],
-            "sizes": [self._n_calibration, self._n_seen],
-            "cuts": self._cuts.tolist(),
-            "ranks": self._ranks.tolist(),
-            "floats": to_plain(self._floats.tolist()),
-        }
+        return self._saved(
+            options=[self._error, self._seed],
+            sizes=[self._n_calibration, self._n_seen],
+            cuts=self._cuts.tolist(),
+            ranks=self._ranks.tolist(),
+        )
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

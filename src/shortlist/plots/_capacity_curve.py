@@ -15,8 +15,6 @@ from .._core.validation import check_option
 from ..capacity import Capacity, check_capacity
 from ..metrics import CapacityCurve, capacity_curve
 
-__all__ = ["CapacityCurveDisplay"]
-
 _X_AXES = {
     "fraction": "Share of items flagged",
     "multiple": "Flags per rare item (b)",

@@ -4,7 +4,7 @@ Needs the extra `cli` (pandas, pyarrow and jinja2). A PDF needs a browser.
 """
 
 from ._page import render_report
-from ._pdf import find_browser, print_report
 from ._summary import make_report
+from .pdf import print_report
 
-__all__ = ["find_browser", "make_report", "print_report", "render_report"]
+__all__ = ["make_report", "print_report", "render_report"]

@@ -9,8 +9,6 @@ import numpy as np
 
 from ._words import number
 
-__all__ = ["Frame", "detection_chart", "flag_chart", "period_chart", "score_chart"]
-
 _MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
 _STEPS = (1, 2, 5, 10)
 _LABEL_WIDTH = 76  # of a date

@@ -14,12 +14,9 @@ from .._core.extras import load_extra
 from ..tables import TableModel
 from ..tables.drift import chances_of_flags
 from ..tables.rules import interval_of_rule
-from ._cases import Cases
-from ._kept import EMPTY
+from ._cases import EMPTY, Cases
 
 pd = load_extra("pandas", needed_for="Making a report")
-
-__all__ = ["by_segment", "by_time"]
 
 _MOST_SEGMENTS = 20
 _LONGEST_NAME = 80

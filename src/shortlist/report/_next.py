@@ -8,8 +8,6 @@ from typing import Any
 
 from ..tables import TableModel
 
-__all__ = ["expectations", "next_steps"]
-
 
 def next_steps(
     summary: dict[str, Any], *, model_file: Path | None, data_file: Path

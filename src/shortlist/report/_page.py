@@ -10,12 +10,10 @@ from importlib import resources
 from typing import Any
 
 from .._core.extras import load_extra
-from ._cases import NEAR
 from ._charts import detection_chart, flag_chart, period_chart, score_chart
 from ._drift import drift_bars
+from ._found import NEAR
 from ._words import number, percent
-
-__all__ = ["render_report"]
 
 _TABLE_LINES = 24
 # Each chart has two layouts, because the text of a chart shrinks with it.

@@ -1,18 +1,21 @@
-"""Whether the promise about flags was kept, and whether chance explains a difference."""
+"""Whether the promise about flags or work was kept, and whether chance explains a difference."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from typing import Any
 
+import numpy as np
+
+from .._core.betting import mean_lower
 from .._core.binomial import Interval
 from ..tables import TableModel
 from ..tables.drift import chances_of_flags
 from ..tables.fingerprints import SeenRows
+from ..tables.schema import TableRows
 from ..thresholds import CalibratedThreshold
+from ._cases import Cases
 from ._words import model_capacity, model_guarantee, number, percent
-
-__all__ = ["expected_flags", "judge_promise"]
 
 _UNLIKELY = 0.05
 
@@ -90,6 +93,36 @@ def judge_promise(
         "headline": _HEADLINES[verdict],
         "explanation": explanation,
     }
+
+
+def judge_work(model: TableModel, cases: Cases) -> tuple[str, str] | None:
+    """Compare the work of the flags with a budget; return the verdict and why; None without one.
+
+    If it is exceeded, bets against "the mean work is within the budget" tell whether chance can
+    explain that. They are exact for every law of the work, because it is bounded.
+    """
+    classifier = model.classifier
+    _, efforts = model.weighed_by(TableRows(cases.X, efforts=cases.efforts))
+    if efforts is None or classifier.capacity.kind != "effort":
+        return None
+    unit = "units" if model.schema.work is None else model.schema.work.unit
+    costs = np.where(cases.flagged, efforts, 0.0)
+    spent, allowed = float(costs.sum()), float(classifier.capacity.max_effort(cases.n_items))
+    said = (
+        f"The rule flagged {cases.n_flagged:,} of {cases.n_items:,} cases, which take "
+        f"{number(spent)} {unit}. The capacity allows {number(allowed)}."
+    )
+    if spent <= allowed:
+        return "kept", said
+    most = float(classifier.max_effort or efforts.max())
+    surely = most * mean_lower(np.minimum(costs / most, 1.0), error=_UNLIKELY)
+    if surely <= allowed / cases.n_items:
+        return "chance", f"{said} The difference is no more than chance can explain."
+    return "broken", (
+        f"{said} If these cases were like the calibration cases, so much more would have a "
+        f"probability below {percent(_UNLIKELY)}. They have probably changed: see the section on "
+        "drift, and recalibrate the threshold on recent cases."
+    )
 
 
 def _room_in_words(model: TableModel, n_items: int, room: int) -> str:

@@ -6,23 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
+from .._core.arrays import Rows
 from .._core.plain_json import to_plain
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
-from ._cases import Cases, cut_table, neighbours, read_cases, spread_cuts
-from ._comparison import compare_rules
-from ._drift import measure_drift
+from ..tables.reasons import reasons_for
+from ._cases import Cases, read_cases
+from ._drift import measure_drift, score_distribution
+from ._found import compare_rules, cut_table, judge_reviews, neighbours, spread_cuts, value_found
 from ._groups import by_segment, by_time
-from ._list import top_of_list
-from ._missed import judge_reviews
-from ._money import judge_work, value_found
 from ._next import expectations, next_steps
-from ._promise import judge_promise
-from ._scores import score_distribution
+from ._promise import judge_promise, judge_work
 from ._words import detection_in_words, model_capacity
-
-__all__ = ["make_report"]
 
 
 def make_report(
@@ -190,3 +188,54 @@ def _card(model: TableModel) -> dict[str, Any]:
         if card is None
         else {key: value for key, value in card.to_json().items() if key != "profiles"},
     }
+
+
+_MOST_CASES = 10
+_LONGEST_VALUE = 60
+
+
+def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
+    """Return the most suspicious cases, and what raised the score of each.
+
+    As on a list of `select`, each id takes one place.
+    """
+    chosen = _once_each(cases)[:_MOST_CASES]
+    X, scores = cases.X.iloc[chosen], cases.scores[chosen]
+    explained = np.asarray(model.classifier.score_samples(X), dtype=np.float64)
+    return [
+        {
+            "rank": rank,
+            "name": cases.name(place),
+            "score": score,
+            "flagged": bool(cases.flagged[place]),
+            "rare": None if cases.is_rare is None else bool(cases.is_rare[place]),
+            "reasons": [
+                {
+                    "column": reason.column,
+                    "value": _shown(reason.value),
+                    "effect": reason.effect,
+                }
+                for reason in reasons
+            ],
+        }
+        for rank, (place, score, reasons) in enumerate(
+            zip(chosen.tolist(), scores.tolist(), reasons_for(model, X, explained), strict=True), 1
+        )
+    ]
+
+
+def _once_each(cases: Cases) -> Rows:
+    """Return the first row of each id, the most suspicious first."""
+    if cases.ids is None:
+        return cases.order
+    _, first = np.unique(cases.ids[cases.order].astype(str), return_index=True)
+    return cases.order[np.sort(first)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

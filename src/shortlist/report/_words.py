@@ -8,14 +8,6 @@ from typing import Any
 from ..tables import TableModel
 from ..thresholds.words import capacity_in_words, guarantee_in_words
 
-__all__ = [
-    "detection_in_words",
-    "model_capacity",
-    "model_guarantee",
-    "number",
-    "percent",
-]
-
 
 def percent(share: float | None) -> str:
     """Format a share with a suitable number of digits; a dash if there is none."""

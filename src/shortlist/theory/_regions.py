@@ -11,8 +11,6 @@ from scipy.special import log_expit, logit
 
 from .._core.arrays import Floats
 
-__all__ = ["ExpectedWorth", "Function", "Interval1D", "LikelihoodRatio", "probability"]
-
 Interval1D = tuple[float, float]
 Function = Callable[[Floats], Floats]
 

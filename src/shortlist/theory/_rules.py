@@ -16,8 +16,6 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._regions import ExpectedWorth, Function, Interval1D, LikelihoodRatio, probability
 
-__all__ = ["BayesRule", "OptimalRule"]
-
 _LOG_MAX = math.log(np.finfo(np.float64).max)
 
 

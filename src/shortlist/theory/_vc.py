@@ -6,8 +6,6 @@ import math
 
 from .._core.validation import check_count
 
-__all__ = ["vc_dimension_bound"]
-
 
 def vc_dimension_bound(hidden_units: int, features: int) -> float:
     r"""Bound the VC dimension of networks with one hidden layer of threshold units.

@@ -11,8 +11,6 @@ from .._core.ranking import TieKeys
 from ._flow import FORBIDDEN, best_flow
 from ._prices import lowest_prices
 
-__all__ = ["FixedPoint", "IntegerSolution", "solve_integers"]
-
 # The largest gain gets this many bits. Paths through up to 2**14 classes then fit into 64.
 _BITS = 46
 

@@ -14,9 +14,7 @@ from .._core.hashing import keys_by_id
 from .._core.validation import check_ids, check_seed
 from ._highs import solve_with_highs
 from ._problem import Problem, Segmentation, Segments, Solution, check_problem
-from ._solve import FixedPoint, solve_integers
-
-__all__ = ["Assignment", "assign", "solve_assignment"]
+from .integers import FixedPoint, solve_integers
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["find_browser", "print_report"]
-
 _VARIABLE = "SHORTLIST_BROWSER"
 _NAMES = (
     "chromium",
