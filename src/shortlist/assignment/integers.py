@@ -23,7 +23,7 @@ class FixedPoint(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from shortlist.assignment import FixedPoint
+    >>> from shortlist.assignment.integers import FixedPoint
     >>> gains = np.array([0.25, 0.5, -1.0])
     >>> scale = FixedPoint.for_gains(gains)
     >>> units = scale.to_integers(gains)
@@ -114,7 +114,7 @@ def solve_integers(
     Examples
     --------
     >>> import numpy as np
-    >>> from shortlist.assignment import solve_integers
+    >>> from shortlist.assignment.integers import solve_integers
     >>> found = solve_integers(
     ...     np.array([[5, 1], [6, 4], [3, 0]]),
     ...     class_limits=np.array([1, 1]),

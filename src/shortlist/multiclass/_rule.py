@@ -81,7 +81,9 @@ class JointRule:
 
     >>> import numpy as np
     >>> from shortlist import Capacity
-    >>> from shortlist.multiclass import JointCapacities, JointRule, JointSample
+    >>> from shortlist.multiclass._capacities import JointCapacities
+    >>> from shortlist.multiclass._rule import JointRule
+    >>> from shortlist.multiclass._values import JointSample
     >>> items = JointSample(
     ...     gains=np.arange(10.0)[:, np.newaxis],
     ...     left_alone=np.zeros(10),
