@@ -1,5 +1,6 @@
 """The two back ends of a blueprint agree with the model, on small random fits of every kind."""
 
+import hashlib
 import warnings
 
 import numpy as np
@@ -221,3 +222,24 @@ def test_segments_have_no_graph(tmp_path, fraud):
     classifier.fit(X, y, segments=(X[:, 0] > np.median(X[:, 0])).astype(int))
     with pytest.raises(ModelFileError, match="capacities of segments"):
         export_onnx(classifier, X, tmp_path / "m.onnx")
+
+
+def test_keys_of_text_ids_are_as_documented():
+    """Whoever runs a graph without Python computes them by these few lines."""
+
+    def mix(word):
+        word = (word + 0x9E3779B97F4A7C15) % 2**64
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+        return word ^ word >> 31
+
+    def key(id, seed):
+        secret = seed.to_bytes(8, "little")
+        hashed = hashlib.blake2b(id.encode(), digest_size=8, key=secret).digest()
+        return (mix(mix(int.from_bytes(hashed, "little") ^ mix(seed))) >> 11) / 2**53
+
+    X, _, classifier = draw_fit("tree", np.random.default_rng(0))
+    ids = np.array([f"case {k}" for k in range(len(X))])
+    seed, found = classifier.rule_.terms.seed, keys_for(classifier, X, ids)
+    assert found["tie_key"].tolist() == [key(id, seed) for id in ids.tolist()]
+    assert found["fold_key"].tolist() == [key(id, seed + 1) for id in ids.tolist()]

@@ -23,24 +23,6 @@ from sklearn.utils import check_array
 
 from .._core.arrays import Doubles
 
-__all__ = [
-    "NAN",
-    "Called",
-    "Category",
-    "Feature",
-    "Joined",
-    "Listed",
-    "Lookup",
-    "Mark",
-    "Number",
-    "Prepared",
-    "Unsupported",
-    "features_in",
-    "some_of",
-    "transformed",
-    "without_names",
-]
-
 
 class Unsupported(Exception):
     """A model, or part of it, for which there is no blueprint; the message names it."""
@@ -54,21 +36,14 @@ NAN = "\0NaN"
 class Number:
     """A column of numbers: less a mean and divided by a scale, perhaps several times.
 
-    Before an encoder it is a column of any values, and `missing` perhaps a text.
+    Before an encoder it is a column of any values, and `missing` perhaps a text. A mark of missing
+    values is `present` wherever there is a number, whatever it is.
     """
 
     column: int
     missing: Any = math.nan  # what a missing value has become
     stages: tuple[tuple[float, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One number if the value of a column is missing, and another one if it is there."""
-
-    column: int
-    missing: float = 1.0
-    present: float = 0.0
+    present: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,47 +79,34 @@ class Category:
         return number
 
 
-Feature = Number | Mark | Category
+Feature = Number | Category
 
 
-def filled(feature: Feature, fill: float) -> Feature:
+def _filled(feature: Feature, fill: float) -> Feature:
     """Put a number in the place of missing ones."""
-
-    def fill_gap(number: float) -> float:
-        return fill if number != number else number
-
-    if isinstance(feature, Number):
-        return replace(feature, missing=fill_gap(feature.missing))
-    return _changed(feature, fill_gap)
+    return _changed(feature, lambda number: fill if number != number else number)
 
 
-def scaled(feature: Feature, mean: float, scale: float) -> Feature:
+def _scaled(feature: Feature, mean: float, scale: float) -> Feature:
     """Subtract a mean and divide by a scale."""
-
-    def change(number: float) -> float:
-        return (number - mean) / scale
-
-    if isinstance(feature, Number):
-        stages = (*feature.stages, (mean, scale))
-        return replace(feature, missing=change(feature.missing), stages=stages)
-    return _changed(feature, change)
+    if isinstance(feature, Number) and feature.present is None:
+        feature = replace(feature, stages=(*feature.stages, (mean, scale)))
+    return _changed(feature, lambda number: (number - mean) / scale)
 
 
-def marked(feature: Feature) -> Feature:
+def _marked(feature: Feature) -> Feature:
     """Mark where a feature is missing."""
-
-    def mark(number: float) -> float:
-        return float(number != number)
-
-    if isinstance(feature, Number):
-        return Mark(feature.column, missing=mark(feature.missing))
-    return _changed(feature, mark)
+    if isinstance(feature, Number) and feature.present is None:
+        return Number(feature.column, float(feature.missing != feature.missing), present=0.0)
+    return _changed(feature, lambda number: float(number != number))
 
 
-def _changed(feature: Mark | Category, change: Callable[[float], float]) -> Feature:
-    if isinstance(feature, Mark):
-        return Mark(feature.column, change(feature.missing), change(feature.present))
-    return replace(feature, changes=(*feature.changes, change))
+def _changed(feature: Feature, change: Callable[[float], float]) -> Feature:
+    """Change what is known beforehand: texts, missing numbers, and marks."""
+    if isinstance(feature, Category):
+        return replace(feature, changes=(*feature.changes, change))
+    present = None if feature.present is None else change(feature.present)
+    return replace(feature, missing=change(feature.missing), present=present)
 
 
 # --- prepared rows -------------------------------------------------------------------------------
@@ -270,13 +232,13 @@ def _imputer(imputer: Any, source: Listed) -> Listed:
         raise Unsupported(f"SimpleImputer(missing_values={imputer.missing_values!r})")
     statistics = np.asarray(imputer.statistics_).tolist()
     kept = [
-        filled(feature, fill)
+        _filled(feature, fill)
         for feature, fill in zip(source.features, statistics, strict=True)
         if imputer.keep_empty_features or fill == fill
     ]
     marks = []
     if imputer.add_indicator:
-        marks = [marked(source.features[k]) for k in imputer.indicator_.features_.tolist()]
+        marks = [_marked(source.features[k]) for k in imputer.indicator_.features_.tolist()]
     return Listed([*kept, *marks], source.is_sparse)
 
 
@@ -285,20 +247,20 @@ def _is_nan(value: Any) -> bool:
 
 
 def _standard_scaler(scaler: Any, source: Listed) -> Listed:
-    return _scaled(source, scaler.mean_ if scaler.with_mean else None, scaler.scale_)
+    return _rescaled(source, scaler.mean_ if scaler.with_mean else None, scaler.scale_)
 
 
 def _robust_scaler(scaler: Any, source: Listed) -> Listed:
     centres = scaler.center_ if scaler.with_centering else None
-    return _scaled(source, centres, scaler.scale_ if scaler.with_scaling else None)
+    return _rescaled(source, centres, scaler.scale_ if scaler.with_scaling else None)
 
 
-def _scaled(source: Listed, means: Any, scales: Any) -> Listed:
+def _rescaled(source: Listed, means: Any, scales: Any) -> Listed:
     n_features = len(source.features)
     means = [0.0] * n_features if means is None else means.tolist()
     scales = [1.0] * n_features if scales is None else scales.tolist()
     changes = zip(source.features, means, scales, strict=True)
-    return Listed([scaled(*change) for change in changes], source.is_sparse)
+    return Listed([_scaled(*change) for change in changes], source.is_sparse)
 
 
 def _function(transformer: Any, source: Listed) -> Prepared:
@@ -312,7 +274,7 @@ def _encoder(encoder: Any, source: Listed) -> Listed:
     lookups, end = [], 0
     widths = _widths(encoder)
     for place, (feature, width) in enumerate(zip(source.features, widths, strict=True)):
-        if not isinstance(feature, Number) or feature.stages:
+        if not isinstance(feature, Number) or feature.stages or feature.present is not None:
             raise Unsupported(f"{type(encoder).__name__} after another step")
         lookups.append(_lookup(encoder, place, feature, slice(end, end + width)))
         end += width

@@ -24,24 +24,9 @@ from scipy.special import expit
 
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
+from . import blueprint
 from ._grown_trees import GrownTree
 from ._plan import Encoded, Plan, Refused, Vocabulary, plan_of
-from .blueprint import (
-    Asked,
-    Layers,
-    Leaf,
-    Logistic,
-    LogOdds,
-    Negated,
-    Node,
-    Sum,
-    Trees,
-    Vectors,
-    Weighted,
-    is_exact,
-)
-
-__all__ = ["averaged", "compiled"]
 
 #: The largest relative error of one operation.
 _UNIT = 2.0**-53
@@ -56,10 +41,10 @@ _AT_ONCE = 8  # trees that are walked together
 
 
 def compiled(
-    node: Node, vocabulary: Vocabulary, plans: dict[int, Plan]
+    node: blueprint.Node, vocabulary: Vocabulary, plans: dict[int, Plan]
 ) -> Callable[[Encoded], Doubles]:
     """Return a function of encoded rows. Parts with the same preparation share its result."""
-    if isinstance(node, Leaf):
+    if isinstance(node, blueprint.Leaf):
         key, score = id(node.prepared), _LEAVES[type(node)](node)
         if key not in plans:
             plans[key] = plan_of(node.prepared, vocabulary)
@@ -76,16 +61,16 @@ def compiled(
 # --- trees ---------------------------------------------------------------------------------------
 
 
-def _trees(node: Trees) -> Callable[[Doubles], Doubles]:
+def _trees(node: blueprint.Trees) -> Callable[[Doubles], Doubles]:
     leaves, n_trees, divisor = _packed(node), len(node.grown.trees), node.divisor
-    reads = (node.rounding == "single", _TINY if node.rounding == "tiny" else -1.0)
-    refuses = (not node.takes_gaps, not node.takes_infinity)
-    if node.rounding == "none" and not any(refuses):
+    if node.rounding == "none" and node.takes_gaps and node.takes_infinity:
         return leaves
+    tiny = _TINY if node.rounding == "tiny" else -1.0
+    how = np.array([node.rounding == "single", tiny, not node.takes_gaps, not node.takes_infinity])
 
     def score(X: Doubles) -> Doubles:
         numbers = np.empty_like(X)
-        if not _read(X, *reads, *refuses, numbers):
+        if not _read(X, how, numbers):
             raise Refused
         sums = leaves(numbers)
         if not node.in_order:
@@ -96,8 +81,10 @@ def _trees(node: Trees) -> Callable[[Doubles], Doubles]:
 
 
 @njit(cache=True)
-def _read(X, to_single, tiny, refuses_gaps, refuses_infinity, out):
+def _read(X, how, out):
     """Round numbers as a library does, and return whether it takes all of them."""
+    to_single, tiny = how[0] != 0, how[1]
+    refuses_gaps, refuses_infinity = how[2] != 0, how[3] != 0
     for i in range(X.shape[0]):
         for k in range(X.shape[1]):
             number = X[i, k]
@@ -114,7 +101,7 @@ def _read(X, to_single, tiny, refuses_gaps, refuses_infinity, out):
     return True
 
 
-def _packed(node: Trees) -> Callable[[Doubles], Doubles]:
+def _packed(node: blueprint.Trees) -> Callable[[Doubles], Doubles]:
     """Return the sum of the leaves that a row reaches, in the order of the trees."""
     trees, sets, start, least = node.grown
     sizes = np.array([tree.left.size for tree in trees], dtype=np.int64)
@@ -213,7 +200,7 @@ _ACTIVATIONS: dict[str, Callable[[Doubles], Doubles]] = {
 }
 
 
-def _layers(node: Layers) -> Callable[[Doubles], Doubles]:
+def _layers(node: blueprint.Layers) -> Callable[[Doubles], Doubles]:
     activate, last = _ACTIVATIONS[node.activation], len(node.weights) - 1
     layers = [
         (np.ascontiguousarray(W, dtype=np.float64), np.asarray(b, dtype=np.float64))
@@ -223,22 +210,24 @@ def _layers(node: Layers) -> Callable[[Doubles], Doubles]:
     def low(X: Doubles) -> Doubles:
         values, errors = X, np.zeros(X.shape)
         for place, (W, b) in enumerate(layers):
-            values, errors = _next_layer(values, errors, W, b)
+            sums, bounds = np.empty((2, len(X), b.size))
+            if not _next_layer(values, errors, W, b, sums, bounds):
+                raise Refused
+            values, errors = sums, bounds
             if place < last:  # none of these functions is steeper than 1
                 values = activate(values)
                 errors += _FEW * _UNIT * np.abs(values)
-        if not np.isfinite(errors).all():  # as they are for every number that is not finite
-            raise Refused
         return values[:, 0] - errors[:, 0]
 
     return low
 
 
 @njit(cache=True)
-def _next_layer(X, errors, W, b):
-    """Return the sums of a layer, and how far those of the model can be from them."""
-    values = np.empty((X.shape[0], W.shape[1]))
-    bounds = np.empty_like(values)
+def _next_layer(X, errors, W, b, values, bounds):
+    """Fill in the sums of a layer, and how far those of the model can be from them.
+
+    Returns False for numbers that are not finite, whose bounds are not finite either.
+    """
     rounding = 2.02 * (W.shape[0] + 2) * 2.0**-53
     for i in range(X.shape[0]):
         for j in range(W.shape[1]):
@@ -248,11 +237,14 @@ def _next_layer(X, errors, W, b):
                 size += (abs(X[i, k]) + errors[i, k]) * abs(W[k, j])
                 moved += errors[i, k] * abs(W[k, j])
             values[i, j] = value
-            bounds[i, j] = moved * (1 + 1e-12) + rounding * size
-    return values, bounds
+            bound = moved * (1 + 1e-12) + rounding * size
+            bounds[i, j] = bound
+            if bound - bound != 0:
+                return False
+    return True
 
 
-def _asked(node: Asked) -> Callable[[Doubles], Doubles]:
+def _asked(node: blueprint.Asked) -> Callable[[Doubles], Doubles]:
     ask, learner = node.ask, node.learner
 
     def score(X: Doubles) -> Doubles:
@@ -263,10 +255,10 @@ def _asked(node: Asked) -> Callable[[Doubles], Doubles]:
 
 
 _LEAVES: dict[type, Callable[[Any], Callable[[Doubles], Doubles]]] = {
-    Asked: _asked,
-    Layers: _layers,
-    Trees: _trees,
-    Vectors: _asked,
+    blueprint.Asked: _asked,
+    blueprint.Layers: _layers,
+    blueprint.Trees: _trees,
+    blueprint.Vectors: _asked,
 }
 
 
@@ -275,7 +267,7 @@ _LEAVES: dict[type, Callable[[Any], Callable[[Doubles], Doubles]]] = {
 _Combine = Callable[[list[Doubles]], Doubles]
 
 
-def _sum(node: Sum) -> _Combine:
+def _sum(node: blueprint.Sum) -> _Combine:
     return _added if node.divisor == 1 else lambda scores: _added(scores) / node.divisor
 
 
@@ -292,17 +284,18 @@ def averaged(scores: list[Doubles]) -> Doubles:
     return _added(scores) / len(scores) if len(scores) > 1 else scores[0]
 
 
-def _logistic(node: Logistic) -> _Combine:
+def _logistic(node: blueprint.Logistic) -> _Combine:
     probability: Callable[[Doubles], Doubles] = expit
     if node.steepness is not None:
         probability = _of_lightgbm(node.steepness)
-    if is_exact(node):
+    if blueprint.is_exact(node):
         if node.complement:
             return lambda scores: 1 - probability(-scores[0])
         return lambda scores: probability(scores[0])
+    error = _FEW * _UNIT
     if node.complement:
-        return lambda scores: np.maximum(probability(scores[0]) - _FEW * _UNIT, 0.0)
-    return lambda scores: probability(scores[0]) * (1 - _FEW * _UNIT)
+        return lambda scores: np.maximum(probability(scores[0]) - error, 0.0)
+    return lambda scores: probability(scores[0]) * (1 - error)
 
 
 def _of_lightgbm(steepness: float) -> Callable[[Doubles], Doubles]:
@@ -317,7 +310,7 @@ def _of_lightgbm(steepness: float) -> Callable[[Doubles], Doubles]:
     return lambda raw: np.array([of_one(number) for number in raw.tolist()])
 
 
-def _weighted(node: Weighted) -> _Combine:
+def _weighted(node: blueprint.Weighted) -> _Combine:
     weights = node.weights
     return lambda scores: _weighted_below(np.array(scores), weights)
 
@@ -335,7 +328,7 @@ def _weighted_below(scores, weights):
     return out
 
 
-def _log_odds(node: LogOdds) -> _Combine:
+def _log_odds(node: blueprint.LogOdds) -> _Combine:
     slack, pull = 2.02 * (node.n_terms + 8) * _UNIT, node.pull
     return lambda scores: _log_odds_below(scores[0], pull, slack)
 
@@ -352,9 +345,9 @@ def _log_odds_below(chances, pull, slack):
 
 
 _COMBINED: dict[type, Callable[[Any], _Combine]] = {
-    Logistic: _logistic,
-    LogOdds: _log_odds,
-    Negated: lambda node: lambda scores: -scores[0],
-    Sum: _sum,
-    Weighted: _weighted,
+    blueprint.Logistic: _logistic,
+    blueprint.LogOdds: _log_odds,
+    blueprint.Negated: lambda node: lambda scores: -scores[0],
+    blueprint.Sum: _sum,
+    blueprint.Weighted: _weighted,
 }

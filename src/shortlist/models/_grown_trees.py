@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles
 from ._columns import Unsupported
 
-__all__ = ["GrownTree", "GrownTrees", "histogram_trees", "lightgbm_trees", "sklearn_trees"]
-
 # LightGBM's types of decisions: a bit for sets, one for missing values, and two for their kind.
 _IN_SET, _MISSING_LEFT = 1, 2
 _NO_GAPS, _ZERO_IS_MISSING, _GAPS = 0, 1, 2

@@ -13,26 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.extras import load_extra
-from ._columns import NAN, Called, Category, Joined, Listed, Mark, Number, Prepared, Unsupported
+from . import blueprint
+from ._columns import NAN, Called, Category, Joined, Listed, Number, Prepared, Unsupported
 from ._grown_trees import GrownTree
 from ._plan import Vocabulary
-from .blueprint import (
-    Asked,
-    Layers,
-    Leaf,
-    Logistic,
-    LogOdds,
-    Negated,
-    Node,
-    Sum,
-    Trees,
-    Vectors,
-    Weighted,
-)
 
 onnx = load_extra("onnx", needed_for="Exporting to ONNX")
-
-__all__ = ["Graph", "ScoreGraph"]
 
 _DOUBLE, _FLOAT = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
 # The domain of the operators of classical machine learning.
@@ -73,14 +59,6 @@ class Graph:
         array = np.asarray(values, dtype=dtype)
         self._constants.append(onnx.numpy_helper.from_array(array, name))
         return name
-
-    def cast(self, value: str) -> str:
-        """Turn a value into 64-bit floats."""
-        return self.add("Cast", value, to=_DOUBLE)
-
-    def round_to_single(self, value: str) -> str:
-        """Round numbers to single precision."""
-        return self.cast(self.add("Cast", value, to=_FLOAT))
 
     def concat(self, parts: list[str]) -> str:
         """Put columns side by side."""
@@ -142,11 +120,11 @@ class ScoreGraph:
         }
         self._prepared: dict[int, str] = {}
 
-    def score(self, node: Node) -> str:
+    def score(self, node: blueprint.Node) -> str:
         """Add a score, of shape (n, 1); return its name."""
-        if type(node) is Asked:
+        if type(node) is blueprint.Asked:
             raise Unsupported(type(node.learner).__name__)
-        if isinstance(node, Leaf):
+        if isinstance(node, blueprint.Leaf):
             return _LEAVES[type(node)](self._graph, node, self._prepare(node.prepared))
         return _COMBINED[type(node)](self._graph, node, [self.score(part) for part in node.parts])
 
@@ -191,9 +169,10 @@ class ScoreGraph:
         """Add numbers, marks and the texts of each column as blocks, then put them in order."""
         blocks: dict[Any, list[int]] = {}
         for place, feature in enumerate(prepared.features):
-            is_text = isinstance(feature, Category)
-            key = feature.lookup.column if is_text else type(feature)  # type: ignore[union-attr]
-            blocks.setdefault(key, []).append(place)
+            key = (
+                feature.lookup.column if isinstance(feature, Category) else feature.present is None
+            )
+            blocks.setdefault((type(feature), key), []).append(place)
         parts = [
             self._add_block([prepared.features[place] for place in places])
             for places in blocks.values()
@@ -214,7 +193,7 @@ class ScoreGraph:
         values = graph.concat([self._numbers[feature.column] for feature in features])
         missing = graph.constant([feature.missing for feature in features])
         is_missing = graph.add("IsNaN", values)
-        if isinstance(features[0], Mark):
+        if features[0].present is not None:
             present = graph.constant([feature.present for feature in features])
             return graph.add("Where", is_missing, missing, present)
         return graph.add("Where", is_missing, missing, self._scaled(values, features))
@@ -235,12 +214,12 @@ class ScoreGraph:
 # --- leaves --------------------------------------------------------------------------------------
 
 
-def _trees(graph: Graph, node: Trees, items: str) -> str:
+def _trees(graph: Graph, node: blueprint.Trees, items: str) -> str:
     trees, _, start, _ = node.grown
     if any((tree.in_set >= 0).any() for tree in trees):
         raise Unsupported("boosting with native categories")
     if node.rounding == "single":
-        items = graph.round_to_single(items)
+        items = graph.add("Cast", graph.add("Cast", items, to=_FLOAT), to=_DOUBLE)
     elif node.rounding == "tiny":
         is_tiny = graph.add("LessOrEqual", graph.add("Abs", items), graph.constant(_TINY))
         items = graph.add("Where", is_tiny, graph.constant(0.0), items)
@@ -300,7 +279,7 @@ def _with_a_node(tree: GrownTree) -> GrownTree:
     return GrownTree(left, right, np.zeros(3, int), values, np.zeros(3, bool), none)
 
 
-def _layers(graph: Graph, node: Layers, items: str) -> str:
+def _layers(graph: Graph, node: blueprint.Layers, items: str) -> str:
     operators = {"identity": "Identity", "logistic": "Sigmoid", "relu": "Relu", "tanh": "Tanh"}
     last = len(node.weights) - 1
     for place, (weights, shift) in enumerate(zip(node.weights, node.shifts, strict=True)):
@@ -311,7 +290,7 @@ def _layers(graph: Graph, node: Layers, items: str) -> str:
     return items
 
 
-def _vectors(graph: Graph, node: Vectors, items: str) -> str:
+def _vectors(graph: Graph, node: blueprint.Vectors, items: str) -> str:
     kernel = graph.add("MatMul", items, graph.constant(node.vectors.T))
     if node.gamma is not None:
         squares = graph.add("ReduceSumSquare", items, axes=[1], keepdims=1)
@@ -325,16 +304,16 @@ def _vectors(graph: Graph, node: Vectors, items: str) -> str:
 
 
 _LEAVES: dict[type, Callable[[Graph, Any, str], str]] = {
-    Layers: _layers,
-    Trees: _trees,
-    Vectors: _vectors,
+    blueprint.Layers: _layers,
+    blueprint.Trees: _trees,
+    blueprint.Vectors: _vectors,
 }
 
 
 # --- combinations --------------------------------------------------------------------------------
 
 
-def _logistic(graph: Graph, node: Logistic, parts: list[str]) -> str:
+def _logistic(graph: Graph, node: blueprint.Logistic, parts: list[str]) -> str:
     (score,) = parts
     if node.complement:
         score = graph.add("Neg", score)
@@ -344,17 +323,17 @@ def _logistic(graph: Graph, node: Logistic, parts: list[str]) -> str:
     return graph.add("Sub", graph.constant(1.0), chance) if node.complement else chance
 
 
-def _sum(graph: Graph, node: Sum, parts: list[str]) -> str:
+def _sum(graph: Graph, node: blueprint.Sum, parts: list[str]) -> str:
     return _divided(graph, graph.total(parts), node.divisor)
 
 
-def _weighted(graph: Graph, node: Weighted, parts: list[str]) -> str:
+def _weighted(graph: Graph, node: blueprint.Weighted, parts: list[str]) -> str:
     weights = node.weights.tolist()
     pairs = zip(parts, weights, strict=True)
     return graph.total([graph.add("Mul", part, graph.constant(w)) for part, w in pairs])
 
 
-def _log_odds(graph: Graph, node: LogOdds, parts: list[str]) -> str:
+def _log_odds(graph: Graph, node: blueprint.LogOdds, parts: list[str]) -> str:
     (chance,) = parts
     logs = []
     for share in (chance, graph.add("Sub", graph.constant(1.0), chance)):
@@ -365,9 +344,9 @@ def _log_odds(graph: Graph, node: LogOdds, parts: list[str]) -> str:
 
 
 _COMBINED: dict[type, Callable[[Graph, Any, list[str]], str]] = {
-    Logistic: _logistic,
-    LogOdds: _log_odds,
-    Negated: lambda graph, node, parts: graph.add("Neg", *parts),
-    Sum: _sum,
-    Weighted: _weighted,
+    blueprint.Logistic: _logistic,
+    blueprint.LogOdds: _log_odds,
+    blueprint.Negated: lambda graph, node, parts: graph.add("Neg", *parts),
+    blueprint.Sum: _sum,
+    blueprint.Weighted: _weighted,
 }

@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles
-from ._columns import (
-    NAN,
-    Called,
-    Category,
-    Feature,
-    Listed,
-    Lookup,
-    Mark,
-    Number,
-    Prepared,
-    features_in,
-)
-
-__all__ = ["Encoded", "Plan", "Refused", "Vocabulary", "plan_of"]
-
-_NUMBER, _MARK, _CATEGORY = 0, 1, 2
+from ._columns import NAN, Called, Category, Feature, Listed, Lookup, Number, Prepared, features_in
 
 
 class Refused(Exception):
@@ -90,14 +75,6 @@ class Vocabulary:
             np.array(codes, dtype=np.int32).reshape(shape),
         )
 
-    def number_place(self, column: int) -> int:
-        """Return where the numbers of a column are."""
-        return self.numbers.index(column)
-
-    def text_place(self, column: int) -> int:
-        """Return where the codes of a column are."""
-        return self.texts.index(column)
-
     def examples(self, column: int) -> list[Any]:
         """Return a value of a column for each code."""
         return self._examples[column]
@@ -124,71 +101,65 @@ def _coded(lookups: list[Lookup]) -> tuple[dict[Any, int], list[Any], set[int]]:
 # --- features as arrays --------------------------------------------------------------------------
 
 
+class _Arrays(NamedTuple):
+    """Where each feature comes from, and what it is made of.
+
+    The feature of a text is in `table`, from `start` on; `start` is -1 for all others. That of a
+    missing number is `missing`; another number goes through `stages`, or is `present` for a mark.
+    """
+
+    source: NDArray[np.int32]
+    start: NDArray[np.int32]
+    missing: Doubles
+    present: Doubles
+    stages: Doubles
+    table: Doubles
+
+
 class _ListedPlan:
     """Computes a list of features."""
 
     def __init__(self, features: Sequence[Feature], vocabulary: Vocabulary) -> None:
         n_stages = max((len(f.stages) for f in features if isinstance(f, Number)), default=0)
-        self._kinds = np.zeros(len(features), dtype=np.int8)
-        self._sources = np.zeros(len(features), dtype=np.int32)
-        self._starts = np.zeros(len(features), dtype=np.int32)  # of the tables of categories
-        self._missing = np.full(len(features), math.nan)
-        self._present = np.zeros(len(features))
-        self._stages = np.zeros((2 * n_stages, len(features)))
-        self._stages[1::2] = 1.0  # less 0, divided by 1: no change
+        source, start = np.zeros((2, len(features)), dtype=np.int32)
+        missing, present = np.full((2, len(features)), math.nan)
+        stages = np.tile([[0.0], [1.0]], (n_stages, len(features)))  # less 0, divided by 1
         table: list[float] = []
         for k, feature in enumerate(features):
-            self._add(k, feature, vocabulary, table)
-        self._table = np.array(table, dtype=np.float64)
-
-    def _add(self, k: int, feature: Feature, vocabulary: Vocabulary, table: list[float]) -> None:
-        if isinstance(feature, Category):
-            column = feature.lookup.column
-            self._kinds[k], self._starts[k] = _CATEGORY, len(table)
-            self._sources[k] = vocabulary.text_place(column)
-            table += [feature.number(value) for value in vocabulary.examples(column)]
-            return
-        self._sources[k] = vocabulary.number_place(feature.column)
-        self._missing[k] = feature.missing
-        if isinstance(feature, Mark):
-            self._kinds[k], self._present[k] = _MARK, feature.present
-            return
-        for stage, (mean, scale) in enumerate(feature.stages):
-            self._stages[2 * stage : 2 * stage + 2, k] = mean, scale
+            if isinstance(feature, Category):
+                column = feature.lookup.column
+                source[k], start[k] = vocabulary.texts.index(column), len(table)
+                table += [feature.number(value) for value in vocabulary.examples(column)]
+                continue
+            source[k], start[k] = vocabulary.numbers.index(feature.column), -1
+            missing[k] = feature.missing
+            present[k] = math.nan if feature.present is None else feature.present
+            for stage, change in enumerate(feature.stages):
+                stages[2 * stage : 2 * stage + 2, k] = change
+        self._arrays = _Arrays(source, start, missing, present, stages, np.array(table, float))
 
     def __call__(self, rows: Encoded) -> Doubles:
-        out = np.empty((len(rows.numbers), self._kinds.size))
-        _fill_in(
-            rows.numbers,
-            rows.codes,
-            self._kinds,
-            self._sources,
-            self._starts,
-            self._missing,
-            self._present,
-            self._stages,
-            self._table,
-            out,
-        )
+        out = np.empty((len(rows.numbers), self._arrays.source.size))
+        _fill_in(rows.numbers, rows.codes, self._arrays, out)
         return out
 
 
 @njit(cache=True)
-def _fill_in(numbers, codes, kinds, sources, starts, missing, present, stages, table, out):
+def _fill_in(numbers, codes, arrays, out):
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
-            source = sources[k]
-            if kinds[k] == 2:
-                out[i, k] = table[starts[k] + codes[i, source]]
+            source = arrays.source[k]
+            if arrays.start[k] >= 0:
+                out[i, k] = arrays.table[arrays.start[k] + codes[i, source]]
                 continue
             number = numbers[i, source]
             if number != number:
-                out[i, k] = missing[k]
-            elif kinds[k] == 1:
-                out[i, k] = present[k]
+                out[i, k] = arrays.missing[k]
+            elif arrays.present[k] == arrays.present[k]:
+                out[i, k] = arrays.present[k]
             else:
-                for stage in range(0, stages.shape[0], 2):
-                    number = (number - stages[stage, k]) / stages[stage + 1, k]
+                for stage in range(0, arrays.stages.shape[0], 2):
+                    number = (number - arrays.stages[stage, k]) / arrays.stages[stage + 1, k]
                 out[i, k] = number
 
 

@@ -27,26 +27,6 @@ from ._columns import (
 )
 from ._grown_trees import GrownTrees, histogram_trees, lightgbm_trees, sklearn_trees
 
-__all__ = [
-    "ACTIVATIONS",
-    "Ask",
-    "Asked",
-    "Combined",
-    "Layers",
-    "Leaf",
-    "LogOdds",
-    "Logistic",
-    "Negated",
-    "Node",
-    "Sum",
-    "Trees",
-    "Vectors",
-    "Weighted",
-    "is_exact",
-    "leaves_of",
-    "scores_of",
-]
-
 ACTIVATIONS = ("identity", "logistic", "relu", "tanh")
 
 

@@ -14,8 +14,6 @@ import joblib
 from .._core.extras import load_skops
 from ..exceptions import ModelFileError
 
-__all__ = ["dump_estimator", "load_estimator", "load_own_model", "trusted_types"]
-
 # Where estimators and what they hold are defined.
 _MODULES = (
     "_core",

@@ -37,16 +37,6 @@ from .blueprint import leaves_of, scores_of
 
 onnxruntime = load_extra("onnxruntime", needed_for="Exporting to ONNX")
 
-__all__ = [
-    "OnnxComparison",
-    "OnnxExport",
-    "OnnxGraph",
-    "build_graph",
-    "compare_onnx",
-    "export_onnx",
-    "keys_for",
-]
-
 _OUTPUTS = ("score", "flag", "probability")
 _TIE_KEY, _FOLD_KEY = "tie_key", "fold_key"
 _ERRORS_ONLY = 3  # onnxruntime warns about inputs with defaults

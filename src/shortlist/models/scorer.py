@@ -15,8 +15,6 @@ from ._compiled import averaged, compiled
 from ._plan import Encoded, Plan, Refused, Vocabulary
 from .blueprint import Asked, is_exact, leaves_of, scores_of
 
-__all__ = ["SCORER_KINDS", "RowScorer", "compile_scorer"]
-
 #: How a row is scored: by compiled functions with the bits of the model, by compiled functions that
 #: are never above the model, by compiled functions for the columns and the learner itself, or by
 #: the model.
