@@ -169,11 +169,8 @@ def is_exact(node: Node) -> bool:
 def scores_of(classifier: Any, n_columns: int) -> list[Node]:
     """Return the blueprints of the models of a fitted classifier, whose mean is its score."""
     columns = Listed([Number(column) for column in range(n_columns)])
-    models = getattr(classifier, "estimators_", None)
-    if models is None:
-        return [_score_of(classifier, columns, Ask("decision_function", classifier.rare_label_))]
     ask = Ask(classifier.response_method_, classifier.rare_label_, classifier.classes_)
-    return [_score_of(model, columns, ask) for model in models]
+    return [_score_of(model, columns, ask) for model in classifier.estimators_]
 
 
 def _score_of(model: Any, prepared: Prepared, ask: Ask) -> Node:

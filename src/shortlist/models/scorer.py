@@ -189,19 +189,18 @@ class _ByModel:
 
     def __init__(self, classifier: Any, frame: _Frame) -> None:
         self._classifier, self._frame = classifier, frame
-        self.models = getattr(classifier, "estimators_", None)
-        self.n_models = 1 if self.models is None else len(self.models)
+        self.n_models = len(classifier.estimators_)
 
     def __call__(self, rows: Any, fold: int | None) -> Doubles:
         return self.of_frame(self._frame.frame(rows), fold)
 
     def of_frame(self, X: Any, fold: int | None) -> Doubles:
         """Score what the classifier takes."""
-        if fold is None or self.models is None:
-            return np.asarray(self._classifier.score_samples(X))
         classifier = self._classifier
+        if fold is None:
+            return np.asarray(classifier.score_samples(X))
         options = {"method": classifier.response_method_, "rare_label": classifier.rare_label_}
-        return np.asarray(score_classes(self.models[fold], X, **options).rare)
+        return np.asarray(score_classes(classifier.estimators_[fold], X, **options).rare)
 
 
 def _compiled(classifier: Any, by_model: _ByModel, n_columns: int) -> RowScorer:
