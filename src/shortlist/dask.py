@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._core.extras import load_extra
-from .distributed.engine import FEW, RowKernel, blocks_of, check_same, ranked, versions_here
+from .distributed.engine import FEW, Engine, RowKernel, blocks_of, check_same, ranked, versions_here
 from .distributed.functions import Functions
 from .exceptions import TableError
 
@@ -23,7 +23,7 @@ _CHEAP = (
 )
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Calls kernels on the partitions of a data frame, wherever Dask has them.
 
     A data frame is a plan, and every pass computes it anew. A plan that only reads files or
@@ -69,15 +69,6 @@ class DaskEngine:
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows from a score on; of others a kernel finds the few sooner than pandas."""
         return table[table[score].astype("float64") >= low] if high == np.inf else table
-
-    def n_rows(self, table: Any) -> None:
-        """Count the rows together with the scores: a pass of its own would take as long."""
-
-    def highest(self, table: Any, score: str, count: int) -> None:
-        """Count the scores: the largest of each partition would be many in all."""
-
-    def fetch(self, table: Any, columns: list[str], most: int) -> None:
-        """Leave the rows where they are."""
 
     def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""

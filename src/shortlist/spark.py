@@ -16,6 +16,7 @@ from ._core.extras import load_extra
 from .distributed.engine import (
     FEW,
     TIE_KEY,
+    Engine,
     RowKernel,
     blocks_of,
     check_same,
@@ -43,7 +44,7 @@ _CHEAP |= {"Project", "Filter", "SubqueryAlias", "DataSourceV2ScanRelation", "Re
 _OURS = re.compile(r"shortlist\.exceptions\.\w+: (.*)")
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """Calls kernels on the executors, on Arrow batches of a data frame.
 
     A data frame is a plan, and every pass computes it anew. A plan that only reads files or cached

@@ -16,7 +16,7 @@ from .._core.extras import load_extra
 from ..exceptions import TableError
 from ..tables import TableModel
 from ..tables.read import files_of
-from .engine import BLOCK, FEW, RowKernel, as_columns, blocks_of, ranked
+from .engine import BLOCK, FEW, Engine, RowKernel, as_columns, blocks_of, ranked
 
 __all__ = ["LocalEngine"]
 
@@ -30,7 +30,7 @@ _FORMATS = {
 }
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Reads Parquet, Feather and CSV files, and folders of them, in bounded memory."""
 
     def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
@@ -56,10 +56,6 @@ class LocalEngine:
                 ".feather, .arrow or .csv."
             )
         return dataset.dataset(str(path), format=_csv(texts) if format == "csv" else format)
-
-    def computed_once(self, table: Any) -> Any:
-        """Return the table: files are not computed."""
-        return table
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -145,12 +141,6 @@ class LocalEngine:
                     kept = [_largest(kept, count)]
                     n_kept, floor = count, kept[0].min()
         return _largest(kept, count)
-
-    def fetch(self, table: Any, columns: list[str], most: int) -> None:
-        """Leave the rows where they are: they are here."""
-
-    def check_versions(self, table: Any) -> None:
-        """There is one process, and so nothing to check."""
 
 
 def _largest(parts: list[Doubles], count: int) -> Doubles:

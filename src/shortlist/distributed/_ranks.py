@@ -29,7 +29,7 @@ __all__ = ["ALL", "Ranks", "RowsBefore"]
 #: The name of the one segment if there are none.
 ALL = None
 #: A block sends at most so many numbers; as many tied rows are fetched; the deepest own top-k.
-_FEW, _FEW_TIED, _MOST_HELD = 1 << 15, 1 << 17, 1 << 22
+_FEW, _FEW_TIED, _MOST_HELD = 1 << 16, 1 << 17, 1 << 22
 _BITS, _ROUNDS = 16, 4
 
 

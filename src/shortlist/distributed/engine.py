@@ -56,7 +56,7 @@ class RowKernel(Protocol):
 
 
 class Engine(Protocol):
-    """Knows one kind of table, and calls kernels where its rows are.
+    """Knows one kind of table, and calls kernels where its rows are. Engines inherit from it.
 
     Kernels are called in any order, and perhaps twice after a fault: their answers depend on the
     block alone.
@@ -68,7 +68,7 @@ class Engine(Protocol):
 
     def computed_once(self, table: Any) -> Any:
         """Return a table that several passes see alike: itself, or one that is kept."""
-        ...
+        return table
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -100,19 +100,19 @@ class Engine(Protocol):
 
     def n_rows(self, table: Any) -> int | None:
         """Return the number of rows, if it is known without reading them."""
-        ...
+        return None
 
     def highest(self, table: Any, score: str, count: int) -> Doubles | None:
         """Return the highest scores, NaN and gaps first; None if they are better counted."""
-        ...
+        return None
 
     def fetch(self, table: Any, columns: list[str], most: int) -> Any:
         """Return columns as one Arrow table if that is sooner done here; None if not."""
-        ...
+        return None
 
     def check_versions(self, table: Any) -> None:
         """Raise an error if a worker has other versions of the packages that models need."""
-        ...
+        return
 
 
 @dataclass(frozen=True)
