@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._core.arrays import Floats
-from shortlist._core.smote import oversample as _oversample
+from shortlist._core.extras import load_extra
 
 from ..runner import OnProgress
 from ..tables import Table
@@ -30,6 +30,7 @@ __all__ = [
 
 #: Rare cases after SMOTE for each rare case before it, in section 3.7.
 PAPER_FACTOR = 4.0
+_NEIGHBORS = 5
 
 
 def oversample(
@@ -43,7 +44,15 @@ def oversample(
     and differs more from a rerun of the study in R.
     """
     n_rare = int(np.count_nonzero(y == 1))
-    return _oversample(X, y, rare_label=1, wanted=round(factor * n_rare), seed=seed)
+    if n_rare < 2:
+        raise ValueError(f"SMOTE joins two rare items by a line; the sample has {n_rare}.")
+    over_sampling = load_extra("imblearn.over_sampling", needed_for="SMOTE")
+    smote = over_sampling.SMOTE(
+        sampling_strategy={1: round(factor * n_rare)},
+        k_neighbors=min(_NEIGHBORS, n_rare - 1),
+        random_state=seed,
+    )
+    return smote.fit_resample(X, y)
 
 
 def appendix_factor(prevalence: float) -> float:

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .arrays import Rows
 from .scoring import (
     out_of_bag_scores,
     routing_enabled,
@@ -40,7 +41,6 @@ __all__ = [
     "check_labels",
     "check_no_groups",
     "check_trained",
-    "fit_and_score",
     "fit_on_folds",
     "fit_out_of_bag",
     "forget",
@@ -51,12 +51,10 @@ __all__ = [
     "remember_features",
     "restored_on_error",
     "route",
-    "router_of",
     "stratified_folds",
     "unseen_once",
 ]
 
-Rows = NDArray[np.intp]
 # Whole numbers and texts cannot be anything but labels.
 _PLAIN_LABELS = "biuUS"
 
@@ -308,7 +306,7 @@ def _check_whole_groups(cv: Any, folds: list[tuple[Any, Any]], groups: Rows) -> 
             )
 
 
-def fit_and_score(
+def _fit_and_score(
     model: Any,
     X: Any,
     y: Any,
@@ -374,10 +372,10 @@ def fit_on_folds(
     options: dict[str, Any] = {"fit_params": fit_params, "score": score}
     tasks = [(clone(estimator), X, y, train, unseen) for train, unseen in folds]
     if len(tasks) == 1:  # fitted right here; workers would only take longer
-        fitted = [fit_and_score(*tasks[0], **options)]
+        fitted = [_fit_and_score(*tasks[0], **options)]
     else:
         run = Parallel(n_jobs=n_jobs)
-        fitted = run(delayed(fit_and_score)(*task, **options) for task in tasks)
+        fitted = run(delayed(_fit_and_score)(*task, **options) for task in tasks)
     unseen = [Unseen(rows, scores) for (_, scores), (_, rows) in zip(fitted, folds, strict=True)]
     if not refit:
         return TrainedModels([model for model, _ in fitted], unseen)
@@ -403,22 +401,6 @@ def route(classifier: Any, params: dict[str, Any], groups: Any = None) -> Bunch:
     return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split=grouped))
 
 
-def router_of(classifier: Any) -> MetadataRouter:
-    """Return the routing of metadata: to the model's `fit` and the splitter's `split`."""
-    return (
-        MetadataRouter(owner=classifier)
-        .add_self_request(classifier)
-        .add(
-            estimator=classifier.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-        .add(
-            splitter=classifier.cv,
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
-    )
-
-
 class WrapperMixin:
     """What scikit-learn asks of a classifier with a classifier inside."""
 
@@ -432,7 +414,10 @@ class WrapperMixin:
         -------
         MetadataRouter
         """
-        return router_of(self)
+        fit_to = {step: MethodMapping().add(caller="fit", callee=step) for step in ("fit", "split")}
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=fit_to["fit"])
+        return router.add(splitter=self.cv, method_mapping=fit_to["split"])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
