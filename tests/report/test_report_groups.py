@@ -165,11 +165,15 @@ def test_a_period_with_far_too_many_flags_is_noted(table_fit, frame, tmp_path):
 
 def test_columns_that_do_not_fit_are_refused(table_fit, path, frame, tmp_path):
     """With the option, the column, the row and what to write instead."""
-    with pytest.raises(TableError, match="no column 'nothing', which --segment or --time names"):
+    with pytest.raises(
+        TableError, match=r"no column 'nothing', which segment=\.\.\. or time=\.\.\. names"
+    ):
         make_report(table_fit.model, path, segment="nothing")
-    with pytest.raises(TableError, match=r"--time names 'team', but '.*' in row \d+ is not a date"):
+    with pytest.raises(
+        TableError, match=r"time=\.\.\. names 'team', but '.*' in row \d+ is not a date"
+    ):
         make_report(table_fit.model, path, time="team")
-    with pytest.raises(TableError, match=r"--time names 'amount'.* is not a date.*--segment"):
+    with pytest.raises(TableError, match=r"time=\.\.\. names 'amount'.* is not a date.*segment="):
         make_report(table_fit.model, path, time="amount")
     frame.assign(day=["2024-05-31"] * 799 + ["soon"]).to_csv(tmp_path / "one.csv", index=False)
     with pytest.raises(TableError, match=r"'day', but 'soon' in row 800 is not a date"):
@@ -178,7 +182,9 @@ def test_columns_that_do_not_fit_are_refused(table_fit, path, frame, tmp_path):
     with pytest.raises(TableError, match="'1001-01-01' in row 1 is not a date, or not one of our"):
         make_report(table_fit.model, tmp_path / "old.csv", time="day")
     for column in ("case", "amount"):
-        with pytest.raises(TableError, match=f"--segment names '{column}', which has .* different"):
+        with pytest.raises(
+            TableError, match=f"segment=... names '{column}', which has .* different"
+        ):
             make_report(table_fit.model, path, segment=column)
     frame.assign(day="").to_csv(tmp_path / "empty.csv", index=False)
     with pytest.raises(TableError, match="'day', but this column is empty in every row"):

@@ -84,10 +84,10 @@ def test_labels_that_are_asked_for_must_be_there(table_fit, today, new_cases, tm
     """A named column that is missing or has gaps is an error, as is a contradiction."""
     with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
         make_report(table_fit.model, today, target="fraud")
-    with pytest.raises(TableError, match="--no-labels exclude each other"):
+    with pytest.raises(TableError, match="labels=False exclude each other"):
         make_report(table_fit.model, new_cases, target="fraud", labels=False)
     noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was no label")
-    with noted, pytest.raises(TableError, match="without labels: --no-labels"):
+    with noted, pytest.raises(TableError, match="without labels: labels=False"):
         make_report(table_fit.model, new_cases, target="vip")
     frame = pd.read_csv(new_cases)
     frame.loc[:9, "fraud"] = None

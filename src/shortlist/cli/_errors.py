@@ -102,6 +102,8 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "n_jobs": "--jobs",
     "memory": "--resume",
     "n_cases": "--cases",
+    "labels": "--no-labels",
+    "trust": "--trust-model",
 }
 _CAPACITIES = {
     "count": ("--capacity", "--per"),
@@ -151,7 +153,7 @@ def _as_options_of_capacity(kind: str, values: str) -> str:
 
 def _valued(option: str, value: str) -> str:
     """Return an option with a value as one types it: 600 instead of 600.0 or 10_000."""
-    if value in ("...", "True"):
+    if value in ("...", "True", "False"):
         return option
     if re.fullmatch(r"[0-9_]+(\.[0-9]+)?", value):
         value = value.replace("_", "").removesuffix(".0")

@@ -142,7 +142,7 @@ def _read_skops(path: Path, trust: bool) -> Any:
         raise ModelFileError(
             f"{path} was not loaded, because it contains types that skops does not know "
             f"({', '.join(foreign[:3])}), which may execute code. If you made the file yourself, "
-            "use --trust-model."
+            "use trust=True."
         )
     return _read(path, lambda: skops.load(path, trusted=[*trusted_types(), *foreign]))
 
@@ -151,7 +151,7 @@ def _read_pickle(path: Path, trust: bool) -> Any:
     if not trust:
         raise ModelFileError(
             f"{path} was not loaded: a file of joblib or pickle can execute any code when it is "
-            "read. If you made it yourself, use --trust-model; or save the model with "
+            "read. If you made it yourself, use trust=True; or save the model with "
             "skops.io.dump to a .skops file."
         )
     return _read(path, lambda: joblib.load(path))

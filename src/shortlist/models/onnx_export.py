@@ -47,7 +47,7 @@ _LEAST, _SAFETY = 2.0**-8, 16
 _WIDEST = 2.0**-30  # about 1e-9
 WEIGHS_WORK = (
     "This model weighs values, efforts or a worth, which a graph in ONNX does not. Fit one without "
-    "--value, --effort and --worth, or decide with: shortlist flag."
+    "value=..., effort=... and worth=..., or decide with: shortlist flag."
 )
 
 

@@ -64,7 +64,7 @@ class KeptTable:
         self.source, self.target = replace(source, chunks=self._read_once), target
         self._schema, self._chunks, self._origin = schema, list[Any](), source
         self._more = [name for name in others if name is not None]
-        source.require(self._more, "which --segment or --time names")
+        source.require(self._more, "which segment=... or time=... names")
         is_there = labels and target is None and schema.target in source.columns
         self._more += [schema.target] if is_there else []
         next(schema.rows(self.source, target=target), None)  # checks the columns, and reads
@@ -87,7 +87,7 @@ class KeptTable:
         n_different = np.unique(texts).size
         if n_different > max(_MOST_DIFFERENT * texts.size, _FEW):
             raise TableError(
-                f"--segment names {column!r}, which has {n_different:,} different values in "
+                f"segment=... names {column!r}, which has {n_different:,} different values in "
                 f"{texts.size:,} rows. It looks like an id or a measurement. Name a column with "
                 "groups of rows, such as a team or a country."
             )
@@ -99,7 +99,7 @@ class KeptTable:
         is_known = known.get(column) == "date"
         days = rows.X[column].to_numpy() if is_known else self._converted(column)
         if np.isnan(days).all():
-            raise TableError(f"--time names {column!r}, but this column is empty in every row.")
+            raise TableError(f"time=... names {column!r}, but this column is empty in every row.")
         is_odd = (days < _FIRST_DAY) | (days >= _LAST_DAY + 1)
         if is_odd.any():
             raise TableError(_no_date(column, *self._value(column, int(is_odd.argmax()))))
@@ -132,9 +132,9 @@ class KeptTable:
 
 def _no_date(column: str, row: int, value: Any) -> str:
     return (
-        f"--time names {column!r}, but {str(value)!r} in row {row + 1} is not a date, or not one "
-        "of our times. Write dates as 2024-05-31, say how they are written with --date-format, or "
-        "use --segment for other groups."
+        f"time=... names {column!r}, but {str(value)!r} in row {row + 1} is not a date, or not one "
+        "of our times. Write dates as 2024-05-31, say how they are written with date_format=..., "
+        "or use segment=... for other groups."
     )
 
 
@@ -309,4 +309,4 @@ def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> No
     try:
         check_counts(int(labels_of(rows).sum()), len(rows.X), schema, target)
     except TableError as error:
-        raise TableError(f"{error} Or make the report without labels: --no-labels.") from None
+        raise TableError(f"{error} Or make the report without labels: labels=False.") from None

@@ -76,7 +76,7 @@ def make_report(
         `comparison`, `cuts`, `cases` and `money` are None.
     """
     if target is not None and not labels:
-        raise TableError("--target and --no-labels exclude each other. Give one of them.")
+        raise TableError("target=... and labels=False exclude each other. Give one of them.")
     model = model.reading_work(work)
     cases = read_cases(
         model,

@@ -124,7 +124,7 @@ class DriftMonitor:
                 f"of the calibration, the probability of so many would be {_chance(as_many)}. "
                 f"{advice} If the cases themselves have changed, set a new threshold with: "
                 "shortlist recalibrate. To stop before too many are flagged, use: shortlist flag "
-                "--at-most.",
+                "at_most=...",
             )
         if as_few < _UNLIKELY:
             return Finding(
