@@ -30,10 +30,11 @@ def step(score, at, deciding, work, number, floats, ints):
 @njit
 def loop(items, deciding, answers, floats, ints):
     """Decide about items in order."""
-    for i in range(items.scores.size):
-        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
-        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = step(
-            score, at, deciding, work, number, floats, ints
+    scores, times, works, numbers = items
+    _, thresholds, codes, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = step(
+            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
         )
 
 

@@ -82,10 +82,11 @@ def _bucket_step(
 
 @njit(cache=True)
 def _bucket_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
-    for i in range(items.scores.size):
-        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
-        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _bucket_step(
-            score, at, deciding, work, number, floats, ints
+    scores, times, works, numbers = items
+    _, thresholds, codes, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _bucket_step(
+            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
         )
 
 

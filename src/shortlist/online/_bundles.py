@@ -86,6 +86,6 @@ def _decide_safe(controller: Controller, items: Arrivals) -> DecisionBatch:
     for place in np.flatnonzero(sources < 0).tolist():
         parts[:, place] = answers.get(ids[place])
     columns = (ran.flagged.tolist(), ran.thresholds.tolist(), ran.probabilities.tolist())
-    for place, *answer in zip(new.tolist(), *columns, strict=True):
-        answers.keep(ids[place], *answer)
+    for place, flag, threshold, probability in zip(new.tolist(), *columns, strict=True):
+        answers.keep(ids[place], flag, threshold, probability)
     return DecisionBatch(parts[0] > 0, parts[1], codes, parts[2])

@@ -337,8 +337,9 @@ def pacing_step(
 def pacing_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     """Decide about many items in order."""
     ledger = open_ledger(floats, ints)
-    for i in range(items.scores.size):
-        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
-        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _decide_or_draw(
-            score, at, deciding, work, number, ledger
+    scores, times, works, numbers = items
+    _, thresholds, codes, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _decide_or_draw(
+            scores[i], times[i], deciding, works[i], numbers[i], ledger
         )

@@ -116,10 +116,11 @@ def _window_step(
 
 @njit(cache=True)
 def _window_loop(items: Any, deciding: bool, answers: Any, ring: Any, ints: Any) -> None:
-    for i in range(items.scores.size):
-        score, at, work, number = items.scores[i], items.times[i], items.works[i], items.numbers[i]
-        answers.codes[i], answers.thresholds[i], answers.probabilities[i] = _window_step(
-            score, at, deciding, work, number, ring, ints
+    scores, times, works, numbers = items
+    _, thresholds, codes, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _window_step(
+            scores[i], times[i], deciding, works[i], numbers[i], ring, ints
         )
 
 
