@@ -140,26 +140,26 @@ class _ListedPlan:
 
     def __call__(self, rows: Encoded) -> Doubles:
         out = np.empty((len(rows.numbers), self._arrays.source.size))
-        _fill_in(rows.numbers, rows.codes, self._arrays, out)
+        _fill_in(rows.numbers, rows.codes, *self._arrays, out)
         return out
 
 
 @njit(cache=True)
-def _fill_in(numbers, codes, arrays, out):
+def _fill_in(numbers, codes, sources, starts, missing, present, stages, table, out):
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
-            source = arrays.source[k]
-            if arrays.start[k] >= 0:
-                out[i, k] = arrays.table[arrays.start[k] + codes[i, source]]
+            source = sources[k]
+            if starts[k] >= 0:
+                out[i, k] = table[starts[k] + codes[i, source]]
                 continue
             number = numbers[i, source]
             if number != number:
-                out[i, k] = arrays.missing[k]
-            elif arrays.present[k] == arrays.present[k]:
-                out[i, k] = arrays.present[k]
+                out[i, k] = missing[k]
+            elif present[k] == present[k]:
+                out[i, k] = present[k]
             else:
-                for stage in range(0, arrays.stages.shape[0], 2):
-                    number = (number - arrays.stages[stage, k]) / arrays.stages[stage + 1, k]
+                for stage in range(0, stages.shape[0], 2):
+                    number = (number - stages[stage, k]) / stages[stage + 1, k]
                 out[i, k] = number
 
 
