@@ -25,7 +25,8 @@ import pyarrow.parquet
 
 from _measure import table
 from shortlist import Capacity
-from shortlist.streaming import DurableController, StreamSettings, make_controller, run_stream
+from shortlist.service.durable import DurableController
+from shortlist.service.stream import StreamSettings, make_controller, run_stream
 from shortlist.tables import TableModel, fit_table, load_model, save_model
 
 _CHUNK = 10**6

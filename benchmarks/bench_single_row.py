@@ -1,7 +1,7 @@
 """One row at a time: lines of `stream` per second, and processor time from a JSON line to a score.
 
-The peers are the model itself, as `stream` asked it before (`--scorer model`), and ONNX Runtime
-with the graph that `export` writes. All of them get the same lines in the same run.
+The peers are the model itself, asked for one row at a time, and ONNX Runtime with the graph that
+`export` writes. All of them get the same lines in the same run.
 """
 
 from __future__ import annotations
@@ -19,22 +19,16 @@ import onnxruntime
 from _measure import cpu_seconds, table
 from bench_cli import _frame
 from shortlist import Capacity
-from shortlist.streaming import (
-    DurableController,
-    ItemScorer,
-    LineReader,
-    StreamSettings,
-    make_controller,
-    run_stream,
-)
+from shortlist.service._lines import LineReader
+from shortlist.service._models import score_items
+from shortlist.service.durable import DurableController
+from shortlist.service.stream import StreamSettings, make_controller, run_stream
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS
 from shortlist.tables.onnx_file import export_model
 
 _STREAMED = [
-    *("learner", "scorer", "lines/s, model", "compiled", "ratio"),
-    *("with fsync: lines/s, model", "compiled", "ratio", "bare fsyncs/s"),
-    "with fsync, lines waiting",
+    *("learner", "scorer", "lines/s", "with fsync", "bare fsyncs/s", "with fsync, lines waiting"),
 ]
 _SCORED = [
     *("learner", "file, MB", "µs, line to score", "of which the score", "µs, model"),
@@ -85,31 +79,19 @@ def _lines(n: int) -> list[bytes]:
 
 def _stream_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]:
     """Decide about lines one by one, without and with the disk; and about those that wait."""
-    cells = [model.row_scorer.kind]
-    for sync in (False, True):
-        before = _rate(model, lines[: len(lines) // 20], folder, "model", sync=sync)
-        after = _rate(model, lines, folder, "auto", sync=sync)
-        cells += [f"{before:,.0f}", f"{after:,.0f}", f"{after / before:,.0f}"]
-    waiting = _rate(model, lines, folder, "auto", sync=True, batch=_BATCH)
-    return [*cells, f"{_syncs_per_second(folder):,.0f}", f"{waiting:,.0f}"]
+    rates = [_rate(model, lines, folder, sync=sync) for sync in (False, True)]
+    waiting = _rate(model, lines, folder, sync=True, batch=_BATCH)
+    shown = [f"{rate:,.0f}" for rate in (*rates, _syncs_per_second(folder), waiting)]
+    return [model.row_scorer.kind, *shown]
 
 
 def _rate(
-    model: TableModel,
-    lines: list[bytes],
-    folder: Path,
-    scorer: str,
-    *,
-    sync: bool,
-    batch: int = 1,
+    model: TableModel, lines: list[bytes], folder: Path, *, sync: bool, batch: int = 1
 ) -> float:
-    times = [_seconds(model, lines, folder, scorer, sync, batch) for _ in range(3)]
-    return len(lines) / min(times)
+    return len(lines) / min(_seconds(model, lines, folder, sync, batch) for _ in range(3))
 
 
-def _seconds(
-    model: TableModel, lines: list[bytes], folder: Path, scorer: str, sync: bool, batch: int
-) -> float:
+def _seconds(model: TableModel, lines: list[bytes], folder: Path, sync: bool, batch: int) -> float:
     state, given = folder / "state", folder / "lines.jsonl"
     state.unlink(missing_ok=True)
     given.write_bytes(b"\n".join(lines) + b"\n")
@@ -120,7 +102,7 @@ def _seconds(
     source = os.open(given, os.O_RDONLY)
     with durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()
-        run_stream(model, durable, source, out, batch=batch, scorer=scorer)
+        run_stream(model, durable, source, out, batch=batch)
         elapsed = time.perf_counter() - start
     os.close(source)
     return elapsed
@@ -140,13 +122,14 @@ def _score_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]
     reader = LineReader(model.schema, id_field=None, time_field="at")
     items = [reader.read(k, line) for k, line in enumerate(lines)]
     rows = [item.values for item in items]
-    scorer = ItemScorer(model, reader.parser)
-    by_model = ItemScorer(model, reader.parser, scorer="model")
+    parser, classifier = reader.parser, model.classifier
     whole = cpu_seconds(
-        lambda: [scorer.scores([reader.read(k, line)]) for k, line in enumerate(lines)]
+        lambda: [score_items(model, parser, [reader.read(k, line)]) for k, line in enumerate(lines)]
     )
     score = cpu_seconds(lambda: [model.row_scorer.score_row(row) for row in rows])
-    slow = cpu_seconds(lambda: [by_model.scores([item]) for item in items[:20]], repeats=3)
+    slow = cpu_seconds(
+        lambda: [classifier.score_samples(parser.frame([row])) for row in rows[:20]], repeats=3
+    )
     save_model(model, folder / "model")
     return [
         f"{(folder / 'model').stat().st_size / 1e6:,.1f}",

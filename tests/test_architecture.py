@@ -27,7 +27,7 @@ ROWS = [
     {"aware"},
     {"models"},
     {"datasets", "plots", "tables"},
-    {"client", "distributed", "report", "streaming"},
+    {"client", "distributed", "report"},
     {"dask", "service", "spark"},
     {"cli"},
 ]

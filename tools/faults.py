@@ -13,8 +13,8 @@ kill
 torn
     Writes come in pieces, and the process may die between two of them.
 power
-    In addition, the disk forgets. Of every file it keeps what was synced and a random part of
-    what was appended since, and a new name only if its folder was synced, or by luck.
+    In addition, the disk forgets. Of every file it keeps what was synced and random sectors of
+    what was written since, and a new name only if its folder was synced, or by luck.
 
 A promise is broken if a period has more flags than its number, or if an id gets two different
 answers. The last row is a control: the same power cuts with `--no-sync`, which promises nothing
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import random
@@ -39,54 +40,112 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PERIOD, COUNT, N_SENT, N_AGAIN = 25, 3, 15, 4
-FIRST_PATIENCE = 600.0
+FIRST_PATIENCE, SECTOR = 600.0, 512
 PROBES = ("--probe", "0.4")
 ARGUMENTS = ["--count", str(COUNT), "--period", f"{PERIOD}s", "--expect", str(PERIOD)]
 
 
+class _Methods(ctypes.Structure):
+    """SQLite's `sqlite3_io_methods`: what can be done with an open file."""
+
+    _fields_ = [
+        ("version", ctypes.c_int),
+        *((name, ctypes.c_void_p) for name in ("close", "read", "write", "truncate", "sync")),
+        *((f"other{number}", ctypes.c_void_p) for number in range(14)),
+    ]
+
+
+class _File(ctypes.Structure):
+    _fields_ = [("methods", ctypes.POINTER(_Methods))]
+
+
+class _System(ctypes.Structure):
+    """SQLite's `sqlite3_vfs`: how it reaches the operating system."""
+
+    _fields_ = [
+        *((name, ctypes.c_int) for name in ("version", "size", "longest")),
+        *((name, ctypes.c_void_p) for name in ("next", "name", "data", "open")),
+    ]
+
+
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int
+_FILE = ctypes.POINTER(_File)
+_OPEN = ctypes.CFUNCTYPE(_INT, _POINTER, _POINTER, _FILE, _INT, _POINTER)
+_WRITE = ctypes.CFUNCTYPE(_INT, _FILE, _POINTER, _INT, ctypes.c_int64)
+_SYNC = ctypes.CFUNCTYPE(_INT, _FILE, _INT)
+
+
 class Disk:
-    """Takes the place of a few system calls: it tears writes, forgets, and ends the process."""
+    """Stands between SQLite and the system: it tears writes, forgets, and ends the process."""
 
     def __init__(self, platter: Path | None, *, torn: bool, die_at: int, seed: int) -> None:
         self._platter, self._torn, self._die_at = platter, torn, die_at
         self._rng = random.Random(seed)
         self._n_calls = 0
         self._renamed: dict[str, str] = {}  # names that the folder on the platter does not know yet
-        self._write, self._fsync, self._rename = os.write, os.fsync, os.replace
+        self._kept: list[object] = []  # what SQLite points to
+        self._fsync, self._rename = os.fsync, os.rename
 
     def install(self) -> None:
-        """Replace the system calls of this process."""
-        from shortlist.streaming import _state_file
+        """Take the place of the system calls of this process."""
+        find = ctypes.CDLL("libsqlite3.so.0").sqlite3_vfs_find
+        find.restype, find.argtypes = ctypes.POINTER(_System), [ctypes.c_char_p]
+        system = find(None).contents
+        opened = _OPEN(system.open)
 
-        os.write, os.fsync = self.write, self.sync
-        _state_file._sync_data = self.sync
+        def open_file(vfs, name, file, flags, out):
+            code = opened(vfs, name, file, flags, out)
+            if code == 0 and name:
+                self._stand_before(file, Path(ctypes.string_at(name).decode()))
+            return code
+
+        self._kept.append(_OPEN(open_file))
+        system.open = ctypes.cast(self._kept[-1], _POINTER)
+        os.fsync = self.sync_folder
         disk = self
-        Path.replace = lambda source, target: disk.rename(source, target)
+        Path.rename = lambda source, target: disk.rename(source, target)
 
-    def write(self, descriptor: int, data: bytes) -> int:
-        """Write all or only a part."""
-        self._call()
-        part = self._rng.randrange(1, len(data)) if self._torn and len(data) > 1 else len(data)
-        n_written = self._write(descriptor, data[:part])
-        self._call()
-        return n_written
+    def _stand_before(self, file: object, path: Path) -> None:
+        methods = _Methods()
+        ctypes.pointer(methods)[0] = file.contents.methods.contents
+        write, sync = _WRITE(methods.write), _SYNC(methods.sync)
 
-    def sync(self, descriptor: int) -> None:
-        """Put the content of a file, or the names of a folder, on the platter."""
+        def torn_write(file, data, size, offset):
+            self._call()
+            part = self._rng.randrange(1, size) if self._torn and size > 1 else size
+            code = write(file, data, part, offset)
+            if code == 0 and part < size:
+                self._call()
+                code = write(file, data + part, size - part, offset + part)
+            self._call()
+            return code
+
+        def kept_sync(file, flags):
+            self._call()
+            code = sync(file, flags)
+            self._keep(path)
+            self._call()
+            return code
+
+        functions = _WRITE(torn_write), _SYNC(kept_sync)
+        methods.write, methods.sync = (ctypes.cast(each, _POINTER) for each in functions)
+        self._kept += [methods, functions, write, sync]
+        file.contents.methods = ctypes.pointer(methods)
+
+    def _keep(self, path: Path) -> None:
+        """Put the content of a file on the platter."""
+        if self._platter is not None and path.exists():
+            shutil.copyfile(path, self._platter / "copy")
+            self._rename(self._platter / "copy", self._platter / path.name)
+
+    def sync_folder(self, descriptor: int) -> None:
+        """Put the names of a folder on the platter."""
         self._call()
         self._fsync(descriptor)
-        if self._platter is not None:
-            path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
-            if path.is_dir():
-                for name, source in self._renamed.items():
-                    if not (self._platter / source).exists():  # the name outlived the content
-                        (self._platter / source).touch()
-                    self._rename(self._platter / source, self._platter / name)
-                self._renamed = {}
-            else:
-                shutil.copyfile(path, self._platter / "copy")
-                name = self._renamed.get(path.name, path.name)
-                self._rename(self._platter / "copy", self._platter / name)
+        for name, source in self._renamed.items() if self._platter is not None else ():
+            if (self._platter / source).exists():
+                self._rename(self._platter / source, self._platter / name)
+        self._renamed = {}
         self._call()
 
     def rename(self, source: Path, target: Path) -> None:
@@ -103,21 +162,36 @@ class Disk:
 
 
 def cut_power(state: Path, platter: Path, rng: random.Random) -> None:
-    """Leave what the platter has, and by luck a part of what it was about to have."""
-    kept = platter / "state"
-    for part in platter.glob(".state.*.part"):
-        if not (state.parent / part.name).exists() and rng.random() < 0.5:
-            os.replace(part, kept)  # the new name arrived, though nobody has waited for it
-        part.unlink(missing_ok=True)
-    for part in state.parent.glob(".state.*.part"):
-        part.unlink()
-    if not kept.exists():
-        state.unlink(missing_ok=True)
-        return
-    synced, written = kept.read_bytes(), state.read_bytes() if state.exists() else b""
-    rest = written[len(synced) :] if written.startswith(synced) else b""
-    kept.write_bytes(synced + rest[: rng.randrange(len(rest) + 1)])
-    shutil.copyfile(kept, state)
+    """Leave what the platter has, and by luck sectors of what it was about to have."""
+    part = platter / f".{state.name}.part"
+    named = state.exists() and not (platter / state.name).exists()
+    if part.exists() and named and rng.random() < 0.5:
+        os.replace(part, platter / state.name)  # it arrived, though nobody has waited for it
+    for path in (*platter.glob("*.part*"), *state.parent.glob(f".{state.name}.part*")):
+        path.unlink()
+    for path in (state, Path(f"{state}-wal")):
+        kept = platter / path.name
+        if not kept.exists():
+            path.unlink(missing_ok=True)
+            continue
+        if path.exists():
+            kept.write_bytes(_mixed(kept.read_bytes(), path.read_bytes(), rng))
+        elif rng.random() < 0.5:  # it was deleted, and the folder may know or not
+            kept.unlink()
+            continue
+        shutil.copyfile(kept, path)
+
+
+def _mixed(synced: bytes, written: bytes, rng: random.Random) -> bytes:
+    """Return what was synced, with some of the sectors that were written since."""
+    size = rng.choice([len(synced), len(written)])
+    mixed = bytearray(synced[:size].ljust(size, b"\0"))
+    share = rng.random()
+    for start in range(0, size, SECTOR):
+        if rng.random() < share:
+            sector = written[start : start + SECTOR][: size - start]
+            mixed[start : start + len(sector)] = sector
+    return bytes(mixed)
 
 
 def line_of(i: int, with_id: bool) -> bytes:
@@ -141,7 +215,7 @@ class End:
         """Draw an end; most of a life is start-up, and therefore few ends are by the clock."""
         kind = rng.choice(["clock", "answers", *(["call"] * 3 if calls else ["answers"] * 2)])
         if kind == "call":
-            return End(at_call=rng.randrange(1, 120))
+            return End(at_call=rng.randrange(1, 900))
         if kind == "clock":
             return End(patience=rng.uniform(0, 1.1 * lifetime))
         return End(n_answers=rng.randrange(N_SENT + N_AGAIN), delay=rng.uniform(0, 0.03))
@@ -159,7 +233,6 @@ class Campaign:
     answers: list[tuple[int, dict]] = field(default_factory=list)
     n_kills: int = 0
     n_ended: int = 0
-    n_dropped: int = 0
 
     def run(self, n_kills: int, seed: int) -> Campaign:
         """Start stream after stream."""
@@ -209,7 +282,6 @@ class Campaign:
         while part := os.read(listen, 1 << 16):
             said += part
         os.close(listen)
-        self.n_dropped += (self.folder / "stderr").read_text().count("Dropped")
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):
             raise SystemExit(f"A stream refused its file: {(self.folder / 'stderr').read_text()}")
         complete = said[: said.rfind(b"\n") + 1].splitlines()
@@ -224,7 +296,8 @@ class Campaign:
                 os.dup2(old, new)
             platter = self.platter if self.fault == "power" else None
             Disk(platter, torn=self.fault != "kill", die_at=die_at, seed=seed).install()
-            run_command(self.model, self.state, "--batch", "3", *self.options)
+            decide_in_threes()
+            run_command(self.model, self.state, *self.options)
             status = 0
         except SystemExit as end:
             status = int(end.code or 0)
@@ -249,13 +322,19 @@ class Campaign:
             "ids": "yes" if self.with_ids else "no",
             "kills": self.n_kills,
             "ended": self.n_ended,
-            "torn records dropped": self.n_dropped,
             "answers": len(self.answers),
             "periods": len({moment // PERIOD for moment in at.values()}),
             "flags": sum(flags.values()),
             "periods over": sum(n > COUNT for n in flags.values()),
             "contradictions": two,
         }
+
+
+def decide_in_threes() -> None:
+    """Let a stream write often: three lines in each transaction."""
+    from shortlist.service.stream import run_stream
+
+    run_stream.__kwdefaults__["batch"] = 3
 
 
 def prepare(folder: Path) -> Path:

@@ -33,8 +33,8 @@ GROUPED_FIT = (
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
-STATE = ("tests/streaming/test_state_file.py",)
-DURABLE = ("tests/streaming/test_durable.py",)
+ATOMIC = ("tests/atomic/test_atomic.py",)
+DURABLE = ("tests/stream/test_durable.py",)
 WORK = ("tests/online/test_budget_work.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -135,19 +135,17 @@ MUTANTS = [
     Mutant("one model for all folds", "classifier/_classifier.py", "self._score(take_rows(X, own), fold) for own, fold in pairs", "self._score(take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
-    Mutant("no sync of a record", "streaming/_state_file.py", "        if self._sync:\n            _sync_data(descriptor)", "        if self._sync:\n            pass", STATE),
-    Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", STATE),
-    Mutant("no sync of the folder", "streaming/_state_file.py", "        sync_folder(self.path.parent)\n", "", STATE),
-    Mutant("no sync of a cut", "streaming/_state_file.py", "        os.fsync(self._descriptor)\n", "", STATE),
-    Mutant("answer without a record", "streaming/_durable.py", "        self._file.append(_record(items, decided))", "        _record(items, decided)", STATE),
-    Mutant("goes on after a failed write", "streaming/_durable.py", "self._failed = True  # until everything is on disk", "self._failed = False", STATE),
-    Mutant("checksum of a record unread", "streaming/_state_file.py", 'if content[end - 1 : end] != b"\\n" or content[start + 9 : start + 17] != (', 'if content[end - 1 : end] != b"\\n" or content[start + 9 : start + 9] == (', STATE),
-    Mutant("checksum of a header unread", "streaming/_state_file.py", 'if header[18:] == b"%08x " % zlib.crc32(numbers) else None', "if len(header) else None", STATE),
-    Mutant("records do not follow", "streaming/_state_file.py", "checksum = zlib.crc32(text, checksum)", "checksum = zlib.crc32(text)", STATE),
-    Mutant("hard links accepted", "streaming/_state_file.py", "if n_names != 1:", "if n_names < 1:", STATE),
-    Mutant("the file is not locked", "streaming/_state_file.py", "            _lock(descriptor, self.path)\n", "", STATE),
-    Mutant("an empty file is new", "streaming/_state_file.py", "        if not content:\n            raise", "        if not content:\n            return []\n            raise", STATE),
-    Mutant("replay not compared", "streaming/_durable.py", "if _flags(again) != ", 'if _flags(again) == "" != ', DURABLE),
+    Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
+    Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),
+    Mutant("answer without a record", "service/durable.py", "            self._commit(group)\n            fork.seq", "            fork.seq", DURABLE),
+    Mutant("goes on after a failed write", "service/durable.py", "self._failed = True  # until everything is on disk", "self._failed = False", DURABLE),
+    Mutant("the log of a deleted file is read", "service/durable.py", ', Path(f"{self.path}-wal")):', "):", DURABLE),
+    Mutant("hard links accepted", "service/durable.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
+    Mutant("the file is not locked", "service/durable.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
+    Mutant("an empty file is new", "service/durable.py", "if not found.st_size:", "if False:", DURABLE),
+    Mutant("replay not compared", "service/_replica.py", "if not same_codes or ", "if False and ", DURABLE),
+    Mutant("a late line opens its own period", "service/_group.py", "np.maximum.accumulate(np.maximum(moments, self._at))", "moments", DURABLE),
+    Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks
     Mutant("flags of a budget not counted", "online/_pacing.py", "    ledger.ints[USED] += 1", "    ledger.ints[USED] += 0"),
     Mutant("bucket takes no token", "online/_bucket.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),

@@ -76,7 +76,6 @@ _MODULES = (
     "online",
     "plots",
     "report",
-    "streaming",
     "tables",
     "theory",
     "thresholds",

@@ -16,16 +16,16 @@ import numpy as np
 import uvicorn
 
 from shortlist.service._decider import Decider
+from shortlist.service._lines import Item
 from shortlist.service._replica import make_queue
 from shortlist.service._service import Service
 from shortlist.service._waiting import Change, Ticket, Waiting
 from shortlist.service.app import make_app
 from shortlist.service.config import ServiceConfig, SteadyClock
 from shortlist.service.databases import open_store
-from shortlist.service.settings import QueueSettings, build_name
+from shortlist.service.settings import QueueSettings, build_name, first_controller
 from shortlist.service.setup import prepare
 from shortlist.service.store import StoreError
-from shortlist.streaming import Item
 
 
 def find_postgres():
@@ -144,8 +144,9 @@ def new_queue(
         row = {"sha256": sha256(file).hexdigest(), "scorer": "plain", "added": 0.0, "file": file}
         row["calibration"] = (calibration() * id).astype("<f8").tobytes()
         store.insert_next("model", "id", row, unless="sha256")
+    settings = settings or QueueSettings(period, arrivals)
     number = make_queue(
-        store, name, settings or QueueSettings(period, arrivals), capacity=capacity, model=1,
+        store, name, settings, first_controller(settings, capacity, calibration()), model=1,
         at=time.time() if at is None else at, total=total,
     )  # fmt: skip
     store.close()

@@ -38,7 +38,8 @@ from ._worth_options import (
 )
 
 if TYPE_CHECKING:
-    from ..streaming import DurableController, StreamSettings, StreamSummary
+    from ..service.durable import DurableController
+    from ..service.stream import StreamSettings, StreamSummary
     from ..tables import ReadOptions, TableModel
     from ..tables.monitor import Finding
 
@@ -53,9 +54,7 @@ def stream(
     ],
     controller: Annotated[
         str,
-        typer.Option(
-            help="auto, tracker, budget, bucket, window or ema, such as --controller bucket."
-        ),
+        typer.Option(help="auto, tracker, budget or bucket, such as --controller bucket."),
     ] = "auto",
     count: Annotated[
         int | None, typer.Option(help="How many flags are allowed, such as --count 50 ...", min=0)
@@ -90,15 +89,6 @@ def stream(
             help="A moment at which a period starts, such as --starts-at 2026-01-01T00:00."
         ),
     ] = "1970-01-01T00:00:00+00:00",
-    burst: Annotated[
-        int | None, typer.Option(help="For bucket: the most flags at once, such as --burst 10.")
-    ] = None,
-    window: Annotated[
-        int | None, typer.Option(help="For window: its length in lines, such as --window 1000.")
-    ] = None,
-    remember: Annotated[
-        int | None, typer.Option(help="How many ids are remembered, such as --remember 100000.")
-    ] = None,
     probe: Probe = 0,
     probe_key: ProbeKey = None,
     id: Annotated[
@@ -114,18 +104,6 @@ def stream(
             help="Field with the moment of a line, such as --time opened; without it, now."
         ),
     ] = "at",
-    batch: Annotated[
-        int,
-        typer.Option(
-            help="The most lines that are decided and saved together, such as --batch 100.", min=1
-        ),
-    ] = 1_024,
-    scorer: Annotated[
-        str,
-        typer.Option(
-            help="auto compiles the model; --scorer model scores as the table commands do."
-        ),
-    ] = "auto",
     sync: Annotated[
         bool, typer.Option(help="Wait for the disk. Otherwise a power cut may lose decisions.")
     ] = True,
@@ -152,7 +130,7 @@ def stream(
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = _capacity(count, period, capacity, per, fraction, budget)
-    from ..streaming import StreamSettings
+    from ..service.stream import StreamSettings
     from ..tables import WorkColumns, load_model
 
     announce_compiling()
@@ -169,24 +147,15 @@ def stream(
         period=None if period is None else period_from(period, zone),
         expected_arrivals=expect,
         starts_at=_moment(starts_at),
-        burst=burst,
-        window=window,
-        remember=remember,
         work=loaded.schema.work,
         probe=probe,
         probe_key=probe_key,
     ).resolved(loaded)
-    identity = {"model": _fingerprint(model), **settings.to_json(), **_scorer(loaded, scorer)}
+    identity = {"model": _fingerprint(model), **settings.to_json(), **_scorer(loaded)}
     with _durable(loaded, settings, identity, state, sync=sync, adopt=adopt) as durable:
-        if durable.n_dropped_bytes:
-            typer.echo(
-                f"Dropped {durable.n_dropped_bytes:,} bytes at the end of {state}: a crash had cut "
-                "off a record. Its decisions were not printed, unless --no-sync was used.",
-                err=True,
-            )
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        fields = {"id_field": id, "time_field": time, "batch": batch, "scorer": scorer}
+        fields = {"id_field": id, "time_field": time}
         summary = _run(loaded, durable, **fields, reading=reading, worth=kept.worth)
         left = getattr(durable.controller, "remaining", None)
     _print_summary(summary, as_json)
@@ -203,8 +172,9 @@ def _durable(
     sync: bool,
     adopt: bool,
 ) -> DurableController:
-    from ..streaming import DurableController, make_controller
-    from ..streaming import adopt as adopt_settings
+    from ..service.durable import DurableController
+    from ..service.stream import adopt as adopt_settings
+    from ..service.stream import make_controller
 
     def adopted(controller: Any, old: dict[str, Any]) -> None:
         adopt_settings(controller, model, settings, old)
@@ -218,14 +188,13 @@ def _durable(
     )
 
 
-def _scorer(model: TableModel, scorer: str) -> dict[str, Any]:
+def _scorer(model: TableModel) -> dict[str, Any]:
     """Compile the model before the first line, and return what the state remembers about it."""
-    from ..streaming import scorer_identity
+    from ..service.stream import scorer_identity
 
-    identity = scorer_identity(model, scorer)
-    if scorer == "auto" and model.row_scorer.note:
+    if model.row_scorer.note:
         typer.echo(model.row_scorer.note, err=True)
-    return identity
+    return scorer_identity(model)
 
 
 def _fingerprint(model_file: Path) -> str:
@@ -235,7 +204,7 @@ def _fingerprint(model_file: Path) -> str:
 
 
 def _run(model: TableModel, durable: DurableController, **fields: Any) -> StreamSummary:
-    from ..streaming import run_stream
+    from ..service.stream import run_stream
 
     out = typer.get_binary_stream("stdout")
     try:

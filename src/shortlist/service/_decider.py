@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ._group import GroupMaker, answer_all, sort_out
+import numpy as np
+
+from ._group import GroupMaker
 from ._models import ModelCache
-from ._replica import ReplayError, Replica, join_queue
-from ._waiting import Change, Failure, Scorer, Ticket, Waiting
+from ._replica import Items, ReplayError, Replica, join_queue
+from ._waiting import Change, Failure, Scorer, Ticket, Waiting, answer_all, sort_out
 from .config import ClockError, SteadyClock
 from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
 
@@ -246,13 +248,12 @@ class Decider:
         at = self._moment(row, replica)
         fork = replica.fork()
         maker = GroupMaker(fork, row, total, at)
-        for change in changes:
-            maker.add_change(change)
+        events = [maker.add_change(each.kind, each.body, each.key_id) for each in changes]
         if any(change.kind == MODEL for change in changes):  # the scores are of the old model
             self._cases.extendleft(reversed([*fresh, *repeats]))
             fresh, repeats = [], []
         if fresh:
-            maker.add_cases(fresh)
+            maker.add_cases(fresh, self._items(fresh, at, replica))
         group = maker.group()
         self._store.commit(group)
         self._settled = group.row.last_seq
@@ -264,7 +265,17 @@ class Decider:
         self._usual += (len(fresh) - self._usual) / 8
         self.groups, self.decided = self.groups + 1, self.decided + len(fresh)
         answer_all(group, fresh, repeats, finished)
-        maker.answer_changes(changes, finished)
+        for change, event in zip(changes, events, strict=True):
+            stale = {"stale": True}
+            change.answer(stale if event is None else {"seq": event.seq, "at": event.at}, finished)
+
+    def _items(self, fresh: list[Waiting], at: float, replica: Replica) -> Items:
+        return Items(
+            np.array([case.score for case in fresh]),
+            [case.case_id for case in fresh],
+            np.full(len(fresh), at),
+            np.array([case.effort for case in fresh]) if replica.settings.of_work else None,
+        )
 
     def _postpone(self, batch: list[Waiting], known: list[Entry]) -> list[Waiting]:
         """Put cases back that were decided, but in a group that may not be on the disk yet."""

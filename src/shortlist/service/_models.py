@@ -17,10 +17,11 @@ import sklearn
 from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
+from .._core.work import weigh
 from ..capacity import Capacity
-from ..streaming import Item, ItemScorer
 from ..tables import TableModel, WorkColumns, load_model
 from ..tables.row_parser import RowParser
+from ._lines import Item
 from .store import Store, StoreError
 
 __all__ = [
@@ -29,8 +30,10 @@ __all__ = [
     "add_model",
     "calibration_bytes",
     "calibration_of",
+    "expected_arrivals",
     "is_own_scorer",
     "read_model",
+    "score_items",
 ]
 
 _LOADED_AT_ONCE = 4
@@ -53,7 +56,6 @@ class LoadedModel:
         self.id, self.table = id, model
         self.scorer = scorer_name(model)
         self._parser = RowParser(model.schema)
-        self._scorer = ItemScorer(model, self._parser)
 
     @property
     def id_fields(self) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class LoadedModel:
 
     def score(self, items: list[Item]) -> Floats:
         """Score cases in one batch; each gets the score that it gets alone."""
-        return self._scorer.scores(items)
+        return score_items(self.table, self._parser, items)
 
     def warm_up(self) -> None:
         """Score the usual case, so that compiled functions are there before the first request."""
@@ -87,6 +89,29 @@ class LoadedModel:
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
         return self._parser.frame([item.values for item in items])
+
+
+def score_items(model: TableModel, parser: RowParser, items: list[Item]) -> Floats:
+    """Score valid items, each as if it were alone, by compiled functions where that is possible.
+
+    With values or efforts, a score is value * probability / effort. An item that the model cannot
+    score raises a ValueError.
+    """
+    if not items:
+        return np.empty(0)
+    rows, first = [item.values for item in items], items[0]
+    if model.row_scorer.kind == "model":
+        scores = model.classifier.score_samples(parser.frame(rows))
+    else:
+        scores = model.row_scorer.score_rows(rows)
+    values, efforts = (
+        None if getattr(first, name) is None else np.array([getattr(i, name) for i in items], float)
+        for name in ("value", "effort")
+    )
+    weighed = np.asarray(weigh(np.asarray(scores, np.float64), values, efforts), np.float64)
+    if not np.isfinite(weighed).all():
+        raise ValueError("The model returned a score that is not a finite number.")
+    return np.asarray(lift(weighed), dtype=np.float64)
 
 
 class ModelCache:
@@ -166,6 +191,14 @@ def is_own_scorer(name: str) -> bool:
 def _versions() -> str:
     versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
     return f"shortlist {__version__}, {versions}, {platform.machine()}"
+
+
+def expected_arrivals(model: TableModel, amount: float, *, of_work: bool) -> int:
+    """Return a first estimate of the cases in a period: as many as the model's own rate needs."""
+    own, share = model.classifier.capacity, model.classifier.capacity_fraction_
+    if of_work:
+        share = float(own.effort_per_item()) if own.kind == "effort" else 0.0
+    return max(1, round(amount / share)) if share > 0 else 1_000
 
 
 def least_worth(model: TableModel, given: float | None) -> float | None:

@@ -12,18 +12,26 @@ import copy
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import probing
 from .._core.arrays import Floats
 from .._core.work import reaches
 from ..online import BudgetController, Controller, DriftAlarm
-from ..online.decisions import PROBE, REASONS, USED_UP_ELSEWHERE, is_flag
+from ..online.decisions import (
+    MOMENT_REFUSED,
+    PROBE,
+    PROBE_WITHOUT_SLOT,
+    REASONS,
+    USED_UP_ELSEWHERE,
+    is_flag,
+)
 from ._models import calibration_of
 from .config import SteadyClock
-from .settings import QueueSettings, allowed_by, build_name, first_controller
+from .settings import QueueSettings, build_name, first_controller
 from .store import (
     BUILD,
     CAPACITY,
@@ -44,6 +52,7 @@ __all__ = [
     "Items",
     "ReplayError",
     "Replica",
+    "drawn_of",
     "join_queue",
     "make_queue",
     "reason_of",
@@ -72,6 +81,14 @@ def reason_of(code: int) -> str:
     return "capacity used up" if code == REFUSED_BY_COUNT else REASONS[code]
 
 
+def drawn_of(entry: Entry) -> tuple[str, float | None]:
+    """Return how a case was selected, and with which probability; only with probes."""
+    if entry.slot is not None:
+        return (probing.PROBE if entry.code == PROBE else probing.BY_SCORE), entry.inclusion
+    is_left_out = entry.code == PROBE_WITHOUT_SLOT
+    return (probing.PROBE_WITHOUT_SLOT if is_left_out else probing.NOT_SELECTED), entry.inclusion
+
+
 class Items(NamedTuple):
     """Items in order: their scores, ids and moments, and their efforts if they are counted."""
 
@@ -85,7 +102,14 @@ class Items(NamedTuple):
         """Return the items of decisions in the log."""
         scores = np.array([entry.score for entry in run], dtype=np.float64)
         efforts = np.array([e.effort for e in run], dtype=np.float64) if with_efforts else None
-        return cls(scores, [e.case_id for e in run], np.array([e.at for e in run]), efforts)
+        moments = [float(e.body or 0) if e.code == MOMENT_REFUSED else e.at for e in run]
+        return cls(scores, [e.case_id for e in run], np.array(moments), efforts)
+
+    def between(self, start: int, stop: int) -> Items:
+        """Return neighbouring items."""
+        part = slice(start, stop)
+        efforts = None if self.efforts is None else self.efforts[part]
+        return Items(self.scores[part], self.ids[part], self.at[part], efforts)
 
     def where(self, chosen: Any) -> Items:
         """Return some of the items."""
@@ -114,7 +138,7 @@ class Replica:
     seq : int
         The last entry that the controller knows.
     model : int
-        The model in force.
+        The model in force; 0 in a stream, which has no model in the database.
     calibration_of : callable
         Returns the calibration scores of a model.
     settings : QueueSettings
@@ -124,7 +148,7 @@ class Replica:
     def __init__(
         self,
         build: int,
-        controller: BudgetController,
+        controller: Controller,
         *,
         seq: int,
         model: int,
@@ -134,7 +158,7 @@ class Replica:
         self.settings = settings
         self.build, self.controller, self.seq, self.model = build, controller, seq, model
         self._calibration_of = calibration_of
-        self.drift = DriftAlarm(calibration_of(model))
+        self.drift = None if not model else DriftAlarm(calibration_of(model))
         self._unwatched: list[float] = []
         #: The latest cases of the log, the oldest first; whoever is missing may be older.
         self.recent: dict[str, None] = {}
@@ -160,11 +184,9 @@ class Replica:
     ) -> Replica:
         """Read what :meth:`state` returned."""
         saved = json.loads(state)
-        controller = Controller.from_state(saved["controller"])
-        assert isinstance(controller, BudgetController)
         return cls(
             build,
-            controller,
+            Controller.from_state(saved["controller"]),
             seq=seq,
             model=saved["model"],
             calibration_of=calibration_of,
@@ -182,7 +204,7 @@ class Replica:
             self.remember([entry.case_id for entry in run if entry.case_id is not None])
             if first.kind != DECISION:
                 self.apply(first)
-            elif first.build == self.build:
+            elif first.build == self.build or self.settings.is_guarded:
                 self._decide_again(run)
             else:
                 self._take_over(run)
@@ -196,6 +218,8 @@ class Replica:
 
     def watch(self, scores: list[float]) -> None:
         """Let the alarm see scores; those of large groups together, because that is faster."""
+        if self.drift is None:
+            return
         self._unwatched = [*self._unwatched, *scores]
         if len(scores) < _LARGE or len(self._unwatched) >= _WATCHED_TOGETHER:
             self.drift.update(self._unwatched)
@@ -234,11 +258,22 @@ class Replica:
         return Decided(codes, thresholds, inclusions if self.controller.has_probes else None)
 
     def _decide(self, items: Items) -> Decided:
-        _believe(self.controller, float(items.scores[0]), float(items.at[0]))
-        ids = items.ids if self.controller.has_probes else None
-        decided = self.controller.decide_many(
-            items.scores, at=items.at, ids=ids, efforts=items.efforts
+        if not self.settings.is_guarded:
+            _believe(self.controller, float(items.scores[0]), float(items.at[0]))
+        if not self.controller.has_probes:
+            return self._decide_part(items, None)
+        # A controller that draws takes ids for all of its items, or for none.
+        named = np.array([id is not None for id in items.ids], dtype=bool)
+        borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
+        parts = [items.between(*both) for both in pairwise(borders)]
+        decided = [self._decide_part(p, None if p.ids[0] is None else p.ids) for p in parts]
+        return Decided(
+            *(list(chain.from_iterable(column)) for column in zip(*decided, strict=True))
         )
+
+    def _decide_part(self, items: Items, ids: list[Any] | None) -> Decided:
+        at = items.at if self.controller.is_timed else None
+        decided = self.controller.decide_many(items.scores, at=at, ids=ids, efforts=items.efforts)
         inclusions = decided.probabilities.tolist() if self.controller.has_probes else None
         return Decided(decided.codes.tolist(), decided.thresholds.tolist(), inclusions)
 
@@ -265,6 +300,7 @@ class Replica:
         if not seen:
             return
         items, flagged = self._items(seen), [entry for entry in seen if entry.slot is not None]
+        assert isinstance(self.controller, BudgetController)  # streams decide again
         _believe(self.controller, float(items.scores[0]), float(items.at[0]))
         self.controller.observe(items.scores, at=items.at)
         if self.settings.of_work:
@@ -303,47 +339,46 @@ def make_queue(
     store: Store,
     name: str,
     settings: QueueSettings,
+    controller: Controller,
     *,
-    capacity: float,
-    model: int,
     at: float,
+    model: int = 0,
     total: str | None = None,
     build: str | None = None,
+    **more: Any,
 ) -> int:
     """Make a queue, unless it is there; return its number.
 
-    Its log begins with its capacity, its model and the state of its controller.
+    Its log begins with its capacity, its model and the state of its controller, and `more` that is
+    kept beside the state.
     """
     number = store.find_build(build or build_name())
-    # Before the lock is taken: the first controller of a process may have to be compiled.
-    controller = first_controller(settings, capacity, calibration_of(store, model))
-    replica = _replica(store, number, controller, 3, model, settings)
+    state = json.dumps({"model": model, "controller": controller.state(), **more})
+    capacity = {settings.unit: controller.capacity.to_json()["value"], "from": at}
+    bodies = [(CAPACITY, json.dumps(capacity)), (BUILD, state)]
+    if model:
+        bodies.insert(1, (MODEL, json.dumps({"model": model})))
     with store.write():
         there = store.query("SELECT id FROM queue WHERE name = ?", name)
         if there:
             return int(there[0][0])
         [(last,)] = store.query("SELECT coalesce(max(id), 0) FROM queue")
-        bodies = (
-            (CAPACITY, json.dumps({settings.unit: capacity, "from": at})),
-            (MODEL, json.dumps({"model": model})),
-            (BUILD, replica.state()),
-        )
-        period = settings.periods.number(at)
         store.query(
             "INSERT INTO queue (id, name, settings, total, capacity, of_work, last_seq, "
             "high_water) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            last + 1, name, settings.to_json(), total, allowed_by(controller.capacity),
-            int(settings.of_work), len(bodies), at,
+            last + 1, name, settings.to_json(), total, settings.allowed_by(controller.capacity),
+            int(settings.of_work and settings.is_capped), len(bodies), at,
         )  # fmt: skip
         for place, (kind, body) in enumerate(bodies, 1):
             store.query(
                 "INSERT INTO log (queue, seq, kind, build, at, period, model, key_id, body) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                last + 1, place, kind, number, at, period, model, COMMAND, body,
+                last + 1, place, kind, number, at, settings.periods.number(at), model or None,
+                COMMAND, body,
             )  # fmt: skip
         store.query(
             "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?)",
-            last + 1, number, len(bodies), replica.state(),
+            last + 1, number, len(bodies), state,
         )  # fmt: skip
         return int(last) + 1
 
@@ -390,17 +425,6 @@ def _loaded(store: Store, settings: str, build: int, seq: int, state: str) -> Re
     )
 
 
-def _replica(
-    store: Store, build: int, controller: Any, seq: int, model: int, settings: QueueSettings
-) -> Replica:
-    def calibration(id: int) -> Floats:
-        return calibration_of(store, id)
-
-    return Replica(
-        build, controller, seq=seq, model=model, calibration_of=calibration, settings=settings
-    )
-
-
 def _first(store: Store, build: int, row: QueueRow, entries: list[Entry]) -> Replica:
     """Continue from the latest state of another version, or from the latest part of the log."""
     others = store.query("SELECT seq, state FROM snapshot WHERE queue = ? ORDER BY seq", row.id)
@@ -425,4 +449,7 @@ def _from_history(store: Store, build: int, row: QueueRow, entries: list[Entry])
     changes = [(e.seq, json.loads(e.body or "{}")) for e in before if e.kind == CAPACITY]
     amount = max(changes, key=lambda change: change[0])[1][settings.unit]
     controller = first_controller(settings, amount, calibration_of(store, model))
-    return _replica(store, build, controller, before[-1].seq, model, settings)
+    return Replica(
+        build, controller, seq=before[-1].seq, model=model, settings=settings,
+        calibration_of=lambda id: calibration_of(store, id),
+    )  # fmt: skip

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..online.decisions import PROBE
 from ..tables.reasons import reasons_for
-from ._group import answer_of
 from ._models import ModelCache
 from ._requests import Problem
+from ._waiting import answer_of
 from .store import Entry, QueueRow, Store
 
 __all__ = ["add_outcome", "claim_case", "count_flagged", "find_case", "list_cases"]

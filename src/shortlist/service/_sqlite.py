@@ -40,8 +40,6 @@ __all__ = ["SQLiteStore"]
 _SETTINGS = (
     "page_size = 1024",
     "journal_mode = WAL",
-    "synchronous = FULL",
-    "wal_autocheckpoint = 4000",
 )
 _MARKS = f"({', '.join('?' * len(Entry._fields))})"
 # Statements that insert so many entries at once. Between two statements this thread has to ask
@@ -59,6 +57,10 @@ class SQLiteStore(Store):
     ----------
     path : Path
         The file; made if it does not exist.
+    alone : bool, default=False
+        Let no other process open the file; whoever tries gets an error.
+    sync : bool, default=True
+        Wait for the disk. Otherwise a power cut may lose what was committed.
     on_lock : callable, default=None
         Called with True when the lock was taken and with False when it is given back; a watchdog
         ends a process that holds it for too long.
@@ -66,8 +68,15 @@ class SQLiteStore(Store):
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, on_lock: Callable[[bool], None] | None = None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        *,
+        alone: bool = False,
+        sync: bool = True,
+        on_lock: Callable[[bool], None] | None = None,
+    ) -> None:
+        self.path, self._alone, self._sync = path, alone, sync
         self._on_lock = on_lock or (lambda held: None)
         self._link: sqlite3.Connection | None = None
         self._door = self._room = -1
@@ -80,30 +89,38 @@ class SQLiteStore(Store):
         self.close()
         self._check_file(create)
         try:
-            self._door = os.open(f"{self.path}.door", os.O_RDWR | os.O_CREAT, 0o600)
-            self._room = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            if not self._alone:
+                self._door = os.open(f"{self.path}.door", os.O_RDWR | os.O_CREAT, 0o600)
+                self._room = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             with self._locked():
                 link = sqlite3.connect(
                     f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
                     uri=True,
                     isolation_level=None,
                     check_same_thread=False,
-                    timeout=5.0,
+                    timeout=0.0 if self._alone else 5.0,
                 )
-                for setting in _SETTINGS:
-                    link.execute(f"PRAGMA {setting}")
-                [(mode,)], [(sync,)] = (
-                    link.execute(f"PRAGMA {name}").fetchall()
-                    for name in ("journal_mode", "synchronous")
-                )
+                mode, sync = self._set(link)
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {error}") from error
-        if (mode, sync) != ("wal", 2):
+        if mode != "wal" or sync != (2 if self._sync else 0):
             raise ValueError(
                 f"{self.path} cannot keep a log that survives a crash (journal {mode}, "
                 f"synchronous {sync}). Put it on a local disk."
             )
         self._link, self._inode = link, os.stat(self.path).st_ino
+
+    def _set(self, link: sqlite3.Connection) -> tuple[str, int]:
+        """Set how the file is written; return what the database has made of it."""
+        alone = ["locking_mode = EXCLUSIVE"] if self._alone else []
+        # A short log is soon written over from its start, which is faster than making it longer.
+        log = f"wal_autocheckpoint = {400 if self._alone else 4000}"
+        sync = f"synchronous = {'FULL' if self._sync else 'OFF'}"
+        for setting in (*alone, *_SETTINGS, log, sync):
+            link.execute(f"PRAGMA {setting}")
+        [(mode,)] = link.execute("PRAGMA journal_mode").fetchall()
+        [(waits,)] = link.execute("PRAGMA synchronous").fetchall()
+        return mode, waits
 
     def _check_file(self, create: bool) -> None:
         try:
@@ -165,6 +182,10 @@ class SQLiteStore(Store):
             )
         return found, list(map(Entry._make, entries)), total
 
+    def lock(self) -> None:
+        """Begin a transaction without reading anything: who is alone knows what there is."""
+        self._begin()
+
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
         rows = self.query(
@@ -221,6 +242,8 @@ class SQLiteStore(Store):
             self._give_back()
 
     def _take(self) -> None:
+        if self._alone:
+            return
         fcntl.flock(self._door, fcntl.LOCK_EX)
         fcntl.flock(self._room, fcntl.LOCK_EX)
         self._on_lock(True)

@@ -9,9 +9,22 @@ from typing import Any
 import msgspec
 
 from ._models import ModelCache
-from .store import PromiseError, StoreError
+from ._replica import drawn_of, reason_of
+from .store import Entry, Group, PromiseError, StoreError
 
-__all__ = ["Answer", "Change", "Failure", "Scorer", "Ticket", "Waiting"]
+__all__ = [
+    "Answer",
+    "Change",
+    "Failure",
+    "Scorer",
+    "Ticket",
+    "Waiting",
+    "answer_all",
+    "answer_of",
+    "sort_out",
+]
+
+_QUICK = 0.005  # seconds
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -99,9 +112,6 @@ class Change:
             finished.append(self.ticket)
 
 
-_QUICK = 0.005  # seconds
-
-
 class Scorer:
     """Scores the cases of one queue.
 
@@ -165,3 +175,56 @@ def _score_valid(model: Any, valid: list[tuple[Waiting, Any]], finished: list[Ti
     for (case, _), score in zip(valid, scores, strict=True):
         case.score, case.model = float(score), model.id
     return len(valid)
+
+
+def answer_of(entry: Entry, *, repeated: bool) -> Answer:
+    """Return the answer that an entry of the log records."""
+    assert entry.score is not None
+    assert entry.threshold is not None
+    assert entry.code is not None
+    finite = abs(entry.threshold) != float("inf")
+    return Answer(
+        str(entry.case_id), entry.slot is not None, entry.score,
+        entry.threshold if finite else None, reason_of(entry.code), repeated, entry.at,
+        entry.model or 0, entry.effort, *(() if entry.inclusion is None else drawn_of(entry)),
+    )  # fmt: skip
+
+
+def answer_all(
+    group: Group,
+    fresh: list[Waiting],
+    repeats: list[Waiting],
+    finished: list[Ticket],
+) -> None:
+    """Answer what a group has decided, after its commit."""
+    decided = group.entries[len(group.entries) - len(fresh) :]  # changes come before cases
+    for case, entry in zip(fresh, decided, strict=True):
+        case.answer(answer_of(entry, repeated=False), finished)
+    known = {entry.case_id: entry for entry in decided} if repeats else {}
+    for case in repeats:
+        _repeat(case, known[case.case_id], finished)
+
+
+def sort_out(
+    batch: list[Waiting], known: dict[str, Entry], finished: list[Ticket]
+) -> tuple[list[Waiting], list[Waiting]]:
+    """Answer known cases; return new ones, and repetitions of new ones."""
+    fresh: dict[str, Waiting] = {}
+    repeats = []
+    for case in batch:
+        entry = known.get(case.case_id)
+        if entry is not None:
+            _repeat(case, entry, finished)
+        elif case.case_id in fresh:
+            repeats.append(case)
+        else:
+            fresh[case.case_id] = case
+    return list(fresh.values()), repeats
+
+
+def _repeat(case: Waiting, entry: Entry, finished: list[Ticket]) -> None:
+    if entry.digest == case.digest:
+        case.answer(answer_of(entry, repeated=True), finished)
+    else:
+        detail = f"The case {case.case_id!r:.100} was decided with other columns."
+        case.answer(Failure(422, "conflict", detail), finished)

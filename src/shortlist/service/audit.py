@@ -142,7 +142,9 @@ class _Checks:
     def _see_decision(self, entry: Entry, where: str) -> None:
         found = self._found
         found.n_decisions += 1
-        if entry.case_id is None or entry.case_id in self._cases:
+        if entry.case_id is None and self._settings.is_guarded:
+            pass  # lines of a stream may have no ids
+        elif entry.case_id is None or entry.case_id in self._cases:
             found.tell(f"{where} decides about a case without an id, or for the second time")
         self._cases.add(str(entry.case_id))
         if entry.period != self._period:
@@ -154,17 +156,21 @@ class _Checks:
         self._slots += 1
         if entry.slot != self._slots:
             found.tell(f"{where} has slot {entry.slot} where {self._slots} is the next")
-        allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
-        if self._settings.of_work:
-            self._see_work(entry, where, allowed)
-        elif entry.slot > allowed:
-            found.tell(f"{where} is flag {entry.slot} of {allowed} in period {entry.period}")
+        if self._settings.is_capped:
+            self._see_capacity(entry, where)
         if not (entry.score is not None and entry.threshold is not None):
             found.tell(f"{where} has no score or threshold")
         elif not entry.score > entry.threshold and entry.code != PROBE:
             found.tell(f"{where} is flagged, but its score does not exceed its threshold")
         if self._settings.worth is not None and (entry.score or 0) < self._settings.worth:
             found.tell(f"{where} is flagged, but worth less than {self._settings.worth:g}")
+
+    def _see_capacity(self, entry: Entry, where: str) -> None:
+        allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
+        if self._settings.of_work:
+            self._see_work(entry, where, allowed)
+        elif (entry.slot or 0) > allowed:
+            self._found.tell(f"{where} is flag {entry.slot} of {allowed} in period {entry.period}")
 
     def _see_work(self, entry: Entry, where: str, allowed: Fraction) -> None:
         """Add the work of a flag up, from the effort as it was given."""
@@ -195,10 +201,11 @@ class _Replay:
         self._run: list[Entry] = []
 
     def see(self, entry: Entry) -> None:
-        """Follow the log from the state with which this version began."""
+        """Follow the log from the latest state with which this version began."""
         if entry.kind == DECISION and entry.build != self._build:
             self._found.n_other += 1
-        if entry.kind == BUILD and entry.build == self._build and self._replica is None:
+        if entry.kind == BUILD and entry.build == self._build:
+            self.finish()
             self._replica = Replica.from_state(
                 entry.build, entry.seq, entry.body or "", self._calibration, self._settings
             )

@@ -19,7 +19,6 @@ from ..online.periods import read_period
 __all__ = [
     "WORK_UNITS",
     "QueueSettings",
-    "allowed_by",
     "build_name",
     "first_controller",
     "units_of",
@@ -27,6 +26,8 @@ __all__ = [
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
 WORK_UNITS = 10**6
+_NO_LIMIT = 1 << 62
+_FOREVER = 1e15  # seconds
 
 
 class QueueSettings(NamedTuple):
@@ -34,8 +35,9 @@ class QueueSettings(NamedTuple):
 
     Attributes
     ----------
-    period : float or str
-        As for :class:`~shortlist.online.BudgetController`, like the next three.
+    period : float, str or None
+        As for :class:`~shortlist.online.BudgetController`, like the next three. None means that
+        the capacity is a share of all cases.
     expected_arrivals, starts_at, pace
         A first estimate of the cases in a period, a moment at which one starts, and how flags are
         spread over it.
@@ -45,9 +47,13 @@ class QueueSettings(NamedTuple):
         If given, the capacity is an amount of work, and this is how much a flagged case takes.
     probe, probe_key : float, str or None
         The share of the flags that is drawn below the threshold, and the key of the draw.
+    is_capped : bool
+        Whether the database itself limits the flags of each period.
+    is_guarded : bool
+        Whether moments come with the cases, so that the controller refuses those far ahead.
     """
 
-    period: float | str
+    period: float | str | None
     expected_arrivals: float
     starts_at: float = 0.0
     pace: str = "auto"
@@ -55,6 +61,8 @@ class QueueSettings(NamedTuple):
     usual_effort: float | None = None
     probe: float = 0.0
     probe_key: str | None = None
+    is_capped: bool = True
+    is_guarded: bool = False
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -68,7 +76,7 @@ class QueueSettings(NamedTuple):
 
     @property
     def periods(self) -> FixedPeriod | CalendarPeriod:
-        """The periods of the queue."""
+        """The periods of the queue; without a period, one that never ends."""
         return _periods(self.period, self.starts_at)
 
     @property
@@ -86,6 +94,10 @@ class QueueSettings(NamedTuple):
         amount = body[self.unit]
         return Capacity.effort(amount) if self.of_work else Capacity.count(amount)
 
+    def allowed_by(self, capacity: Capacity) -> int:
+        """Return a capacity as the database counts it: flags, or millionths of work."""
+        return _units_in(capacity.value, self.of_work) if self.is_capped else _NO_LIMIT
+
 
 def build_name() -> str:
     """Return what decisions of this program depend on: versions, and the kind of machine."""
@@ -96,13 +108,13 @@ def build_name() -> str:
 
 
 @lru_cache(maxsize=64)
-def _periods(period: float | str, starts_at: float) -> FixedPeriod | CalendarPeriod:
-    return read_period(period, starts_at=starts_at)
+def _units_in(amount: Any, of_work: bool) -> int:
+    return int(exact(amount) * (WORK_UNITS if of_work else 1))
 
 
-def allowed_by(capacity: Capacity) -> int:
-    """Return a capacity as the database counts it: flags, or millionths of work, rounded down."""
-    return int(exact(capacity.value) * (WORK_UNITS if capacity.kind == "effort" else 1))
+@lru_cache(maxsize=64)
+def _periods(period: float | str | None, starts_at: float) -> FixedPeriod | CalendarPeriod:
+    return read_period(_FOREVER if period is None else period, starts_at=starts_at)
 
 
 def units_of(effort: float) -> int:

@@ -9,34 +9,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..online import DriftAlarm
-from ..tables import TableModel
 from ._group import GroupMaker
 from ._models import (
     LoadedModel,
     ModelCache,
     add_model,
     calibration_of,
+    expected_arrivals,
     least_worth,
     read_model,
     usual_effort,
 )
 from ._replica import join_queue, make_queue
 from ._status import capacities_of, capacity_at
-from ._waiting import Change, Ticket
 from .config import SteadyClock
 from .databases import open_store
 from .settings import QueueSettings, build_name, first_controller
 from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
-__all__ = ["expected_arrivals", "prepare", "warm_up"]
-
-
-def expected_arrivals(model: TableModel, settings: QueueSettings, amount: float) -> float:
-    """Return a first estimate of the cases in a period: as many as the model's own rate needs."""
-    own, share = model.classifier.capacity, model.classifier.capacity_fraction_
-    if settings.of_work:
-        share = float(own.effort_per_item()) if own.kind == "effort" else 0.0
-    return max(1.0, round(amount / share)) if share > 0 else 1_000.0
+__all__ = ["prepare", "warm_up"]
 
 
 def prepare(
@@ -80,7 +71,7 @@ def prepare(
             usual_effort=usual_effort(model) if of_work else None,
             probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
         )  # fmt: skip
-        arrivals = expect or expected_arrivals(model, settings, max([*queues.values(), 1]))
+        arrivals = expect or expected_arrivals(model, max([*queues.values(), 1]), of_work=of_work)
         settings = settings._replace(expected_arrivals=arrivals)
         for name in filter(there.__contains__, queues):
             _compare(store, name, settings, queues[name], id, total, adopt=adopt)
@@ -88,8 +79,9 @@ def prepare(
             _set_total(store, total)
         for name, count in queues.items():
             if name not in there:
+                controller = first_controller(settings, count, calibration_of(store, id))
                 make_queue(
-                    store, name, settings, capacity=count, model=id, at=time.time(),
+                    store, name, settings, controller, model=id, at=time.time(),
                     total=None if total is None else "all",
                 )  # fmt: skip
     for row in store.queues():
@@ -179,14 +171,13 @@ def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: 
     replica.follow(entries)
     at = max(clock.read(), row.high_water)
     maker = GroupMaker(replica, row, total, at)
-    done = Ticket(1, lambda answers: None)
     changes = []
     if count != in_force:
         changes.append((CAPACITY, {replica.settings.unit: count}))
     if model != replica.model:
         changes.append((MODEL, {"model": model}))
     for kind, body in changes:
-        maker.add_change(Change(kind, body, COMMAND, done, 0.0))
+        maker.add_change(kind, body, COMMAND)
     store.commit(maker.group())
 
 

@@ -40,6 +40,13 @@ TOTAL_SET = "total"
 _VERSION = 1
 
 
+_BUDGET = (
+    "INSERT INTO budget (queue, period, capacity, used, seen, spent) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (queue, period) DO UPDATE SET capacity = excluded.capacity, "
+    "used = excluded.used, seen = excluded.seen, spent = excluded.spent"
+)
+
+
 class StoreError(Exception):
     """The database is away, or it is not known whether it has committed: rewind and repeat."""
 
@@ -96,6 +103,7 @@ class Group(NamedTuple):
     total_used: int | None = None
     total_slots: list[tuple[int, int]] = []  # noqa: RUF012 (slot and sequence; never changed)
     snapshot: tuple[int, str] | None = None
+    budgets: list[tuple[int, int, int, int]] = []  # noqa: RUF012 (periods that have ended)
 
 
 #: The columns of the log and of a queue's row, for statements.
@@ -263,14 +271,9 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
         (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.spent,
          row.id),
     )  # fmt: skip
-    if row.period is not None:
-        yield (
-            "INSERT INTO budget (queue, period, capacity, used, seen, spent) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (queue, period) DO UPDATE SET "
-            "capacity = excluded.capacity, used = excluded.used, seen = excluded.seen, "
-            "spent = excluded.spent",
-            (row.id, row.period, row.capacity, row.used, row.seen, row.spent),
-        )
+    for period, *counts in (*group.budgets, (row.period, row.used, row.seen, row.spent)):
+        if period is not None:
+            yield _BUDGET, (row.id, period, row.capacity, *counts)
     if group.total_used is not None:
         yield (
             "UPDATE total SET period = ?, used = ? WHERE name = ?",

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist.streaming import DurableController, StreamSettings, make_controller, run_stream
+from shortlist.service.durable import DurableController
+from shortlist.service.stream import StreamSettings, make_controller, run_stream
 
 DAY = 86_400.0
 EPOCH = 1_760_000_000 // 86_400 * DAY  # a midnight in 2025

@@ -1,25 +1,27 @@
-"""Lines of JSON: read from a file descriptor, and parsed for a model."""
+"""Lines of JSON: read from a file descriptor, parsed for a model, compared with its model card."""
 
 from __future__ import annotations
 
 import json
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .._core.plain_json import flattened
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import ReadOptions
+from ..tables import ReadOptions, TableModel
+from ..tables.monitor import DriftMonitor, Finding
 from ..tables.row_parser import RowParser
-from ..tables.schema import TableSchema
+from ..tables.schema import TableRows, TableSchema
 
-__all__ = ["LONGEST_LINE", "TOO_LONG", "Item", "LineReader", "read_batches"]
+__all__ = ["LONGEST_LINE", "TOO_LONG", "FirstLines", "Item", "LineReader", "read_batches"]
 
 LONGEST_LINE = 1 << 20
 #: Stands for a line that was longer than that and was skipped.
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
+_ENOUGH = 200
 _NO_IDS = "a case that comes again is decided again. Name the field with the ids with --id"
 _NO_MOMENTS = "the moment of a line is now. Name the field with the moments with --time"
 
@@ -126,6 +128,8 @@ def _object(line: bytes) -> dict[str, Any]:
 def _id(value: Any, field: str | None) -> str | None:
     if isinstance(value, str) and not value.strip():
         raise ValueError(f"{field!r} is empty. Leave it out, or write null, if a case has no id.")
+    if isinstance(value, str) and ("\0" in value or not _is_text(value)):
+        raise ValueError(f"{field!r} has characters that no text may have.")
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -133,5 +137,53 @@ def _id(value: Any, field: str | None) -> str | None:
     raise ValueError(f"{field!r} must be a string or a whole number; got {value!r:.80}.")
 
 
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
 def _moment(value: Any) -> float:
     return parse_moment(value) if isinstance(value, str) else to_seconds(value)
+
+
+class FirstLines:
+    """Compares the first 200 valid lines with the model card, once.
+
+    A stream of fewer lines is compared when it ends.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    parser : RowParser
+        Has parsed the lines.
+    on_finding : callable
+        Called with each :class:`~shortlist.tables.monitor.Finding` that does not fit.
+    """
+
+    def __init__(
+        self, model: TableModel, parser: RowParser, on_finding: Callable[[Finding], None]
+    ) -> None:
+        self._model, self._parser, self._on_finding = model, parser, on_finding
+        self._items: list[Item] | None = []
+
+    def add(self, items: list[Item]) -> None:
+        """Look at parsed lines, with or without errors."""
+        if self._items is None:
+            return
+        self._items += [item for item in items if item.error is None]
+        if len(self._items) >= _ENOUGH:
+            self.compare()
+
+    def compare(self) -> None:
+        """Compare what has come so far, unless that has been done."""
+        items, self._items = self._items, None
+        if not items:
+            return
+        monitor = DriftMonitor(self._model)
+        monitor.add(TableRows(self._parser.frame([item.values for item in items])))
+        for finding in monitor.findings():
+            self._on_finding(finding)

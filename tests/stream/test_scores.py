@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from shortlist import Capacity
+from shortlist._core.ranking import lift
 from shortlist.exceptions import StateFileError
-from shortlist.streaming import (
-    DurableController,
-    ItemScorer,
-    LineReader,
+from shortlist.service._lines import LineReader
+from shortlist.service._models import score_items
+from shortlist.service.durable import DurableController
+from shortlist.service.stream import (
     StreamSettings,
     make_controller,
     run_stream,
@@ -50,25 +51,20 @@ def test_lines_are_scored_as_by_the_model(forest, table_fit, lines):
     """Trees give the same bits, alone and together; a linear model is never above."""
     for model, kind in ((forest, "exact"), (table_fit.model, "bounded")):
         reader, items = read(model, lines)
-        ours, theirs = (ItemScorer(model, reader.parser, scorer=how) for how in ("auto", "model"))
+        ours = score_items(model, reader.parser, items)
+        frame = reader.parser.frame([item.values for item in items])
+        theirs = lift(model.classifier.score_samples(frame))
         assert model.row_scorer.kind == kind, model.row_scorer.note
-        assert (ours.scores(items) <= theirs.scores(items)).all()
-        np.testing.assert_allclose(ours.scores(items), theirs.scores(items), rtol=1e-9)
+        assert (ours <= theirs).all()
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
         if kind == "exact":
-            np.testing.assert_array_equal(ours.scores(items), theirs.scores(items))
-            alone = np.concatenate([ours.scores([item]) for item in items])
-            np.testing.assert_array_equal(alone, ours.scores(items))
+            np.testing.assert_array_equal(ours, theirs)
+            alone = np.concatenate([score_items(model, reader.parser, [item]) for item in items])
+            np.testing.assert_array_equal(alone, ours)
         assert scorer_identity(model) == ({} if kind == "exact" else {"scorer": "bounded"})
-        assert scorer_identity(model, "model") == {}
 
 
-def test_an_unknown_scorer_is_refused(table_fit):
-    """The error names the ones there are."""
-    with pytest.raises(ValueError, match="'auto', 'model'"):
-        scorer_identity(table_fit.model, "fast")
-
-
-def stream(model, lines, state, *, batch, scorer="auto"):
+def stream(model, lines, state, *, batch, **identity):
     """Run lines through a stream, and return its answers."""
     settings = StreamSettings(capacity=Capacity.count(5, per=100)).resolved(model)
     source, out = state.with_suffix(".in"), state.with_suffix(".out")
@@ -77,20 +73,20 @@ def stream(model, lines, state, *, batch, scorer="auto"):
     durable = DurableController(
         state,
         lambda: make_controller(model, settings),
-        identity={**settings.to_json(), **scorer_identity(model, scorer)},
+        identity={**settings.to_json(), **scorer_identity(model), **identity},
     )
     with durable, out.open("wb") as file:
-        run_stream(model, durable, descriptor, file, batch=batch, scorer=scorer)
+        run_stream(model, durable, descriptor, file, batch=batch)
     os.close(descriptor)
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
 @pytest.mark.filterwarnings("ignore::shortlist.exceptions.TableNote")
-def test_batches_and_scorers_decide_alike(forest, lines, tmp_path):
-    """With the bits of the model, a state can be resumed with either scorer."""
+def test_batches_decide_alike(forest, lines, tmp_path):
+    """Lines that wait are decided as lines that come one by one."""
     whole = stream(forest, lines, tmp_path / "a", batch=1_024)
     first = stream(forest, lines[:50], tmp_path / "b", batch=1)
-    rest = stream(forest, lines[50:], tmp_path / "b", batch=7, scorer="model")
+    rest = stream(forest, lines[50:], tmp_path / "b", batch=7)
     assert [a["flag"] for a in whole] == [a["flag"] for a in first + rest]
 
 
@@ -99,4 +95,4 @@ def test_a_stream_keeps_its_scorer(table_fit, lines, tmp_path):
     """Scores that may differ in the last digit are not mixed."""
     stream(table_fit.model, lines[:10], tmp_path / "a", batch=1)
     with pytest.raises(StateFileError, match="scorer was 'bounded'"):
-        stream(table_fit.model, lines[10:20], tmp_path / "a", batch=1, scorer="model")
+        stream(table_fit.model, lines[10:20], tmp_path / "a", batch=1, scorer="exact")

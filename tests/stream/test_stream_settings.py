@@ -6,8 +6,7 @@ import pytest
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.streaming import CONTROLLERS, StreamSettings, make_controller
-from shortlist.streaming._settings import _KINDS
+from shortlist.service.stream import _KINDS, CONTROLLERS, StreamSettings, make_controller
 
 
 def test_what_auto_stands_for(table_fit):
@@ -33,9 +32,9 @@ def test_arrivals_are_guessed_from_the_capacity_of_the_model(table_fit):
 def test_every_controller_has_a_name(table_fit, name):
     """Each controller can be made by its name."""
     capacity = Capacity.count(100, per=1_000)
-    controller = make_controller(table_fit.model, StreamSettings(name, capacity, remember=3))
+    controller = make_controller(table_fit.model, StreamSettings(name, capacity))
     assert type(controller) is _KINDS[name]
-    assert controller.state()["options"]["remember"] == 3
+    assert controller.state()["options"]["remember"] == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from shortlist.streaming._lines import LineReader
+from shortlist.service._lines import LineReader
 from shortlist.tables.read import open_table
 
 GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
@@ -53,6 +53,8 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"country": {}}, "'country' must be a string"),
         ({"country": "\ud800"}, "'country' must be a string"),
         ({"case": 1.5}, "'case' must be a string or a whole number"),
+        ({"case": "\ud800"}, "'case' has characters that no text may have"),
+        ({"case": "a\0"}, "'case' has characters that no text may have"),
         ({"case": " "}, "'case' is empty. Leave it out"),
         ({"case": True}, "'case' must be a string or a whole number"),
         ({"at": "yesterday"}, "is not a moment"),
