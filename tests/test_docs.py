@@ -106,7 +106,9 @@ def test_every_option_is_described(name):
     page = (DOCS / "command-line.md").read_text()
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     assert section, f"docs/command-line.md has no section about {name}"
-    options = [o for p in commands()[name].params for o in (*p.opts, *p.secondary_opts)]
+    inner = getattr(commands()[name], "commands", {}).values()
+    params = [param for command in (commands()[name], *inner) for param in command.params]
+    options = [o for p in params for o in (*p.opts, *p.secondary_opts)]
     for option in options:
         if option.startswith("--") and option != "--help":
             assert f"`{option}`" in section, f"{name} {option}"

@@ -137,7 +137,7 @@ MUTANTS = [
     # Write, sync, answer
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),
-    Mutant("answer without a record", "service/durable.py", "            self._commit(group)\n            fork.seq", "            fork.seq", DURABLE),
+    Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),
     Mutant("goes on after a failed write", "service/durable.py", "self._failed = True  # until everything is on disk", "self._failed = False", DURABLE),
     Mutant("the log of a deleted file is read", "service/durable.py", ', Path(f"{self.path}-wal")):', "):", DURABLE),
     Mutant("hard links accepted", "service/durable.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),

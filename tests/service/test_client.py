@@ -114,7 +114,7 @@ def test_an_audit_replays_every_decision(tmp_path, model_file, service):
         client.set_capacity(2)
         client.decide_many([case(f"b{n}", 10.0 * n) for n in range(50)])
     database, out = tmp_path / "shortlist.db", tmp_path / "log.parquet"
-    run = command("audit", database, "-o", out, "--json")
+    run = command("serve", "audit", database, "-o", out, "--json")
     assert run.exit_code == 0
     [found] = json.loads(run.stdout)["queues"]
     assert (found["n_decisions"], found["n_replayed"], found["problems"]) == (250, 250, [])
@@ -290,7 +290,7 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
         pass
 
     def keys(*options):
-        run = command("keys", "--data", tmp_path, *options)
+        run = command("serve", "keys", "--data", tmp_path, *options)
         assert run.exit_code == 0
         return run.stdout
 

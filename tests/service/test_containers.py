@@ -86,4 +86,4 @@ def test_a_container_that_others_reach_needs_keys(tmp_path, model_file, monkeypa
     refused = run("serve", str(model_file), "--count", "50", **settings)
     assert refused.exit_code == 2
     assert "keys --make decide" in " ".join(refused.output.split())
-    assert "sl_" in run("keys", "--make", "decide", **settings).output
+    assert "sl_" in run("serve", "keys", "--make", "decide", **settings).output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -38,8 +38,6 @@ _COMMANDS = (
     inspect,
     stream,
     serve,
-    keys,
-    audit,
     export,
     demo,
 )
@@ -54,6 +52,19 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the options, `--help` included."""
         return _without_types(super().get_params(ctx))
+
+
+class _Serve(_Command):
+    """A command with two others behind it: `serve keys` and `serve audit`."""
+
+    commands: ClassVar[dict[str, Any]] = {}
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **more: Any) -> Any:
+        """Hand over to another command if the first word is its name."""
+        inner = self.commands.get(args[0]) if args else None
+        if inner is None:
+            return super().make_context(info_name, args, parent=parent, **more)
+        return inner.make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **more)
 
 
 class _Program(TyperGroup):
@@ -96,7 +107,11 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command(cls=_Command)(_command)
+    app.command(cls=_Serve if _command is serve else _Command)(_command)
+_behind_serve = typer.Typer()
+for _command in (keys, audit):
+    _behind_serve.command(cls=_Command)(_command)
+_Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 
 
 def _show_version(wanted: bool) -> None:

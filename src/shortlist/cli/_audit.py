@@ -1,4 +1,4 @@
-"""`shortlist audit`: prove afterwards that every promise was kept."""
+"""`shortlist serve audit`: prove afterwards that every promise was kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ._shared import AsJson, print_json
 def audit(
     database: Annotated[
         str,
-        typer.Argument(metavar="DATABASE", help="The file of a service, or postgresql://…"),
+        typer.Argument(
+            metavar="DATABASE", help="The file of a service or of a stream, or postgresql://…"
+        ),
     ],
     out: Annotated[
         Path | None,

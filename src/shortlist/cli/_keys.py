@@ -1,4 +1,4 @@
-"""`shortlist keys`: who may ask the service."""
+"""`shortlist serve keys`: who may ask the service."""
 
 from __future__ import annotations
 

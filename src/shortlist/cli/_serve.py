@@ -104,7 +104,8 @@ def serve(
     """Serve decisions over HTTP: never over capacity, nothing lost.
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
-    address no keys are needed; elsewhere, make them first with: shortlist keys
+    address no keys are needed; elsewhere, make them first with: shortlist
+    serve keys. Afterwards, shortlist serve audit proves that every promise was kept.
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     if budget is not None:
@@ -160,7 +161,7 @@ def _config(where: str, host: str, workers: int, **options: Any) -> Any:
     if not _is_loopback(host) and not keys:
         raise typer.BadParameter(
             f"--host {host} can be reached by others, and there are no keys. Make one first: "
-            "shortlist keys --make decide"
+            "shortlist serve keys --make decide"
         )
     return ServiceConfig(where, keys_required=keys, **options)
 
