@@ -92,7 +92,7 @@ _SAME = """
     adopt at_most budget capacities cases categorical challenger columns confidence count
     date_format decimal drop effort encoding exclude expect folds group guarantee id keep
     keep_total learner load look max_effort minutes n_batches na numeric period probe
-    probe_key rare reviews seed segment sep sheet size starts_at target test_share ties
+    probe_key rare reviews seed segment sep sheet size starts_at target test_share
     time title total trust_model unit value worth zone
 """
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
