@@ -55,7 +55,7 @@ def test_places_stay_empty_below_their_worth(tables):
     found = select_rows(model, folder / "new.csv", count=500, work=work)
     assert 0 < len(found) < 500
     assert all(row.probability >= 0.5 for row in found)
-    assert any("no other case reaches --worth 0.5" in note for note in found.notes)
+    assert any("no other case reaches worth=0.5" in note for note in found.notes)
 
 
 def test_a_plan_counts_money(tables):
@@ -73,7 +73,7 @@ def test_a_plan_counts_money(tables):
     ("column", "number", "message"),
     [
         ("minutes", 0, "greater than 0; got 0 in row 4"),
-        ("minutes", None, "got a gap in row 4"),
+        ("minutes", None, "got a missing value in row 4"),
         ("amount", -5, "at least 0; got -5 in row 4"),
     ],
 )
