@@ -94,7 +94,7 @@ class GroupMaker:
                     slot,
                     fork.model or None,
                     case.key_id,
-                    None if slot is None or case.fields is None else json.dumps(case.fields),
+                    None if slot is None or case.fields is None else _as_text(case.fields),
                     case.effort,
                     work,
                     None if work is None or slot is None else self._spent,
@@ -158,3 +158,7 @@ class GroupMaker:
             snapshot = self._fork.build, self._fork.state()
         total_used = self._total_used if self._total is not None and self._has_cases else None
         return Group(row, self.entries, total_used, self._total_slots, snapshot, self._budgets)
+
+
+def _as_text(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
