@@ -735,7 +735,7 @@ def recent():
 def answers(recent, clean, tmp_path_factory):
     """Return what every command says about the clean table."""
     path = text()(tmp_path_factory.mktemp("answers"), recent)
-    given = {c: run(c, clean[1], path, *more, "--json") for c, more in COMMANDS.items()}
+    given = {c: run(*c.split(), clean[1], path, *more, "--json") for c, more in COMMANDS.items()}
     return {command: answer(result) for command, result in given.items()}
 
 

@@ -282,7 +282,7 @@ def answers(result):
 
 def test_no_period_of_a_stream_exceeds_the_budget(folder, stream):
     """Not even if it is stopped and resumed in the middle of a day, with repeated lines."""
-    lines, day = lines_of(folder, every=600), ("--budget", 120, "--period", "day", "--batch", 7)
+    lines, day = lines_of(folder, every=600), ("--budget", 120, "--period", "day")
     answered = []
     for start in range(0, 1_000, 250):
         answered += answers(stream(lines[max(start - 20, 0) : start + 250], *day))
@@ -321,7 +321,7 @@ def test_a_stream_refuses_budgets_that_its_model_cannot_keep(folder, stream):
         (("--budget", 480, "--period", "day", "--count", 5), "in one way", "work.model"),
         (("--budget", 480, "--period", "day"), "fitted without --effort", "value.model"),
         (("--effort", "minutes"), "fitted without --effort", "value.model"),
-        (("--controller", "ema"), "does not count work", "work.model"),
+        (("--controller", "bucket"), "does not count work", "work.model"),
     ):
         result = stream(line, *options, model=model)
         assert result.exit_code == 2, result.output

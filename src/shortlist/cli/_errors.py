@@ -89,7 +89,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most budget capacities cases categorical challenger columns confidence count
+    adopt at_most budget capacities cases categorical challenger columns confidence controller count
     date_format decimal drop effort encoding exclude expect folds group guarantee id keep
     keep_total learner load look max_effort minutes n_batches na numeric period probe
     probe_key rare reviews seed segment sep sheet size starts_at target test_share

@@ -146,7 +146,8 @@ def export_onnx(
     >>> from shortlist.datasets import make_fraud
     >>> from shortlist.models import compare_onnx, export_onnx
     >>> X, y = make_fraud(n_samples=2_000, random_state=0)
-    >>> classifier = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.05))
+    >>> learner = LogisticRegression(max_iter=1_000)
+    >>> classifier = CapacityClassifier(learner, capacity=Capacity.fraction(0.05))
     >>> path = Path(tempfile.mkdtemp()) / "fraud.onnx"
     >>> exported = export_onnx(classifier.fit(X, y), X, path)
     >>> exported.outputs
