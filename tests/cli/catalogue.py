@@ -134,13 +134,15 @@ def said_about_files(options):
     given = {}
     words = iter(options)
     for word in words:
-        name = word.removeprefix("--").replace("-", "_")
+        name, value = word.removeprefix("--"), next(words)
+        if name == "read":
+            name, _, value = value.partition("=")
         if name == "keep_total":
-            given[name] = True
+            given[name] = value == "true"
         elif name in ("na", "drop", "columns", "categorical", "numeric", "date_format"):
-            given[name] = (*given.get(name, ()), next(words))
+            given[name] = (*given.get(name, ()), value)
         else:
-            given[name] = next(words)
+            given[name] = value
     return given.pop("rare", None), given
 
 

@@ -196,13 +196,17 @@ MORE_FITS = {
         (),
         noted(ODD),
     ),
-    "-999, not said": (text(cells("amount", -999, FEW)), (), noted("'amount' is -999 .*--na -999")),
-    "99999999": (text(cells("amount", 99999999, FEW)), (), noted("--na 99999999")),
+    "-999, not said": (
+        text(cells("amount", -999, FEW)),
+        (),
+        noted("'amount' is -999 .*--read na=-999"),
+    ),
+    "99999999": (text(cells("amount", 99999999, FEW)), (), noted("--read na=99999999")),
     # dates
-    "months": (text(dates(day("%Y-%m"))), (), noted("--date-format opened=YYYY-MM")),
+    "months": (text(dates(day("%Y-%m"))), (), noted("--read date_format=opened=YYYY-MM")),
     "months, said": (
         text(dates(day("%Y-%m"))),
-        ("--date-format", "opened=YYYY-MM"),
+        ("--read", "date_format=opened=YYYY-MM"),
         like(dates(day("%Y-%m-01"))),
     ),
     "quarters": (
@@ -215,11 +219,11 @@ MORE_FITS = {
     "the year 9999": (
         text(cells("opened", "9999-12-31", FEW)),
         (),
-        noted("'opened' is 9999-12-31 in 6 of 400 rows.*--na 9999-12-31"),
+        noted("'opened' is 9999-12-31 in 6 of 400 rows.*--read na=9999-12-31"),
     ),
     "the year 9999, said": (
         text(cells("opened", "9999-12-31", FEW)),
-        ("--na", "9999-12-31"),
+        ("--read", "na=9999-12-31"),
         like(cells("opened", None, FEW)),
     ),
     "the year 2324": (
@@ -255,7 +259,7 @@ DAYS_FIRST = (text(dates(day("%d/%m/%Y"))), ())
 MONTHS_FIRST = (text(dates(day("%m/%d/%Y"))), ())
 TWO_DIGITS = (text(dates(day("%d-%m-%y"))), ())
 TYPED = (parquet(moments()), ())
-NO_DATE = refused("'opened' was a date .*--date-format")
+NO_DATE = refused("'opened' was a date .*--read date_format")
 MORE_LATER = {
     # either way would do: the file of the fit decides
     "commas: thousands": (
@@ -274,25 +278,25 @@ MORE_LATER = {
         COMMAS,
         text(changes(minutes(), amounts(lambda v: f"0.{int(7 * v) % 1000:03d}"))),
         (),
-        refused(r"'amount' was numeric.*--decimal \."),
+        refused(r"'amount' was numeric.*--read decimal=\."),
     ),
     "whole: thousands or parts": (
         WHOLE,
         text(minutes(split)),
         (),
-        noted("'minutes' had whole numbers .*--decimal ,"),
+        noted("'minutes' had whole numbers .*--read decimal=,"),
     ),
     "whole: thousands, said": (
         WHOLE,
         text(changes(minutes(split), amounts(german)), sep=";"),
-        ("--decimal", ","),
+        ("--read", "decimal=,"),
         like(minutes()),
     ),
     "whole: commas": (
         WHOLE,
         text(minutes(lambda v: f"{v:,}")),
         (),
-        refused("'minutes' was numeric.*--decimal ,"),
+        refused("'minutes' was numeric.*--read decimal=,"),
     ),
     "whole: gaps": (
         WHOLE,

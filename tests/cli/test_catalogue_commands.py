@@ -964,7 +964,7 @@ entry(
 entry("inspect: a table", lambda d: ["inspect", d.new_path], 0, "400 rows", "amount", "numeric")
 entry(
     "inspect: a table, as JSON",
-    lambda d: ["inspect", d.new_path, "--json", "--categorical", "amount"],
+    lambda d: ["inspect", d.new_path, "--json", "--read", "categorical=amount"],
     0,
     check=lambda d, r: (
         numbers(r)["is_whole"]

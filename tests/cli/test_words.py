@@ -29,8 +29,8 @@ NEW = {
         ),
         ("Capacity.count(600, per=10_000)", "--capacity 600 --per 10000"),
         ("for 6 % use Capacity.fraction(0.06).", "for 6 % use --fraction 0.06."),
-        ("Say how: date_format='day=DD.MM.YY'.", "Say how: --date-format day=DD.MM.YY."),
-        ("Use decimal=',' or sep='|'.", "Use --decimal , or --sep '|'."),
+        ("Say how: date_format='day=DD.MM.YY'.", "Say how: --read date_format=day=DD.MM.YY."),
+        ("Use decimal=',' or sep='|'.", "Use --read decimal=, or --read 'sep=|'."),
         (
             "n_batches=7 belongs to guarantee='next-batch'",
             "--n-batches 7 belongs to --guarantee next-batch",
@@ -51,25 +51,32 @@ def test_every_argument_that_becomes_an_option_is_one():
     known = {
         name for command in COMMANDS.values() for param in command.params for name in param.opts
     }
-    assert set(OPTIONS.values()) <= known
+    assert {option.split()[0] for option in OPTIONS.values()} <= known
 
 
 def test_options_about_files_come_from_a_file_too(tmp_path, model_file, new_cases):
-    """As typed, and what is typed takes precedence; other names are refused."""
+    """What is typed takes precedence; other names are refused, and what is for a fit."""
     table = tmp_path / "new.txt.csv"
     table.write_text(new_cases.read_text().replace(",", ";"))
-    options = 'encoding = "utf-16"\nna = [-999, "refused"]\ndrop = "vip"'
+    options = 'encoding = "utf-16"\nna = [-999, "refused"]'
     (tmp_path / "read.toml").write_text(options)
     run = functools.partial(CliRunner().invoke, app)
     asked = ["flag", str(model_file), str(table), "--read", str(tmp_path / "read.toml")]
     assert run(asked).exit_code == 2
-    typed = run([*asked, "--encoding", "utf-8"])
+    typed = run([*asked, "--read", "encoding=utf-8"])
     assert typed.exit_code == 0, typed.output
     assert typed.stdout == run(["flag", str(model_file), str(new_cases)]).stdout
     (tmp_path / "read.toml").write_text('seperator = ";"')
     assert "has 'seperator'; it may have sep," in run(asked).stderr
     (tmp_path / "read.toml").write_text("sep is ;")
     assert "is not a TOML file" in run(asked).stderr
+    for wrong, words in (
+        ("seperator=;", "neither a file nor NAME=VALUE"),
+        ("numeric=x", "for fit"),
+    ):
+        refused = run(["flag", str(model_file), str(table), "--read", wrong])
+        assert refused.exit_code == 2
+        assert words in refused.stderr
 
 
 @pytest.mark.parametrize("command", ["select", "flag", "check", "recalibrate", "inspect"])

@@ -146,14 +146,14 @@ UNTIDY_FITS = {
         (),
         noted("'opened' holds dates in several formats, such as '[^']+' and '[^']+'"),
     ),
-    "months, slashes": (months("%m/%Y"), (), noted("'opened' .*--date-format opened=MM/YYYY")),
-    "months, points": (months("%m.%Y"), (), noted("'opened' .*--date-format opened=MM.YYYY")),
-    "months, digits": (months("%Y%m"), (), noted("'opened' .*--date-format opened=YYYYMM")),
-    "months, names": (months("%b-%y"), (), noted("'opened' .*--date-format opened=%b-%y")),
-    "months, long names": (months("%B %Y"), (), noted("--date-format 'opened=%B %Y'")),
+    "months, slashes": (months("%m/%Y"), (), noted("'opened' .*--read date_format=opened=MM/YYYY")),
+    "months, points": (months("%m.%Y"), (), noted("'opened' .*--read date_format=opened=MM.YYYY")),
+    "months, digits": (months("%Y%m"), (), noted("'opened' .*--read date_format=opened=YYYYMM")),
+    "months, names": (months("%b-%y"), (), noted("'opened' .*--read date_format=opened=%b-%y")),
+    "months, long names": (months("%B %Y"), (), noted("--read 'date_format=opened=%B %Y'")),
     "months, points, said": (
         months("%m.%Y"),
-        ("--date-format", "opened=MM.YYYY"),
+        ("--read", "date_format=opened=MM.YYYY"),
         like(dates(day("%Y-%m-01"))),
     ),
     **{
@@ -177,7 +177,7 @@ UNTIDY_FITS = {
     "months and gaps": (
         text(changes(dates(day("%b-%y")), cells("opened", "n/a", FEW))),
         (),
-        noted("'opened' .*--date-format opened=%b-%y"),
+        noted("'opened' .*--read date_format=opened=%b-%y"),
     ),
     # Excel
     "a title of several cells": (
@@ -209,8 +209,8 @@ UNTIDY_FITS = {
     # files
     "both kinds": (
         text(),
-        ("--categorical", "amount", "--numeric", "amount"),
-        refused("--categorical and --numeric both name 'amount'"),
+        ("--read", "categorical=amount", "--read", "numeric=amount"),
+        refused("--read categorical=... and --read numeric=... both name 'amount'"),
     ),
     "a workbook as CSV": (
         text(before="PK\x03\x04"),
@@ -230,9 +230,15 @@ UNTIDY_FITS = {
     "numbers of Stata": (
         text(cells("amount", STATA, FEW)),
         (),
-        refused(r"'amount' holds 6 values beyond 1e\+38, .*row 4 .*--na 8.98846567431158e\+307"),
+        refused(
+            r"'amount' holds 6 values beyond 1e\+38, .*row 4 .*--read na=8.98846567431158e\+307"
+        ),
     ),
-    "numbers of Stata, said": (text(cells("amount", STATA, FEW)), ("--na", STATA), like(GAPS)),
+    "numbers of Stata, said": (
+        text(cells("amount", STATA, FEW)),
+        ("--read", f"na={STATA}"),
+        like(GAPS),
+    ),
     # splits
     "the latest have no time": (
         text(cells("opened", "9999-12-31", FEW)),
@@ -298,31 +304,31 @@ UNTIDY_LATER = {
         (),
         text(cells("opened", "9999-12-31", FEW)),
         (),
-        noted("'opened' is 9999-12-31 in 6 of 400 rows, far from .*--na 9999-12-31"),
+        noted("'opened' is 9999-12-31 in 6 of 400 rows, far from .*--read na=9999-12-31"),
     ),
     "9999 for missing, said": (
         (),
         text(cells("opened", "9999-12-31", FEW)),
-        ("--na", "9999-12-31"),
+        ("--read", "na=9999-12-31"),
         like(NO_DAYS),
     ),
     "1900 for missing": (
         (),
         text(cells("opened", "1900-01-01", range(0, 400, 9))),
         (),
-        noted("'opened' is 1900-01-01 in 45 of 400 rows, far from .*--na 1900-01-01"),
+        noted("'opened' is 1900-01-01 in 45 of 400 rows, far from .*--read na=1900-01-01"),
     ),
     "-1 for missing": (
         (),
         text(cells("amount", -1, FEW)),
         (),
-        noted("'amount' is -1 in 6 of 400 rows, far from .*--na -1"),
+        noted("'amount' is -1 in 6 of 400 rows, far from .*--read na=-1"),
     ),
     "99999999 for missing": (
         (),
         text(cells("amount", 99999999, [3, 5])),
         (),
-        noted("Note: 'amount' is 99999999 in 2 of 400 rows, far from .*--na 99999999"),
+        noted("Note: 'amount' is 99999999 in 2 of 400 rows, far from .*--read na=99999999"),
     ),
     "now numbers of Stata": ((), text(cells("amount", STATA, FEW)), (), refused("beyond 1e.38")),
     "a very long text": (

@@ -89,12 +89,12 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most budget capacities cases categorical challenger columns confidence controller count
-    date_format decimal drop effort encoding exclude expect folds group guarantee id keep
-    keep_total learner load look max_effort minutes n_batches na numeric period probe
-    probe_key rare reviews seed segment sep sheet size starts_at target test_share
-    time title total trust_model unit value worth zone
+    adopt at_most budget capacities cases challenger confidence controller count drop effort exclude
+    expect folds group guarantee id keep learner load look max_effort minutes n_batches period probe
+    probe_key rare reviews seed segment size starts_at target test_share time title total
+    trust_model unit value worth zone
 """
+_READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "rare_label": "--rare",
     "ids": "--id",
@@ -104,7 +104,10 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "n_cases": "--cases",
     "labels": "--no-labels",
     "trust": "--trust-model",
+    **{name: f"--read {name}" for name in _READ.split()},
 }
+#: A text that needs no quotes in a shell.
+_PLAIN = r"'[\w.,+/%=-]+'|\"[\w.,+/%=-]+\""
 _CAPACITIES = {
     "count": ("--capacity", "--per"),
     "effort": ("--budget", "--per"),
@@ -137,10 +140,20 @@ def _as_option(match: re.Match[str]) -> str:
         return _as_options_of_capacity(match["kind"], match["values"])
     if match["first"]:
         return OPTIONS[match["first"]]
+    if match["name"] in _READ.split():
+        return _as_read(match["name"], match["value"])
     option = _valued(OPTIONS[match["name"]], match["value"])
     # The three dots may also end a sentence.
     ends = match["value"] == "..." and re.match(r"$| [A-Z]", match.string[match.end() :])
     return f"{option}." if ends else option
+
+
+def _as_read(name: str, value: str) -> str:
+    """Return --read NAME=VALUE as one types it, in quotes if the value needs them."""
+    value = "'true'" if value == "True" else value
+    if re.fullmatch(_PLAIN, value):
+        return f"--read {name}={value[1:-1]}"
+    return f"--read {value[0]}{name}={value[1:]}" if value[0] in "'\"" else f"--read {name}={value}"
 
 
 def _as_options_of_capacity(kind: str, values: str) -> str:
@@ -157,6 +170,6 @@ def _valued(option: str, value: str) -> str:
         return option
     if re.fullmatch(r"[0-9_]+(\.[0-9]+)?", value):
         value = value.replace("_", "").removesuffix(".0")
-    elif re.fullmatch(r"'[\w.,+/%=-]+'|\"[\w.,+/%=-]+\"", value):
+    elif re.fullmatch(_PLAIN, value):
         value = value[1:-1]
     return f"{option} {value}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,98 +15,40 @@ import typer
 from ._worth_options import Budget, Effort, Unit, Value, WorthOption
 
 _PANEL = "How to read the file"
-_ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman")
-_DATE_FORMATS = ("DD/MM/YYYY", "MM/DD/YYYY", "DD.MM.YYYY", "YYYY-MM-DD", "YYYYMMDD")
+#: What only files have, and what only a fit asks for.
+_OF_FILES = ("sep", "encoding", "sheet", "keep_total")
+_OF_FITS = ("columns", "categorical", "numeric")
 
 
-def _starting(values: tuple[str, ...]) -> Callable[[str], list[str]]:
-    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+def _names(incomplete: str) -> list[str]:
+    return [f"{name}=" for name in _fields() if name.startswith(incomplete)]
 
 
-def _option(help: str, *names: str, **settings: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_PANEL, show_default=False, **settings)
-
-
-_Texts = list[str]
 _READ: dict[str, Any] = {
     "read": Annotated[
-        Path | None,
-        _option(
-            "A TOML file with any of these options, such as --read german.toml; those of the call "
-            "take precedence.",
-            metavar="FILE",
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=_PANEL,
+            show_default=False,
+            metavar="NAME=VALUE",
+            autocompletion=_names,
+            help="How to read a table, where it is guessed wrong: --read sep=tab, --read decimal=, "
+            "--read encoding=cp1252, --read sheet=May, --read na=-999, --read "
+            "date_format=DD/MM/YYYY (or date_format=COLUMN=DD/MM/YYYY), --read keep_total=true; "
+            "for a fit also --read categorical=zip, --read numeric=price, --read columns=age,plan. "
+            "May be repeated. --read german.toml reads them from a file.",
         ),
     ],
 }
-_FILE: dict[str, Any] = {
-    "sep": Annotated[
-        str | None,
-        _option(
-            "Sign between columns, if it is guessed wrong, such as --sep '|' or --sep tab.",
-            metavar="SIGN",
-            autocompletion=_starting((",", ";", "|", "tab")),
-        ),
-    ],
-    "encoding": Annotated[
-        str | None,
-        _option(
-            "Encoding of a text file that is not UTF-8, such as --encoding cp1252.",
-            metavar="NAME",
-            autocompletion=_starting(_ENCODINGS),
-        ),
-    ],
-    "sheet": Annotated[
-        str | None,
-        _option("Sheet of an Excel file with several, such as --sheet Customers.", metavar="NAME"),
-    ],
-    "keep_total": Annotated[
-        bool,
-        _option(
-            "Keep a last row that looks like a total; by default it is left out.", "--keep-total"
-        ),
-    ],
-}
-_VALUES: dict[str, Any] = {
-    "decimal": Annotated[
-        str | None,
-        _option(
-            "Decimal sign, if it is guessed wrong: --decimal , or --decimal .",
-            metavar="SIGN",
-            autocompletion=_starting((",", ".")),
-        ),
-    ],
-    "na": Annotated[
-        _Texts | None,
-        _option(
-            "A word that means missing; repeat it for more: --na refused --na -999.", metavar="WORD"
-        ),
-    ],
-    "date_format": Annotated[
-        _Texts | None,
-        _option(
-            "How dates are written: --date-format MM/DD/YYYY, or for one column --date-format "
-            "opened=DD.MM.YYYY; %d/%m/%Y works, too.",
-            metavar="FORMAT",
-            autocompletion=_starting(_DATE_FORMATS),
-        ),
-    ],
-}
-_COLUMNS: dict[str, Any] = {
-    "columns": Annotated[
-        _Texts | None,
-        _option("The columns to learn from, such as --columns age,plan.", metavar="NAMES"),
-    ],
+_DROP: dict[str, Any] = {
     "drop": Annotated[
-        _Texts | None,
-        _option("Columns to leave out, such as --drop cancelled_on,refund.", metavar="NAMES"),
-    ],
-    "categorical": Annotated[
-        _Texts | None,
-        _option("Columns that hold codes, such as --categorical zip.", metavar="NAMES"),
-    ],
-    "numeric": Annotated[
-        _Texts | None,
-        _option("Columns that hold numbers, such as --numeric price.", metavar="NAMES"),
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=_PANEL,
+            show_default=False,
+            metavar="NAMES",
+            help="Columns to leave out, such as --drop cancelled_on,refund.",
+        ),
     ],
 }
 _WORK: dict[str, Any] = {
@@ -115,22 +58,23 @@ _WORK: dict[str, Any] = {
     "unit": Unit,
     "worth": WorthOption,
 }
-_DEFAULTS = {"keep_total": False, "unit": "units"}
+_DEFAULTS = {"unit": "units"}
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options about files; it gets them as one `reading`."""
-    return _extended(command, "reading", _READ | _FILE | _VALUES, _read_options)
+    """Give a command the option about files; it gets it as one `reading`."""
+    return _extended(command, "reading", _READ, functools.partial(_read_options, but=_OF_FITS))
 
 
 def with_column_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about files and about the columns to learn from."""
-    return _extended(command, "reading", _READ | _FILE | _VALUES | _COLUMNS, _read_options)
+    return _extended(command, "reading", _READ | _DROP, _read_options)
 
 
 def with_line_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options about the values in JSON lines."""
-    return _extended(command, "reading", _READ | _VALUES, _read_options)
+    """Give a command the option about the values in JSON lines."""
+    but = (*_OF_FILES, *_OF_FITS)
+    return _extended(command, "reading", _READ, functools.partial(_read_options, but=but))
 
 
 def with_work_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -144,28 +88,49 @@ def _work_columns(said: dict[str, Any]) -> Any:
     return WorkColumns(**said)
 
 
-def _read_options(said: dict[str, Any]) -> Any:
+def _fields() -> dict[str, type]:
+    """Return what --read can say, and whether that is a text, several texts or yes or no."""
     from ..tables import ReadOptions
 
-    in_file = _from_file(said.pop("read"))
-    return ReadOptions(**in_file | {name: value for name, value in said.items() if value})
+    return {
+        field.name: type(field.default) for field in fields(ReadOptions) if field.name != "drop"
+    }
 
 
-def _from_file(path: Path | None) -> dict[str, Any]:
+def _read_options(said: dict[str, Any], but: Collection[str] = ()) -> Any:
+    """Return what --read says: pairs of a name and a value, which take precedence, and files."""
+    from ..tables import ReadOptions
+
+    known = _fields()
+    in_files: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
+    for text in said["read"] or ():
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            in_files |= _from_file(Path(text), known)
+        elif name in but:
+            command = "fit" if name in _OF_FITS else "tables"
+            raise typer.BadParameter(f"--read {name}=... is for {command}, and has no effect here")
+        else:
+            typed[name] = (*typed.get(name, ()), value) if known[name] is tuple else value
+    merged = in_files | typed
+    merged["keep_total"] = str(merged.get("keep_total", False)).lower() == "true"
+    return ReadOptions(**merged, drop=tuple(said.get("drop") or ()))
+
+
+def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
     """Return the options in a TOML file; a name that is none of them is an error."""
-    if path is None:
-        return {}
+    names = ", ".join(known)
+    if not path.exists():
+        raise typer.BadParameter(f"--read {path} is neither a file nor NAME=VALUE; names: {names}")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise typer.BadParameter(f"--read {path} is not a TOML file: {error}") from None
-    options = _FILE | _VALUES | _COLUMNS
-    unknown = [name for name in content if name not in options]
+    unknown = [name for name in content if name not in known]
     if unknown:
-        known = ", ".join(options)
-        raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {known}")
-    several = (_VALUES.keys() | _COLUMNS.keys()) - {"decimal"}
-    for name in several & content.keys():
+        raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {names}")
+    for name in [name for name in content if known[name] is tuple]:
         given = content[name]
         content[name] = [str(each) for each in (given if isinstance(given, list) else [given])]
     return content
