@@ -200,10 +200,9 @@ def test_scores_and_flags(engine, cases, model):
 
 def test_evaluations(engine, cases, model):
     """M, its interval, flag rate and curve are those of all rows at once, to the last digit."""
-    from shortlist import capacity_curve
     from shortlist._core.ranking import lift, rank
     from shortlist.tables.measure import points_at, spread_capacities
-    from shortlist.tables.rules import measure_rule
+    from shortlist.tables.rules import curve_of, measure_rule
 
     new, capacity = cases[2_000:], Capacity.fraction(0.05)
     got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")
@@ -213,8 +212,7 @@ def test_evaluations(engine, cases, model):
     order = rank(lift(scores), hash_ids(ids, seed=model.rule_.terms.seed).__getitem__)[0]
     assert got.n_rare == is_rare.sum()
     assert got.model == measure_rule("this model", is_rare, flagged, capacity, order=order)
-    curve = capacity_curve(is_rare, scores, rare_label=True)
-    assert got.curve == points_at(curve, spread_capacities(len(new)))
+    assert got.curve == points_at(curve_of(is_rare, order), spread_capacities(len(new)))
     assert 0 <= got.drift.score["p_value"] <= 1
 
 

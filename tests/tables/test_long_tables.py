@@ -10,7 +10,6 @@ from shortlist import Capacity
 from shortlist._core import drawing
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
-from shortlist.metrics import counted
 from shortlist.tables import (
     _passing,
     _pool,
@@ -67,7 +66,6 @@ def in_pieces(monkeypatch):
         monkeypatch.setattr(_text_files, "_CHUNK_BYTES", 4_000)
         monkeypatch.setattr(_pool, "_SPARE", 0)
         monkeypatch.setattr(_passing, "_MOST_HELD", 101)
-        monkeypatch.setattr(counted, "_FEW_ROWS", 60)
 
     return switch
 

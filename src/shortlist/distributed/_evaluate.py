@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import TableError
+from ..metrics.counted import count_rows
 from ..tables import TableModel
 from ..tables.drift import (
     ColumnProfile,
@@ -96,12 +97,11 @@ def measure_model(
     with engine.kept_rows(table, kernel, schema) as decided:
         tallies = on_arrays(engine, decided, ["decided", "flagged"])(_Tally(profile))
         tally = np.sum(list(tallies), axis=0)
-        measured = evaluation_of(
-            on_arrays(engine, decided, [name for name in said if name != "decided"]),
-            model.flag_capacity if isinstance(model, TableModel) else model.capacity,
-            rules,
-            check=lambda n_rare, n_items: _check_classes(n_rare, n_items, target),
-        )
+        names = [name for name in said if name not in ("score", "decided")]
+        counted = count_rows(on_arrays(engine, decided, names), rules)
+    _check_classes(counted.n_rare, counted.n_items, target)
+    capacity = model.flag_capacity if isinstance(model, TableModel) else model.capacity
+    measured = evaluation_of(counted, capacity, rules)
     counts, seen = _column_counts(engine, table, rows)
     drift = _drift(rows, profile, tally, counts)
     return LargeEvaluation(**{**vars(measured), "seen": seen}, drift=drift)

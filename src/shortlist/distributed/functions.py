@@ -263,9 +263,7 @@ class Functions:
         Returns
         -------
         LargeEvaluation
-            M and its interval, flag rate, precision, the capacity curve, and drift. Only rows with
-            equal scores *and* equal ids have an order on one machine that a cluster does not know;
-            the interval of M can depend on it.
+            M and its interval, flag rate, precision, the capacity curve, and drift.
         """
         table = self._engine.computed_once(self._engine.opened(table, model=model))
         return measure_model(self._engine, model, table, id=id, target=target, segment=segment)

@@ -199,38 +199,6 @@ class CapacityCurve:
             return self._region.of_fraction(min(int(capacity.value) / self.n_items, 1.0))
         return self._region.of_fraction(float(capacity.as_ratio()))
 
-    def cells_behind(self, capacity: Capacity, is_open: Mask, *, row: bool = True) -> Rows:
-        """Return which open blocks of items between two cuts must be divided, to be certain.
-
-        Block `i` lies between the cuts `i` and `i + 1`; it is open if cuts in it were left out.
-        Answers about a capacity rest on a few blocks. When none of these is open, the answers are
-        those of all cuts. Without `row`, only :meth:`interval_at` is asked for.
-        """
-        cuts = [self._region.cuts_at(self._shares_at(capacity))]
-        cells = []
-        if row:
-            place = self._place_of(capacity)
-            cuts.append(self._region.cuts_at(self._region.of_fraction(self.fraction[place])))
-            cells = [[place], self._above_hull(place, is_open)]
-        every = np.concatenate([np.concatenate([each - 1, each]) for each in cuts] + cells)
-        needed = np.unique(every[(every >= 0) & (every < is_open.size)]).astype(np.intp)
-        return needed[is_open[needed]]
-
-    def _above_hull(self, place: int, is_open: Mask) -> Rows:
-        """Return the open blocks that could change the marginal behind a cut.
-
-        A block can rise above the edge of the hull only if it does with its rare items first.
-        """
-        if place == is_open.size:
-            return np.empty(0, dtype=np.intp)
-        same = np.flatnonzero(self.marginal[:-1] == self.marginal[place])
-        x, y = self.n_flagged, self.n_found
-        start, end = same[0], same[-1] + 1
-        rare = np.diff(y)
-        rise = (x[end] - x[start]) * (y[:-1] + rare - y[start])
-        run = (y[end] - y[start]) * (x[:-1] + rare - x[start])
-        return np.flatnonzero(is_open & (rise > run))
-
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
         columns = {name: getattr(self, name) for name in _COLUMNS}

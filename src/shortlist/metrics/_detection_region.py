@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats
 from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
 
-__all__ = ["DetectionRegion"]
+__all__ = ["DetectionRegion", "counts_with_bounds"]
 
 # How the error of each end is divided: detection, false alarms, prevalence. More for the detection,
 # because rare items are the fewest.
@@ -98,16 +98,6 @@ class DetectionRegion(NamedTuple):
         high = [self._high(c, prevalence) for c, prevalence in given]
         return np.clip(np.min(low, axis=0), 0, 1), np.clip(np.max(high, axis=0), 0, 1)
 
-    def cuts_at(self, shares: list[Floats]) -> NDArray[np.intp]:
-        """Return the cuts that decide these ends: the first that reaches a share, for each."""
-        return np.array(
-            [
-                self._place(a, b, c, prevalence)
-                for c, prevalence in zip(shares, self.prevalences, strict=True)
-                for a, b in ((self[0], self[1]), (self[2], self[3]))
-            ]
-        )
-
     def _place(self, a: Floats, b: Floats, c: Floats, prevalence: float) -> NDArray[np.intp]:
         return np.searchsorted(prevalence * a + (1 - prevalence) * b, c)
 
@@ -144,11 +134,11 @@ def _upper(counts: NDArray[np.intp], trials: int, *, error: float) -> Floats:
 
 @lru_cache(maxsize=8)
 def _bounds(bound: Any, trials: int, error: float) -> tuple[NDArray[np.intp], Floats]:
-    grid = _grid(trials)
+    grid = counts_with_bounds(trials)
     return grid, bound(grid, trials, error=error)
 
 
-def _grid(trials: int) -> NDArray[np.intp]:
+def counts_with_bounds(trials: int) -> NDArray[np.intp]:
     """Return the counts for which bounds are computed, from 0 to all trials."""
     if trials <= _EVERY_COUNT:
         return np.arange(trials + 1)

@@ -11,10 +11,10 @@ from .._core.labels import EstimatedShare
 from ..capacity import Capacity, exact
 from ..exceptions import TableError
 from ..metrics import CapacityCurve
-from ..metrics.counted import CountedCurves, Ranking
+from ..metrics.counted import count_rows
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
-from .measure import CurvePoint, check_counts, points_at
+from .measure import CurvePoint, check_counts, places_of, points_at
 from .model import TableModel
 from .money import MoneyPlan, planned_money, weighed_columns
 from .monitor import Finding
@@ -99,17 +99,17 @@ def plan_capacity(
                 flags = flags or _ExpectedFlags(model)
                 flags.add(rows)
             else:
-                found.add(is_rare=rows.is_rare, score=model.list_scores(rows))
+                found.add(is_rare=rows.is_rare, **places_of(model, rows))
                 found.add(**weighed_columns(model, rows))
         if flags is not None:
             return flags.plan(passing)
-        counted = CountedCurves(found.summaries, {"": Ranking("score")})
+        counted = count_rows(found.summaries)
         n_items, n_rare = counted.n_items, counted.n_rare
         check_counts(n_rare, n_items, model.schema, str(passing.target))
         prevalence = EstimatedShare(n_rare, n_items)
         scaled = _scaled(capacity, prevalence)
         more = Capacity.count(capacity.max_flags(n_items, prevalence) + load)
-        curve = counted.settle({"": [*scaled, capacity, more]})[""]
+        curve = counted.curve([*scaled, capacity, more])
         money = planned_money(model, found, budget=work.budget, worth=work.worth)
     return Plan(
         n_items=n_items,

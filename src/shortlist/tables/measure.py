@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from .._core.ranking import lift
 from ..capacity import Capacity
 from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve
-from ..metrics.counted import CountedCurves, Ranking
+from ..metrics.counted import CountedRows, count_rows
 from ._passing import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
 from .model import RuleResult, TableModel, labels_of
@@ -33,7 +32,7 @@ from .rules import (
     share_paid,
     within,
 )
-from .schema import TableSchema
+from .schema import TableRows, TableSchema
 from .work import WorkColumns
 
 _MOST_POINTS = 100
@@ -123,24 +122,19 @@ def evaluate_table(
     passing = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
     with Columns() as found:
         for rows in passing:
-            scores = model.list_scores(rows)  # of all models, as lists have them
             found.add(
                 is_rare=labels_of(rows),
                 flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
-                score=scores,
-                lifted=lift(scores),
                 by_default=model.predict(rows.X),
-                key=model.tie_keys(rows.X, rows.ids),
+                **places_of(model, rows),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": default_name(model)}
         capacity, efforts = model.limit_for(found.get("efforts"))
-        evaluation = evaluation_of(
-            found.summaries,
-            model.flag_capacity if efforts is None else EVERYTHING,
-            rules,
-            check=lambda n_rare, n_items: check_counts(n_rare, n_items, model.schema, target),
-        )
+        counted = count_rows(found.summaries, rules)
+        check_counts(counted.n_rare, counted.n_items, model.schema, target)
+        allowed = model.flag_capacity if efforts is None else EVERYTHING
+        evaluation = evaluation_of(counted, allowed, rules)
         if efforts is not None:
             flags = [found[rule] for rule in rules]
             evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
@@ -166,41 +160,37 @@ def _paid_by(
     return replace(evaluation, rules=rules, capacity_fraction=flag_capacity.as_fraction(share))
 
 
-def evaluation_of(
-    summaries: Callable[[Any], Iterable[Any]],
-    capacity: Capacity,
-    rules: dict[str, str],
-    *,
-    check: Callable[[int, int], None],
-) -> Evaluation:
-    """Measure rules on rows that pass in blocks, as often as it takes; the answer is exact."""
-    rankings = {rule: Ranking("lifted", "key", rule) for rule in rules}
-    counted = CountedCurves(summaries, {"": Ranking("score"), **rankings})
+def places_of(model: TableModel, rows: TableRows) -> dict[str, Any]:
+    """Return what puts rows in the order of lists: the scores of all models, and tie keys."""
+    lifted = lift(model.list_scores(rows))
+    return {"lifted": lifted, "key": model.tie_keys(rows.X, rows.ids)}
+
+
+def evaluation_of(counted: CountedRows, capacity: Capacity, rules: dict[str, str]) -> Evaluation:
+    """Measure rules, by their columns with names, and lists of all lengths."""
     n_items, n_rare = counted.n_items, counted.n_rare
-    check(n_rare, n_items)
-    flags = {rule: counted.first(rule) for rule in rules}
+    share = EstimatedShare(n_rare, n_items)
     spread = spread_capacities(n_items)
-    asked = {rule: [as_filled(flags[rule][0], n_rare, capacity)] for rule in rules}
-    curves = counted.settle({"": spread, **asked}, rows=[""])
-    own = next(iter(rules))
-    totals = (n_items, n_rare)
+    n_flagged, _ = counted.flags(next(iter(rules)))
     return Evaluation(
         n_items=n_items,
         n_rare=n_rare,
-        capacity_fraction=capacity.as_fraction(EstimatedShare(n_rare, n_items)),
-        flag_rate=flags[own][0] / n_items,
-        flag_rate_interval=proportion_interval(flags[own][0], n_items),
+        capacity_fraction=capacity.as_fraction(share),
+        flag_rate=n_flagged / n_items,
+        flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=[
-            *(
-                rule_of_counts(
-                    name, (*totals, *flags[rule]), capacity, curves[rule].interval_at(*asked[rule])
-                )
-                for rule, name in rules.items()
-            ),
-            random_of(n_items, EstimatedShare(n_rare, n_items), n_rare, capacity),
+            *(_rule_of(counted, rule, name, capacity) for rule, name in rules.items()),
+            random_of(n_items, share, n_rare, capacity),
         ],
-        curve=points_at(curves[""], spread),
+        curve=points_at(counted.curve(spread), spread),
     )
+
+
+def _rule_of(counted: CountedRows, rule: str, name: str, capacity: Capacity) -> RuleResult:
+    flags = counted.flags(rule)
+    filled = as_filled(flags[0], counted.n_rare, capacity)
+    interval = counted.curve(first=rule).interval_at(filled)
+    return rule_of_counts(name, (counted.n_items, counted.n_rare, *flags), capacity, interval)
 
 
 def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:
