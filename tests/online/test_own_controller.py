@@ -31,7 +31,7 @@ def step(score, at, deciding, work, number, floats, ints):
 def loop(items, deciding, answers, floats, ints):
     """Decide about items in order."""
     scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    codes, thresholds, probabilities = answers
     for i in range(scores.size):
         codes[i], thresholds[i], probabilities[i] = step(
             scores[i], times[i], deciding, works[i], numbers[i], floats, ints

@@ -1,6 +1,5 @@
 """Periods of a calendar, with summer time."""
 
-import copy
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -10,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Capacity
-from shortlist.online import BudgetController, CalendarPeriod, Controller, TokenBucketController
+from shortlist.online import (
+    BudgetController,
+    CalendarPeriod,
+    Controller,
+    QuantileTracker,
+    TokenBucketController,
+)
 from tests.online.checks import check_controller
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -126,18 +131,15 @@ def test_flags_given_elsewhere_count():
 
 
 @given(st.lists(st.integers(0, 12)), st.lists(st.integers(0, 12)), st.integers(1, 5))
-def test_sources_of_ids_are_those_of_one_at_a_time(known, bundle, size):
+@settings(max_examples=50)
+def test_ids_of_a_bundle_are_those_of_one_at_a_time(known, bundle, size):
     """Ids of a bundle are found as if they came one by one, also when old ones are forgotten."""
-    from shortlist.online.decisions import AnswerMemory
-
-    memory = AnswerMemory(size)
-    for id in known:
-        if memory.get(id) is None:
-            memory.keep(id, False, 0.0, 0.0)
-    alone, places, expected = copy.deepcopy(memory), {}, []
-    for position, id in enumerate(bundle):
-        if alone.get(id) is None:
-            alone.keep(id, False, 0.0, 0.0)
-            places[id] = position
-        expected.append(places.get(id, -1))
-    assert memory.find_sources(bundle) == expected
+    alone = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0, 1], remember=size)
+    together = alone.copy()
+    expected = [alone.decide(id / 6, id=id) for id in (*known, *bundle)]
+    found = []
+    for ids in (known, bundle):
+        batch = together.decide_many(np.array(ids) / 6, ids=np.array(ids, dtype=int))
+        found += [batch.decision(i) for i in range(len(ids))]
+    assert found == expected
+    assert together.state() == alone.state()

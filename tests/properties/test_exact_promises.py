@@ -335,7 +335,8 @@ def test_the_oldest_answer_is_forgotten_first():
     for id in "abc":
         memory.keep(id, True, 1.0, 1.0)
     assert list(OrderedDict(memory._known)) == ["b", "c"]
-    assert memory.find_sources(["c", "a", "a", "b"]) == [-1, 1, 1, 3]
+    assert memory.count_new(["d", "a", "a", "b"]) == 2
+    assert memory.count_new(["d", "c", "a"]) == 1
 
 
 def test_the_evidence_of_an_alarm_is_a_fair_bet():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, NamedTuple
@@ -55,19 +54,13 @@ class KeyedDraws:
         text = key.encode()
         self._key = text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text).digest()
 
-    def of_id(self, id: str | int) -> float:
-        """Return the number of an id, in [0, 1); whole numbers and texts differ."""
-        if isinstance(id, str):
+    def number(self, id: str | int | None, place: int) -> float:
+        """Return the number of an id, in [0, 1); without one, that of a place in the stream."""
+        if id is None:
+            return self._number(b"place %d" % place)
+        if isinstance(id, str):  # whole numbers and texts differ
             return self._number(b"text " + id.encode("utf-8", "surrogatepass"))
         return self._number(b"whole %d" % id)
-
-    def of_ids(self, ids: Iterable[str | int]) -> Floats:
-        """Return the numbers of many ids."""
-        return np.array([self.of_id(id) for id in ids], dtype=np.float64)
-
-    def of_place(self, place: int) -> float:
-        """Return the number of an item without an id, by its place in the stream."""
-        return self._number(b"place %d" % place)
 
     def _number(self, text: bytes) -> float:
         digest = hashlib.blake2b(text, digest_size=8, key=self._key).digest()

@@ -19,19 +19,17 @@ from ._inputs import (
     check_optional_prevalence,
     check_period,
 )
-from ._scale import TailScale
 from ._time import Clock
-from ._tracker import LOG_RATE, OFFSET, RATE, STEP, offset_within, track
-from .controller import Controller
+from ._tracker import LOG_RATE, OFFSET, RATE, STEP, ScaledController, offset_within, track
 from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 
 # The ints: tokens, the largest number of tokens, tokens per item, and whether time refills them.
 TOKENS, MOST_TOKENS, TOKENS_PER_ITEM, REFILLED_BY_TIME = range(4)
-# The floats after those of the tracker: tokens per second, the moment of the last refill, the
-# average time between items, over how many items it is averaged, and flags per second. The knots
-# of the scale are the last.
-TOKENS_PER_SECOND, LAST_REFILL, GAP, GAP_MEMORY, FLAGS_PER_SECOND = range(4, 9)
-_KNOTS = 9
+# The floats after those of the tracker: flags per second, the moment of the last refill, the
+# average time between items, and over how many items it is averaged. The knots of the scale are
+# the last.
+FLAGS_PER_SECOND, LAST_REFILL, GAP, GAP_MEMORY = range(4, 8)
+_KNOTS = 8
 # Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
 _PARTS = 1 << 40
 _LARGEST_BURST = 1 << 20
@@ -43,7 +41,7 @@ def _refill(at: float, floats: Any, ints: Any) -> None:
     if ints[REFILLED_BY_TIME]:
         elapsed = max(at - floats[LAST_REFILL], 0.0)
         floats[LAST_REFILL] = max(at, floats[LAST_REFILL])
-        refill = elapsed * floats[TOKENS_PER_SECOND] * _ROUND_DOWN
+        refill = elapsed * floats[FLAGS_PER_SECOND] * _PARTS * _ROUND_DOWN
         room = ints[MOST_TOKENS] - ints[TOKENS]
         ints[TOKENS] += room if refill >= room else int(refill)
     else:
@@ -83,14 +81,14 @@ def _bucket_step(
 @njit(cache=True)
 def _bucket_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    codes, thresholds, probabilities = answers
     for i in range(scores.size):
         codes[i], thresholds[i], probabilities[i] = _bucket_step(
             scores[i], times[i], deciding, works[i], numbers[i], floats, ints
         )
 
 
-class TokenBucketController(Controller):
+class TokenBucketController(ScaledController):
     """Keep a rate with a hard limit on bursts.
 
     A bucket holds at most `burst` tokens and is refilled at the rate of the capacity. Each flag
@@ -132,6 +130,7 @@ class TokenBucketController(Controller):
 
     compiled_step = staticmethod(_bucket_step)
     compiled_loop = staticmethod(_bucket_loop)
+    n_head = _KNOTS
 
     def __init__(
         self,
@@ -166,7 +165,7 @@ class TokenBucketController(Controller):
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept a rate, or with a period a count."""
         if not self.is_timed:
-            capacity.as_ratio(self.options["prevalence"])
+            self.rate(capacity)
         elif capacity.kind != "count" or capacity.per is not None:
             raise CapacityError(
                 f"With period=..., the capacity is a number of flags in a period; got {capacity!r}."
@@ -182,8 +181,7 @@ class TokenBucketController(Controller):
         if self.is_timed:
             memory = max(self.options["expected_arrivals"], 1.0)
             gap = self.period_length / memory
-        head = [0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory, 0.0]
-        floats = np.concatenate([head, self.scale.knots.ravel()])
+        floats = self.with_knots([0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory])
         return floats, np.array([most, most, 0, self.is_timed], dtype=np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
@@ -192,20 +190,19 @@ class TokenBucketController(Controller):
         if self.is_timed:
             if np.isfinite(floats[LAST_REFILL]):  # until now, the old capacity refills the bucket
                 _refill(max(self.now, floats[LAST_REFILL]), floats, ints)
-            floats[FLAGS_PER_SECOND], floats[TOKENS_PER_SECOND] = self._per_second(capacity)
+            floats[FLAGS_PER_SECOND] = self._per_second(capacity)
             rate = min(floats[FLAGS_PER_SECOND] * floats[GAP], 1.0)
         else:
             ints[TOKENS_PER_ITEM] = self._tokens_per_item(capacity)
-            rate = capacity.as_fraction(self.options["prevalence"])
+            rate = self.rate(capacity)
         floats[RATE] = rate
         if rate > 0:
             floats[LOG_RATE] = math.log(rate)
             floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
 
-    def _per_second(self, capacity: Capacity) -> tuple[float, float]:
-        """Return flags per second, and parts of tokens per second."""
-        flags = int(capacity.value) / self.period_length if self.is_timed else 0.0
-        return flags, flags * _PARTS
+    def _per_second(self, capacity: Capacity) -> float:
+        """Return flags per second."""
+        return int(capacity.value) / self.period_length if self.is_timed else 0.0
 
     def _tokens_per_item(self, capacity: Capacity) -> int:
         """Return parts of tokens per item."""
@@ -213,26 +210,20 @@ class TokenBucketController(Controller):
             return 0
         return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)
 
-    def change_scale(self, old: TailScale, new: TailScale) -> None:
-        """Keep the tokens and the offset, and exchange the scale."""
-        self.state_floats = np.concatenate([self.state_floats[:_KNOTS], new.knots.ravel()])
-
     def is_consistent(self) -> bool:
         """Check the sizes, the tokens, the refill and the scale."""
         floats, ints = self.state_floats, self.state_ints
-        if floats.shape != (_KNOTS + self.scale.knots.size,) or ints.shape != (4,):
+        if not self.has_its_knots() or ints.shape != (4,):
             return False
         most = self.options["burst"] * _PARTS
         expected = [most, self._tokens_per_item(self.capacity), int(self.is_timed)]
         return (
-            np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
-            and bool(np.isfinite(np.delete(floats, LAST_REFILL)).all())
+            bool(np.isfinite(np.delete(floats, LAST_REFILL)).all())
             and floats[LAST_REFILL] <= self.now
             and floats[STEP] == self.options["step"]
             and 0 <= floats[RATE] <= 1
             and floats[GAP_MEMORY] >= 1
-            and (floats[FLAGS_PER_SECOND], floats[TOKENS_PER_SECOND])
-            == self._per_second(self.capacity)
+            and floats[FLAGS_PER_SECOND] == self._per_second(self.capacity)
             and 0 <= ints[TOKENS] <= most
             and ints[MOST_TOKENS:].tolist() == expected
         )

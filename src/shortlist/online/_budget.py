@@ -15,6 +15,7 @@ from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_number, check_option, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
+from . import _ledger as book
 from ._inputs import (
     WORK_UNITS,
     check_flag_count,
@@ -23,30 +24,7 @@ from ._inputs import (
     count_work,
     work_allowed,
 )
-from ._ledger import (
-    ALLOWED,
-    CAPACITY,
-    DRAWN,
-    FLAGS,
-    KIND,
-    LEADER,
-    LENGTH,
-    MEAN_DRAWS,
-    ORIGIN,
-    PINNED,
-    PROBES,
-    SINCE,
-    TOTAL,
-    USED,
-    USUAL_WORK,
-    WORK,
-    WORK_ALLOWED,
-    WORK_USED,
-    first_ledger,
-    is_valid_ledger,
-    open_ledger,
-    thin_out,
-)
+from ._ledger import first_ledger, is_valid_ledger, open_ledger, thin_out
 from ._pacing import PATTERN, RECENT, pacing_loop, pacing_step, usual_flags
 from ._probes import most_probes, set_rate
 from ._scale import TailScale
@@ -223,10 +201,12 @@ class BudgetController(Controller):
         """Flags, or work, left in the period of the latest item."""
         ints = self.state_ints
         if self.counts_work:
-            return float(Fraction(max(int(ints[WORK_ALLOWED] - ints[WORK_USED]), 0), WORK_UNITS))
+            return float(
+                Fraction(max(int(ints[book.WORK_ALLOWED] - ints[book.WORK_USED]), 0), WORK_UNITS)
+            )
         if self.has_probes:
-            return max(int(ints[TOTAL] - ints[USED] - ints[DRAWN]), 0)
-        return max(int(ints[CAPACITY] - ints[USED]), 0)
+            return max(int(ints[book.TOTAL] - ints[book.USED] - ints[book.DRAWN]), 0)
+        return max(int(ints[book.CAPACITY] - ints[book.USED]), 0)
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept a count or an effort, per period or per so many items."""
@@ -276,11 +256,11 @@ class BudgetController(Controller):
         if drawn and not self.has_probes:
             raise ValueError(f"probes={probes} were given elsewhere, but this controller has none.")
         with self._lock:
-            self.state_ints[USED] += by_score
+            self.state_ints[book.USED] += by_score
             if self.has_probes:
-                self.state_ints[DRAWN] += drawn
+                self.state_ints[book.DRAWN] += drawn
                 self._keep_within(self.capacity)
-            self.state_ints[SINCE] = _OUT_OF_DATE
+            self.state_ints[book.SINCE] = _OUT_OF_DATE
 
     def count_work(self, efforts: ArrayLike) -> None:
         """Count work on flags that were given elsewhere to items of the present period."""
@@ -288,8 +268,8 @@ class BudgetController(Controller):
             raise CapacityError(f"Only a budget of work counts work; this is {self.capacity!r}.")
         array = np.asarray(efforts, dtype=np.float64)
         with self._lock:
-            self.state_ints[WORK_USED] += int(count_work(array, array.size).sum())
-            self.state_ints[SINCE] = _OUT_OF_DATE
+            self.state_ints[book.WORK_USED] += int(count_work(array, array.size).sum())
+            self.state_ints[book.SINCE] = _OUT_OF_DATE
 
     def _length(self) -> float:
         return self.period_length if self.is_timed else float(self.capacity.per or 1)
@@ -300,7 +280,7 @@ class BudgetController(Controller):
 
     @property
     def _kind(self) -> int:
-        return WORK if self.counts_work else PROBES if self.has_probes else FLAGS
+        return book.WORK if self.counts_work else book.PROBES if self.has_probes else book.FLAGS
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with periods made up from the calibration scores."""
@@ -313,8 +293,8 @@ class BudgetController(Controller):
             usual_work=usual,
         )
         pace = self.options["pace"]
-        ledger.ints[[PINNED, LEADER]] = pace != "auto", _FIRST_RULE[pace]
-        ledger.floats[[LENGTH, ORIGIN]] = self._length(), self._origin()
+        ledger.ints[[book.PINNED, book.LEADER]] = pace != "auto", _FIRST_RULE[pace]
+        ledger.floats[[book.LENGTH, book.ORIGIN]] = self._length(), self._origin()
         return ledger.floats, ledger.ints
 
     def _flags(self, capacity: Capacity, usual_work: float) -> int:
@@ -327,17 +307,17 @@ class BudgetController(Controller):
         """Set the number of flags, and thin out today's list if it has become too short for it."""
         ledger = open_ledger(self.state_floats, self.state_ints)
         ints, floats = self.state_ints, self.state_floats
-        ints[CAPACITY] = self._flags(capacity, float(floats[USUAL_WORK]))
+        ints[book.CAPACITY] = self._flags(capacity, float(floats[book.USUAL_WORK]))
         if self.counts_work:
-            ints[WORK_ALLOWED] = work_allowed(capacity)
+            ints[book.WORK_ALLOWED] = work_allowed(capacity)
         if self.has_probes:
             flags, mean = int(capacity.value), self._mean_draws(capacity)
-            ints[TOTAL], ints[ALLOWED] = flags, most_probes(mean, flags)
-            floats[MEAN_DRAWS] = mean
+            ints[book.TOTAL], ints[book.ALLOWED] = flags, most_probes(mean, flags)
+            floats[book.MEAN_DRAWS] = mean
             self._keep_within(capacity)
             set_rate(ledger)
         thin_out(ledger)
-        ints[SINCE] = _OUT_OF_DATE
+        ints[book.SINCE] = _OUT_OF_DATE
 
     def _mean_draws(self, capacity: Capacity) -> float:
         """Return how many items are drawn in a busy period, on average."""
@@ -345,41 +325,43 @@ class BudgetController(Controller):
 
     def _keep_within(self, capacity: Capacity) -> None:
         """Leave to scores what probes have not used; the next item sees to what is kept."""
-        drawn = int(self.state_ints[DRAWN])
-        self.state_ints[CAPACITY] = max(int(capacity.value) - drawn, 0)
+        drawn = int(self.state_ints[book.DRAWN])
+        self.state_ints[book.CAPACITY] = max(int(capacity.value) - drawn, 0)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all listed scores."""
         ledger = open_ledger(self.state_floats, self.state_ints)
         for scores in (ledger.today[0], ledger.past[:, 0], ledger.caught):
             scores[...] = old.translate(scores, to=new)
-        self.state_ints[SINCE] = _OUT_OF_DATE
+        self.state_ints[book.SINCE] = _OUT_OF_DATE
 
     def is_consistent(self) -> bool:
         """Check the ledger, and that it belongs to the capacity and the options."""
         floats, ints = self.state_floats, self.state_ints
         return (
             is_valid_ledger(floats, ints)
-            and ints[KIND] == self._kind
+            and ints[book.KIND] == self._kind
             and self._is_capacity_right()
-            and floats[LENGTH] == self._length()
-            and floats[ORIGIN] == self._origin()
-            and ints[PINNED] == (self.options["pace"] != "auto")
+            and floats[book.LENGTH] == self._length()
+            and floats[book.ORIGIN] == self._origin()
+            and ints[book.PINNED] == (self.options["pace"] != "auto")
         )
 
     def _is_capacity_right(self) -> bool:
         ints = self.state_ints
         if self.counts_work:
             allowed = work_allowed(self.capacity)
-            return bool(ints[WORK_ALLOWED] == allowed and 0 <= ints[CAPACITY] <= _MOST_USUAL_FLAGS)
+            return bool(
+                ints[book.WORK_ALLOWED] == allowed and 0 <= ints[book.CAPACITY] <= _MOST_USUAL_FLAGS
+            )
         flags = int(self.capacity.value)
         if not self.has_probes:
-            return bool(ints[CAPACITY] == flags)
+            return bool(ints[book.CAPACITY] == flags)
         return bool(
-            ints[TOTAL] == flags
-            and ints[ALLOWED] <= flags
-            and 0 <= ints[CAPACITY] <= max(flags - ints[DRAWN], 0)
-            and self.state_floats[MEAN_DRAWS] == self._mean_draws(self.capacity)
+            ints[book.TOTAL] == flags
+            and ints[book.ALLOWED] <= flags
+            and 0 <= ints[book.CAPACITY] <= max(flags - ints[book.DRAWN], 0)
+            and self.state_floats[book.MEAN_DRAWS] == self._mean_draws(self.capacity)
         )
 
 

@@ -37,7 +37,7 @@ def _ema_step(
 @njit(cache=True)
 def _ema_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    codes, thresholds, probabilities = answers
     for i in range(scores.size):
         codes[i], thresholds[i], probabilities[i] = _ema_step(
             scores[i], times[i], deciding, works[i], numbers[i], floats, ints
@@ -110,10 +110,6 @@ class EmaController(Controller):
             prevalence=check_optional_prevalence(prevalence),
         )
 
-    def check_capacity(self, capacity: Capacity) -> None:
-        """Accept every capacity that is a rate."""
-        capacity.as_ratio(self.options["prevalence"])
-
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start at the quantile of the calibration scores."""
         k = self.capacity.as_ratio(self.options["prevalence"]) * calibration_scores.size
@@ -124,13 +120,13 @@ class EmaController(Controller):
         if step is None:
             low, high = np.quantile(calibration_scores, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
-        rate = self.capacity.as_fraction(self.options["prevalence"])
+        rate = self.rate(self.capacity)
         floats = np.array([threshold, rate, rate, self.options["alpha"], step])
         return floats, np.zeros(0, dtype=np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the rate."""
-        self.state_floats[RATE] = capacity.as_fraction(self.options["prevalence"])
+        self.state_floats[RATE] = self.rate(capacity)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate the threshold, and the step with the spread of the scores."""
@@ -146,7 +142,7 @@ class EmaController(Controller):
             floats.shape == (5,)
             and self.state_ints.shape == (0,)
             and bool(np.isfinite(floats).all())
-            and floats[RATE] == self.capacity.as_fraction(self.options["prevalence"])
+            and floats[RATE] == self.rate(self.capacity)
             and floats[ALPHA] == self.options["alpha"]
             and 0 <= floats[AVERAGE] <= 1
             and floats[STEP] > 0

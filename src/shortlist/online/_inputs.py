@@ -32,22 +32,23 @@ class Arrivals:
     scores: Floats
     moments: Floats
     work: Ints
-    ids: Names | None = None
+    ids: Names | None
 
     @property
     def size(self) -> int:
         """How many items there are."""
         return self.scores.size
 
-    def __getitem__(self, part: Any) -> Arrivals:
+    @property
+    def first(self) -> tuple[float, float, int, Any]:
+        """The score, the moment, the work and the id of the first item."""
+        id = None if self.ids is None else self.ids[0]
+        return float(self.scores[0]), float(self.moments[0]), int(self.work[0]), id
+
+    def __getitem__(self, part: slice) -> Arrivals:
         """Return some of the items."""
         ids = None if self.ids is None else self.ids[part]
         return Arrivals(self.scores[part], self.moments[part], self.work[part], ids)
-
-    def item(self, i: int) -> tuple[float, float, Any, int]:
-        """Return the score, the moment, the id and the work of one item."""
-        id = None if self.ids is None else self.ids[i]
-        return float(self.scores[i]), float(self.moments[i]), id, int(self.work[i])
 
 
 def check_score(score: Any) -> float:

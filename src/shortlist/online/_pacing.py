@@ -14,48 +14,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ._ledger import (
-    BEGUN,
-    CAPACITY,
-    DRAWN,
-    EXPECTED,
-    JOINED,
-    KIND,
-    LEADER,
-    LENGTH,
-    LISTED,
-    N_RULES,
-    ORIGIN,
-    PERIOD,
-    PHASE,
-    PINNED,
-    PROBES,
-    SEEN,
-    SHADOW_CATCH,
-    SHADOW_NOTED,
-    SHADOW_THRESHOLD,
-    SHADOW_USED,
-    SINCE,
-    SIZE,
-    STRIDE,
-    THRESHOLD,
-    UNSEEN,
-    USED,
-    USUAL_WORK,
-    WORK,
-    WORK_ALLOWED,
-    WORK_USED,
-    insert,
-    open_ledger,
-    pattern_threshold,
-    recent_threshold,
-    stride_for,
-)
+from . import _ledger as book
+from ._ledger import insert, open_ledger, pattern_threshold, recent_threshold, stride_for
 from ._probes import draw_probe, keep_for_probes, set_rate
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 from .periods import period_of
 
-RECENT, PATTERN = range(N_RULES)
+RECENT, PATTERN = range(book.N_RULES)
 _FADE = 0.75  # how much of the average catch is kept from period to period
 _LEARN = 0.3  # how fast the profile and the expected arrivals are learned, per period
 _TRUST = 0.1  # weight of the expected arrivals, as if this share of a period had been seen
@@ -81,16 +46,16 @@ def _expected_share(phase: float, profile: Any) -> float:
 def _unseen_share(phase: float, ledger: Any) -> float:
     """Return the share of a period's arrivals before the first one; 0 if that is just a gap."""
     share = _expected_share(phase, ledger.profile)
-    return share if share * ledger.floats[EXPECTED] > _LARGEST_GAP else 0.0
+    return share if share * ledger.floats[book.EXPECTED] > _LARGEST_GAP else 0.0
 
 
 @njit(cache=True)
 def _volume(phase: float, ledger: Any) -> tuple[float, float]:
     """Return the share of arrivals that should have come by now, and all that this period has."""
-    unseen = ledger.floats[UNSEEN]
+    unseen = ledger.floats[book.UNSEEN]
     share = _expected_share(phase, ledger.profile)
-    seen = ledger.ints[SEEN]
-    volume = (_TRUST * ledger.floats[EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
+    seen = ledger.ints[book.SEEN]
+    volume = (_TRUST * ledger.floats[book.EXPECTED] + seen) / (_TRUST + max(share - unseen, 0.0))
     return share, volume
 
 
@@ -103,20 +68,20 @@ def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
     no sign of a quiet day. If that part is large, few scores are known for the rest of the hours;
     all calibration scores then count, whatever their hour.
     """
-    unseen = ledger.floats[UNSEEN]
-    to_use = left - unseen * ledger.ints[CAPACITY]
+    unseen = ledger.floats[book.UNSEEN]
+    to_use = left - unseen * ledger.ints[book.CAPACITY]
     if to_use <= 0:
         return np.inf
-    seen = ledger.ints[SEEN]
+    seen = ledger.ints[book.SEEN]
     share, volume = _volume(phase, ledger)
     still_to_come = volume * (1.0 - share)
     if to_use < 1.0:
         # A part of a flag is left, and towards the end of the period it must not go to any item.
-        usual_rate = ledger.ints[CAPACITY] / ledger.floats[EXPECTED]
+        usual_rate = ledger.ints[book.CAPACITY] / ledger.floats[book.EXPECTED]
         still_to_come = max(still_to_come, to_use / usual_rate)
     if to_use >= still_to_come:
         return -np.inf
-    if ledger.ints[JOINED]:
+    if ledger.ints[book.JOINED]:
         phase, share, volume = -1.0, 0.0, still_to_come
     if rule == RECENT:
         window = seen + ledger.sizes[2, 0] * (1.0 - share)
@@ -128,43 +93,44 @@ def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
 def _refresh(phase: float, ledger: Any) -> None:
     """Compute all thresholds again."""
     ints, floats = ledger.ints, ledger.floats
-    floats[PHASE], ints[SINCE] = phase, 0
-    if ints[KIND] == PROBES:
+    floats[book.PHASE], ints[book.SINCE] = phase, 0
+    if ints[book.KIND] == book.PROBES:
         share, volume = _volume(phase, ledger)
         keep_for_probes(volume * (1.0 - share), ledger)
-    if not ints[PINNED]:
-        for rule in range(N_RULES):
+    if not ints[book.PINNED]:
+        for rule in range(book.N_RULES):
             _refresh_shadow(rule, phase, ledger)
     _refresh_leader(phase, ledger)
 
 
 @njit(cache=True)
 def _refresh_shadow(rule: int, phase: float, ledger: Any) -> None:
-    left = float(ledger.ints[CAPACITY] - ledger.ints[SHADOW_USED + rule])
-    ledger.floats[SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, ledger)
+    left = float(ledger.ints[book.CAPACITY] - ledger.ints[book.SHADOW_USED + rule])
+    ledger.floats[book.SHADOW_THRESHOLD + rule] = _threshold(rule, left, phase, ledger)
 
 
 @njit(cache=True)
 def _refresh_leader(phase: float, ledger: Any) -> None:
-    ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[LEADER]
-    if ints[KIND] == WORK:
+    ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[book.LEADER]
+    if ints[book.KIND] == book.WORK:
         # The work left is as many flags as it usually makes.
-        left = (ints[WORK_ALLOWED] - ints[WORK_USED]) / floats[USUAL_WORK]
-        floats[THRESHOLD] = _threshold(rule, left, phase, ledger)
-    elif not ints[PINNED] and ints[USED] == ints[SHADOW_USED + rule]:
-        floats[THRESHOLD] = floats[SHADOW_THRESHOLD + rule]  # every item so far was decided
+        left = (ints[book.WORK_ALLOWED] - ints[book.WORK_USED]) / floats[book.USUAL_WORK]
+        floats[book.THRESHOLD] = _threshold(rule, left, phase, ledger)
+    elif not ints[book.PINNED] and ints[book.USED] == ints[book.SHADOW_USED + rule]:
+        # Every item so far was decided.
+        floats[book.THRESHOLD] = floats[book.SHADOW_THRESHOLD + rule]
     else:
-        left = float(ints[CAPACITY] - ints[USED])
-        floats[THRESHOLD] = _threshold(rule, left, phase, ledger)
+        left = float(ints[book.CAPACITY] - ints[book.USED])
+        floats[book.THRESHOLD] = _threshold(rule, left, phase, ledger)
 
 
 @njit(cache=True)
 def _is_stale(phase: float, ledger: Any) -> bool:
     """Whether the thresholds are so old that the expected rest of the period has changed."""
-    if ledger.ints[SINCE] * _REFRESHES >= ledger.floats[EXPECTED]:
+    if ledger.ints[book.SINCE] * _REFRESHES >= ledger.floats[book.EXPECTED]:
         return True
     # Towards the end of a period, its rest shrinks faster and faster.
-    since = phase - ledger.floats[PHASE]
+    since = phase - ledger.floats[book.PHASE]
     return since * _REFRESHES >= 1 or since * _REFRESHES_PER_REST >= 1 - phase
 
 
@@ -172,21 +138,23 @@ def _is_stale(phase: float, ledger: Any) -> bool:
 def _judge(ledger: Any) -> None:
     """Choose the rule that caught most of the highest scores to lead the next period."""
     ints, floats = ledger.ints, ledger.floats
-    place = min(ints[CAPACITY] // ints[STRIDE], ints[LISTED])
-    if place == 0 or ints[PINNED]:
+    place = min(ints[book.CAPACITY] // ints[book.STRIDE], ints[book.LISTED])
+    if place == 0 or ints[book.PINNED]:
         return
     worst_of_best = ledger.today[0, place - 1]
     best = 0
-    for rule in range(N_RULES):
+    for rule in range(book.N_RULES):
         n = 0
-        for i in range(ints[SHADOW_NOTED + rule]):
+        for i in range(ints[book.SHADOW_NOTED + rule]):
             if ledger.caught[rule, i] >= worst_of_best:
                 n += 1
         share = min(n / place, 1.0)
-        floats[SHADOW_CATCH + rule] = _FADE * floats[SHADOW_CATCH + rule] + (1 - _FADE) * share
-        if floats[SHADOW_CATCH + rule] > floats[SHADOW_CATCH + best]:
+        floats[book.SHADOW_CATCH + rule] = (
+            _FADE * floats[book.SHADOW_CATCH + rule] + (1 - _FADE) * share
+        )
+        if floats[book.SHADOW_CATCH + rule] > floats[book.SHADOW_CATCH + best]:
             best = rule
-    ints[LEADER] = best
+    ints[book.LEADER] = best
 
 
 @njit(cache=True)
@@ -198,9 +166,13 @@ def _remember(ledger: Any) -> None:
         for row in range(3):
             sizes[row, age] = sizes[row, age - 1]
     past[0] = ledger.today
-    seen = ledger.ints[SEEN]
-    sizes[0, 0], sizes[1, 0], sizes[2, 0] = ledger.ints[LISTED], ledger.ints[STRIDE] / seen, seen
-    ledger.floats[EXPECTED] += _LEARN * (seen - ledger.floats[EXPECTED])
+    seen = ledger.ints[book.SEEN]
+    sizes[0, 0], sizes[1, 0], sizes[2, 0] = (
+        ledger.ints[book.LISTED],
+        ledger.ints[book.STRIDE] / seen,
+        seen,
+    )
+    ledger.floats[book.EXPECTED] += _LEARN * (seen - ledger.floats[book.EXPECTED])
     for block in range(profile.shape[1]):
         profile[0, block] += _LEARN * (profile[1, block] / seen - profile[0, block])
 
@@ -209,23 +181,23 @@ def _remember(ledger: Any) -> None:
 def _begin(period: int, phase: float, ledger: Any) -> None:
     """Close the period that has ended, and begin the next one with a full budget."""
     ints = ledger.ints
-    if ints[BEGUN] and ints[SEEN] > 0 and not ints[JOINED]:
+    if ints[book.BEGUN] and ints[book.SEEN] > 0 and not ints[book.JOINED]:
         _judge(ledger)
         _remember(ledger)
-    ints[JOINED] = (not ints[BEGUN]) and phase > 0.1
-    ledger.floats[UNSEEN] = 0.0 if ints[BEGUN] else _unseen_share(phase, ledger)
-    ints[BEGUN], ints[PERIOD] = 1, period
-    ints[USED], ints[SEEN], ints[LISTED] = 0, 0, 0
-    ints[SHADOW_USED : SHADOW_NOTED + N_RULES] = 0
-    if ints[KIND] == WORK:
-        ints[WORK_USED] = 0
-        ints[CAPACITY] = usual_flags(ints[WORK_ALLOWED], ledger.floats[USUAL_WORK])
-    if ints[KIND] == PROBES:
-        ints[DRAWN] = 0
+    ints[book.JOINED] = (not ints[book.BEGUN]) and phase > 0.1
+    ledger.floats[book.UNSEEN] = 0.0 if ints[book.BEGUN] else _unseen_share(phase, ledger)
+    ints[book.BEGUN], ints[book.PERIOD] = 1, period
+    ints[book.USED], ints[book.SEEN], ints[book.LISTED] = 0, 0, 0
+    ints[book.SHADOW_USED : book.SHADOW_NOTED + book.N_RULES] = 0
+    if ints[book.KIND] == book.WORK:
+        ints[book.WORK_USED] = 0
+        ints[book.CAPACITY] = usual_flags(ints[book.WORK_ALLOWED], ledger.floats[book.USUAL_WORK])
+    if ints[book.KIND] == book.PROBES:
+        ints[book.DRAWN] = 0
         set_rate(ledger)
-    ints[STRIDE] = stride_for(ints[CAPACITY], ints[SIZE])
+    ints[book.STRIDE] = stride_for(ints[book.CAPACITY], ints[book.SIZE])
     ledger.profile[1, :] = 0
-    ledger.floats[PHASE] = 0.0
+    ledger.floats[book.PHASE] = 0.0
     _refresh(phase, ledger)
 
 
@@ -234,34 +206,34 @@ def _observe(score: float, phase: float, ledger: Any) -> None:
     """Count an arrival, and list its score if it is among the highest."""
     ints, blocks = ledger.ints, ledger.profile.shape[1]
     ledger.profile[1, min(int(phase * blocks), blocks - 1)] += 1
-    if ints[SEEN] % ints[STRIDE] == 0:
-        ints[LISTED] = insert(ledger.today, ints[LISTED], score, phase)
-    ints[SEEN] += 1
-    ints[SINCE] += 1
+    if ints[book.SEEN] % ints[book.STRIDE] == 0:
+        ints[book.LISTED] = insert(ledger.today, ints[book.LISTED], score, phase)
+    ints[book.SEEN] += 1
+    ints[book.SINCE] += 1
 
 
 @njit(cache=True)
 def _play_shadows(score: float, phase: float, ledger: Any) -> None:
     """Let each rule in the shadow spend its own budget."""
     ints = ledger.ints
-    listed = (ints[SEEN] - 1) % ints[STRIDE] == 0
-    for rule in range(N_RULES):
+    listed = (ints[book.SEEN] - 1) % ints[book.STRIDE] == 0
+    for rule in range(book.N_RULES):
         if (
-            score > ledger.floats[SHADOW_THRESHOLD + rule]
-            and ints[SHADOW_USED + rule] < ints[CAPACITY]
+            score > ledger.floats[book.SHADOW_THRESHOLD + rule]
+            and ints[book.SHADOW_USED + rule] < ints[book.CAPACITY]
         ):
-            ints[SHADOW_USED + rule] += 1
-            noted = ints[SHADOW_NOTED + rule]
-            if listed and noted < ints[SIZE]:
+            ints[book.SHADOW_USED + rule] += 1
+            noted = ints[book.SHADOW_NOTED + rule]
+            if listed and noted < ints[book.SIZE]:
                 ledger.caught[rule, noted] = score
-                ints[SHADOW_NOTED + rule] = noted + 1
+                ints[book.SHADOW_NOTED + rule] = noted + 1
             _refresh_shadow(rule, phase, ledger)
 
 
 @njit(cache=True)
 def _phase(at: float, period: int, floats: Any) -> float:
     """Return the share of a period that has passed."""
-    return min(max((at - floats[ORIGIN]) / floats[LENGTH] - period, 0.0), 1.0)
+    return min(max((at - floats[book.ORIGIN]) / floats[book.LENGTH] - period, 0.0), 1.0)
 
 
 @njit(cache=True)
@@ -273,34 +245,34 @@ def usual_flags(allowed: int, usual_work: float) -> int:
 @njit(cache=True)
 def _spend(work: int, ledger: Any) -> None:
     """Book the work of a flag, and learn how much flags usually take."""
-    ledger.ints[USED] += 1
-    if ledger.ints[KIND] == WORK:
-        ledger.ints[WORK_USED] += work
-        ledger.floats[USUAL_WORK] += _LEARN_WORK * (work - ledger.floats[USUAL_WORK])
+    ledger.ints[book.USED] += 1
+    if ledger.ints[book.KIND] == book.WORK:
+        ledger.ints[book.WORK_USED] += work
+        ledger.floats[book.USUAL_WORK] += _LEARN_WORK * (work - ledger.floats[book.USUAL_WORK])
 
 
 @njit(cache=True)
 def _does_not_fit(work: int, ledger: Any) -> bool:
     """Whether a flag would exceed the budget; a smaller one may still fit."""
     ints = ledger.ints
-    if ints[KIND] == WORK:
-        return work > ints[WORK_ALLOWED] - ints[WORK_USED]
-    return ints[USED] >= ints[CAPACITY]
+    if ints[book.KIND] == book.WORK:
+        return work > ints[book.WORK_ALLOWED] - ints[book.WORK_USED]
+    return ints[book.USED] >= ints[book.CAPACITY]
 
 
 @njit(cache=True)
 def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> tuple[int, float]:
     """Decide about one item, or only observe it; return the reason's code and the threshold."""
     ints, floats = ledger.ints, ledger.floats
-    period = period_of(at, floats[ORIGIN], floats[LENGTH])
-    if not ints[BEGUN] or period > ints[PERIOD]:
+    period = period_of(at, floats[book.ORIGIN], floats[book.LENGTH])
+    if not ints[book.BEGUN] or period > ints[book.PERIOD]:
         _begin(period, _phase(at, period, floats), ledger)
-    phase = _phase(at, ints[PERIOD], floats)
+    phase = _phase(at, ints[book.PERIOD], floats)
     if _is_stale(phase, ledger):
         _refresh(phase, ledger)
-    threshold = floats[THRESHOLD]
+    threshold = floats[book.THRESHOLD]
     _observe(score, phase, ledger)
-    if not ints[PINNED]:
+    if not ints[book.PINNED]:
         _play_shadows(score, phase, ledger)
     if not deciding:
         return BELOW_THRESHOLD, threshold
@@ -319,7 +291,7 @@ def _decide_or_draw(
 ) -> tuple[int, float, float]:
     """Decide about one item, and with probes draw it below the threshold if its number is small."""
     code, threshold = _decide(score, at, deciding, work, ledger)
-    if deciding and ledger.ints[KIND] == PROBES:
+    if deciding and ledger.ints[book.KIND] == book.PROBES:
         code, probability = draw_probe(code, number, ledger)
         return code, threshold, probability
     return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
@@ -338,7 +310,7 @@ def pacing_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any
     """Decide about many items in order."""
     ledger = open_ledger(floats, ints)
     scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    codes, thresholds, probabilities = answers
     for i in range(scores.size):
         codes[i], thresholds[i], probabilities[i] = _decide_or_draw(
             scores[i], times[i], deciding, works[i], numbers[i], ledger

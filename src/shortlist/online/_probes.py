@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import poisson
 
-from ._ledger import ALLOWED, CAPACITY, DRAWN, EXPECTED, MEAN_DRAWS, RATE, TOTAL, USED
+from . import _ledger as book
 from .decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
 
 _SUFFICES = 0.999
@@ -38,20 +38,20 @@ def most_probes(mean: float, n_flags: int) -> int:
 def set_rate(ledger: Any) -> None:
     """Fix the rate for arrivals as in the busiest remembered period."""
     floats = ledger.floats
-    arrivals = max(floats[EXPECTED], ledger.sizes[2].max())
-    below = max(arrivals - (ledger.ints[TOTAL] - floats[MEAN_DRAWS]), 1.0)
-    rate = min(floats[MEAN_DRAWS] / below, _HIGHEST_RATE)
-    floats[RATE] = 0.0 if rate <= 0 else 2.0 ** (np.floor(_STEPS * np.log2(rate)) / _STEPS)
+    arrivals = max(floats[book.EXPECTED], ledger.sizes[2].max())
+    below = max(arrivals - (ledger.ints[book.TOTAL] - floats[book.MEAN_DRAWS]), 1.0)
+    rate = min(floats[book.MEAN_DRAWS] / below, _HIGHEST_RATE)
+    floats[book.RATE] = 0.0 if rate <= 0 else 2.0 ** (np.floor(_STEPS * np.log2(rate)) / _STEPS)
 
 
 @njit(cache=True)
 def keep_for_probes(still_to_come: float, ledger: Any) -> None:
     """Leave to scores the flags that neither drawn items have used nor later ones will need."""
     ints = ledger.ints
-    mean = ledger.floats[RATE] * still_to_come
+    mean = ledger.floats[book.RATE] * still_to_come
     needed = int(min(mean + _MARGIN * np.sqrt(mean) + _ROUND_UP, 1e15))
-    left = max(ints[ALLOWED] - ints[DRAWN], 0)
-    ints[CAPACITY] = max(ints[TOTAL] - ints[DRAWN] - min(needed, left), 0)
+    left = max(ints[book.ALLOWED] - ints[book.DRAWN], 0)
+    ints[book.CAPACITY] = max(ints[book.TOTAL] - ints[book.DRAWN] - min(needed, left), 0)
 
 
 @njit(cache=True)
@@ -59,11 +59,14 @@ def draw_probe(code: int, number: float, ledger: Any) -> tuple[int, float]:
     """Draw an item unless it was flagged; return the reason's code and the probability."""
     if code == ABOVE_THRESHOLD:
         return code, 1.0
-    ints, rate = ledger.ints, ledger.floats[RATE]
+    ints, rate = ledger.ints, ledger.floats[book.RATE]
     if number >= rate:
         return code, rate
-    if ints[DRAWN] < ints[ALLOWED] and ints[USED] + ints[DRAWN] < ints[TOTAL]:
-        ints[DRAWN] += 1
-        ints[CAPACITY] = max(min(ints[CAPACITY], ints[TOTAL] - ints[DRAWN]), 0)
+    if (
+        ints[book.DRAWN] < ints[book.ALLOWED]
+        and ints[book.USED] + ints[book.DRAWN] < ints[book.TOTAL]
+    ):
+        ints[book.DRAWN] += 1
+        ints[book.CAPACITY] = max(min(ints[book.CAPACITY], ints[book.TOTAL] - ints[book.DRAWN]), 0)
         return PROBE, rate
     return PROBE_WITHOUT_SLOT, rate

@@ -23,7 +23,6 @@ _MARKED = 16  # the moment of every sixteenth item is logged
 _MOST_MARKS = 4_096
 _AGREEING = 5  # moments in a row that move the clock far ahead
 _FARTHEST_PERIODS, _FARTHEST_SECONDS = 31, 7 * 86_400.0
-_LONGEST_SCAN = 1 << 16
 
 
 class Timeline:
@@ -112,24 +111,15 @@ class Timeline:
         self._suspect = None if agreeing >= _AGREEING else (moment, agreeing)
         return self._suspect is not None
 
-    def parts(self, moments: Floats) -> Iterator[tuple[slice, bool]]:
-        """Yield parts without a jump, and single items that may be one; at least one part."""
-        stop = 0
-        while stop < moments.size or stop == 0:
-            safe = self._count_safe(moments[stop:])
-            part = slice(stop, stop + max(safe, 1))
-            yield part, safe > 0 or not moments.size
-            stop = part.stop
-
-    def _count_safe(self, moments: Floats) -> int:
-        """Return how many of the first moments are surely accepted, whichever of them count."""
-        if self._suspect is not None or not moments.size:
+    def count_plain(self, moments: Floats) -> int:
+        """Return how many of the first moments are surely accepted, and before the next change."""
+        if self._suspect is not None:
             return 0
-        if self.farthest == math.inf:
+        if self.farthest == math.inf and not self.changes:
             return moments.size
-        scanned = moments[:_LONGEST_SCAN]
-        beyond = scanned - (scanned[0] if self.now == -math.inf else self.now) > self.farthest
-        return int(np.argmax(beyond)) if beyond.any() else scanned.size
+        reference = moments[0] if self.now == -math.inf else self.now
+        special = (moments - reference > self.farthest) | (moments >= self.next_change)
+        return int(np.argmax(special)) if special.any() else moments.size
 
     # --- changes of capacity -------------------------------------------------------------------
 
@@ -163,8 +153,9 @@ class Timeline:
         return self.now if self.is_timed else float(number)
 
     def count_many(self, moments: Floats) -> Floats:
-        """Do the same for at least one item, with moments that do not fall."""
+        """Do the same for at least one item."""
         first = self.n_items
+        moments = np.maximum.accumulate(np.maximum(moments, self.now))
         if self._logs_arrivals:
             self._mark(moments, first)
         self.n_items, self.now = first + moments.size, float(moments[-1])
@@ -207,7 +198,8 @@ class Timeline:
         self.changes = [
             (to_seconds(at), Capacity.from_json(each)) for at, each in state["scheduled"]
         ]
-        if self.changes != sorted(self.changes, key=lambda change: change[0]):
+        moments = [self.now, *(at for at, _ in self.changes)]
+        if moments != sorted(set(moments)):
             raise ValueError("the scheduled changes are out of order.")
         self._suspect = None
         if state["suspect"]:

@@ -56,12 +56,13 @@ def _tracker_step(
 
 @njit(cache=True)
 def _tracker_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
-    scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    scores, _, works, _ = items
+    codes, thresholds, probabilities = answers
+    knots, most = floats[_KNOTS:].reshape(2, -1), float(ints[MOST_WORK]) if ints.size else 0.0
     for i in range(scores.size):
-        codes[i], thresholds[i], probabilities[i] = _tracker_step(
-            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
-        )
+        share = works[i] / most if most else 1.0
+        codes[i], thresholds[i] = track(scores[i], share, floats, knots)
+        probabilities[i] = codes[i] == ABOVE_THRESHOLD
 
 
 def offset_within(scale: TailScale, offset: float, log_rate: float) -> float:
@@ -70,7 +71,25 @@ def offset_within(scale: TailScale, offset: float, log_rate: float) -> float:
     return min(max(offset, bottom + log_rate), top + log_rate)
 
 
-class QuantileTracker(Controller):
+class ScaledController(Controller):
+    """A controller whose floats end with the knots of its scale, after `n_head` others."""
+
+    n_head: ClassVar[int]
+
+    def with_knots(self, head: ArrayLike) -> Floats:
+        """Return floats that end with the knots of the scale."""
+        return np.concatenate([head, self.scale.knots.ravel()])
+
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Exchange the scale, and keep everything else."""
+        self.state_floats = np.concatenate([self.state_floats[: self.n_head], new.knots.ravel()])
+
+    def has_its_knots(self) -> bool:
+        """Whether loaded floats have the right size and end with the knots."""
+        return np.array_equal(self.state_floats[self.n_head :], self.scale.knots.ravel())
+
+
+class QuantileTracker(ScaledController):
     r"""Keep a flag rate on any stream: the default for rates.
 
     After each item the threshold moves: up a little if the item was flagged, down very slightly if
@@ -131,6 +150,7 @@ class QuantileTracker(Controller):
 
     compiled_step = staticmethod(_tracker_step)
     compiled_loop = staticmethod(_tracker_loop)
+    n_head = _KNOTS
     corrects_late_changes: ClassVar[bool] = True
 
     def __init__(
@@ -192,7 +212,7 @@ class QuantileTracker(Controller):
         >>> round(tracker.interval_bound(), 1)
         90.1
         """
-        given = [self._rate(each) for each in (smallest, largest) if each is not None]
+        given = [self.rate(each) for each in (smallest, largest) if each is not None]
         if 0 in given or (len(given) == 2 and given[0] > given[1]):
             raise CapacityError(
                 "smallest must be greater than 0 and at most largest; got rates of "
@@ -200,7 +220,7 @@ class QuantileTracker(Controller):
                 "need no bound: pass the smallest capacity above zero."
             )
         floats, step = self.state_floats, self.options["step"]
-        announced = [self._rate(capacity) for _, capacity in self._time.changes]
+        announced = [self.rate(capacity) for _, capacity in self._time.changes]
         rates = [
             rate for rate in (*given, *announced, floats[SMALLEST], floats[LARGEST]) if rate > 0
         ]
@@ -211,11 +231,11 @@ class QuantileTracker(Controller):
         bound = float((levels + math.log(high / low) + step * (1 - low + high)) / step)
         return bound * self.options["max_effort"] if self.counts_work else bound
 
-    def _rate(self, capacity: Capacity) -> float:
+    def rate(self, capacity: Capacity) -> float:
         """Return the share of items that may be flagged; of work, if each took the largest."""
         if capacity.kind == "effort":
             return float(capacity.effort_per_item() / exact(self.options["max_effort"]))
-        return capacity.as_fraction(self.options["prevalence"])
+        return super().rate(capacity)
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept every capacity that is a rate; flags and work cannot replace each other."""
@@ -229,7 +249,7 @@ class QuantileTracker(Controller):
                 f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "
                 "effort of any item belongs to Capacity.effort(...)."
             )
-        if self._rate(capacity) > 1:
+        if self.rate(capacity) > 1:
             raise CapacityError(
                 f"{capacity!r} allows more than the largest effort for every item, and limits "
                 "nothing. Check the unit of max_effort and of the budget."
@@ -247,7 +267,7 @@ class QuantileTracker(Controller):
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with no error, on the scale of the calibration scores."""
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
-        return np.concatenate([head, self.scale.knots.ravel()]), self._first_ints()
+        return self.with_knots(head), self._first_ints()
 
     def _first_ints(self) -> NDArray[np.int64]:
         """Return the largest effort in units, for a rate of work; otherwise nothing."""
@@ -257,7 +277,7 @@ class QuantileTracker(Controller):
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the rate; for a late announcement, also correct the errors since then."""
-        floats, rate = self.state_floats, self._rate(capacity)
+        floats, rate = self.state_floats, self.rate(capacity)
         before = floats[RATE]
         floats[RATE] = rate
         if rate > 0:
@@ -295,17 +315,16 @@ class QuantileTracker(Controller):
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Keep the offset, and exchange the scale."""
-        head, (lowest, highest) = self.state_floats[:_KNOTS].copy(), new.range
-        head[LOWEST], head[HIGHEST] = min(head[LOWEST], lowest), max(head[HIGHEST], highest)
-        self.state_floats = np.concatenate([head, new.knots.ravel()])
+        super().change_scale(old, new)
+        floats, (lowest, highest) = self.state_floats, new.range
+        floats[LOWEST], floats[HIGHEST] = min(floats[LOWEST], lowest), max(floats[HIGHEST], highest)
 
     def is_consistent(self) -> bool:
         """Check the sizes, the rate, the step, the scale, and that the bound holds from here."""
-        floats, rate = self.state_floats, self._rate(self.capacity)
+        floats, rate = self.state_floats, self.rate(self.capacity)
         return (
-            floats.shape == (_KNOTS + self.scale.knots.size,)
+            self.has_its_knots()
             and np.array_equal(self.state_ints, self._first_ints())
-            and np.array_equal(floats[_KNOTS:], self.scale.knots.ravel())
             and bool(np.isfinite(floats).all())
             and floats[LOWEST] <= self.scale.range[0]
             and self.scale.range[1] <= floats[HIGHEST] <= _HIGHEST_LEVEL

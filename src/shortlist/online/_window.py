@@ -1,4 +1,4 @@
-"""The exact quantile of a sliding window, in logarithmic time per item."""
+"""The exact quantile of a sliding window."""
 
 from __future__ import annotations
 
@@ -17,97 +17,56 @@ from ._time import Clock
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
-# The floats are the ring of scores. The ints begin with the wanted size of the upper heap, its
-# actual size, and the slot of the oldest score; the two heaps follow.
-WANTED, UPPER, OLDEST = range(3)
-_HEAPS = 3
+# The floats: the threshold, and the ring of scores. The ints: how many scores may lie above the
+# threshold, how many do, how many are equal to it, and the place of the oldest score.
+WANTED, ABOVE, EQUAL, OLDEST = range(4)
+_RING = 1
 _LARGEST_WINDOW = 1 << 24
 
-# A slot is a place in the ring of scores. The k highest scores form a heap with the lowest of them
-# on top; the others form a heap with their highest on top, which is the threshold. `heaps[0]` holds
-# both, the upper one from the front and the lower one from the back. `heaps[1]` holds the place of
-# each slot.
+
+@njit(cache=True)
+def _rise(floats: Any, ints: Any) -> None:
+    """Move the threshold up to the next higher score."""
+    threshold, found, n = floats[0], np.inf, 0
+    for score in floats[_RING:]:
+        if threshold < score <= found:
+            n = n + 1 if score == found else 1
+            found = score
+    floats[0], ints[ABOVE], ints[EQUAL] = found, ints[ABOVE] - n, n
 
 
 @njit(cache=True)
-def _goes_first(slot: int, other: int, upper: bool, ring: Any) -> bool:
-    return ring[slot] < ring[other] if upper else ring[slot] > ring[other]
+def _fall(floats: Any, ints: Any) -> None:
+    """Move the threshold down to the next lower score."""
+    threshold, found, n = floats[0], -np.inf, 0
+    for score in floats[_RING:]:
+        if found <= score < threshold:
+            n = n + 1 if score == found else 1
+            found = score
+    floats[0], ints[ABOVE], ints[EQUAL] = found, ints[ABOVE] + ints[EQUAL], n
 
 
 @njit(cache=True)
-def _put(place: int, slot: int, upper: bool, heaps: Any) -> None:
-    index = place if upper else heaps.shape[1] - 1 - place
-    heaps[0, index], heaps[1, slot] = slot, index
-
-
-@njit(cache=True)
-def _at(place: int, upper: bool, heaps: Any) -> int:
-    return heaps[0, place if upper else heaps.shape[1] - 1 - place]
-
-
-@njit(cache=True)
-def _settle(place: int, size: int, upper: bool, ring: Any, heaps: Any) -> None:
-    """Move the slot at a place up or down to where it belongs."""
-    slot = _at(place, upper, heaps)
-    while place > 0 and _goes_first(slot, _at((place - 1) // 2, upper, heaps), upper, ring):
-        _put(place, _at((place - 1) // 2, upper, heaps), upper, heaps)
-        place = (place - 1) // 2
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and _goes_first(
-            _at(child + 1, upper, heaps), _at(child, upper, heaps), upper, ring
-        ):
-            child += 1
-        if not _goes_first(_at(child, upper, heaps), slot, upper, ring):
-            break
-        _put(place, _at(child, upper, heaps), upper, heaps)
-        place = child
-    _put(place, slot, upper, heaps)
-
-
-@njit(cache=True)
-def _resize(ints: Any, ring: Any, heaps: Any) -> None:
-    """Move slots from one heap to the other until the upper one has its wanted size."""
-    n = ring.size
-    while ints[UPPER] != ints[WANTED]:
-        from_upper = ints[UPPER] > ints[WANTED]
-        size = ints[UPPER] if from_upper else n - ints[UPPER]
-        moving, last = _at(0, from_upper, heaps), _at(size - 1, from_upper, heaps)
-        if size > 1:
-            _put(0, last, from_upper, heaps)
-            _settle(0, size - 1, from_upper, ring, heaps)
-        ints[UPPER] += -1 if from_upper else 1
-        _put(n - size, moving, not from_upper, heaps)
-        _settle(n - size, n - size + 1, not from_upper, ring, heaps)
-
-
-@njit(cache=True)
-def _replace_oldest(score: float, ints: Any, ring: Any, heaps: Any) -> None:
-    """Replace the oldest score by a new one."""
-    n, k, slot = ring.size, ints[UPPER], ints[OLDEST]
-    ring[slot] = score
-    ints[OLDEST] = (slot + 1) % n
-    upper = heaps[1, slot] < k
-    place = heaps[1, slot] if upper else n - 1 - heaps[1, slot]
-    _settle(place, k if upper else n - k, upper, ring, heaps)
-    if 0 < k < n:
-        lowest_above, highest_below = _at(0, True, heaps), _at(0, False, heaps)
-        if ring[lowest_above] < ring[highest_below]:
-            _put(0, highest_below, True, heaps)
-            _put(0, lowest_above, False, heaps)
-            _settle(0, k, True, ring, heaps)
-            _settle(0, n - k, False, ring, heaps)
+def _replace_oldest(score: float, floats: Any, ints: Any) -> None:
+    """Replace the oldest score by a new one, and move the threshold if it is no longer right."""
+    ring, place = floats[_RING:], ints[OLDEST]
+    oldest, ring[place] = ring[place], score
+    ints[OLDEST] = (place + 1) % ring.size
+    ints[ABOVE] += int(score > floats[0]) - int(oldest > floats[0])
+    ints[EQUAL] += int(score == floats[0]) - int(oldest == floats[0])
+    wanted = min(ints[WANTED], ring.size - 1)
+    while ints[ABOVE] > wanted:
+        _rise(floats, ints)
+    while ints[ABOVE] + ints[EQUAL] <= wanted:
+        _fall(floats, ints)
 
 
 @njit(cache=True)
 def _window_step(
-    score: float, at: float, deciding: bool, work: int, number: float, ring: Any, ints: Any
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
-    heaps = ints[_HEAPS:].reshape(2, -1)
-    if ints[UPPER] != ints[WANTED]:
-        _resize(ints, ring, heaps)
-    threshold = ring[_at(0, False, heaps)] if ints[UPPER] < ring.size else -np.inf
-    _replace_oldest(score, ints, ring, heaps)
+    threshold = floats[0] if ints[WANTED] < floats.size - _RING else -np.inf
+    _replace_oldest(score, floats, ints)
     if ints[WANTED] == 0:
         return BELOW_THRESHOLD, np.inf, 0.0
     flag = score > threshold
@@ -115,21 +74,21 @@ def _window_step(
 
 
 @njit(cache=True)
-def _window_loop(items: Any, deciding: bool, answers: Any, ring: Any, ints: Any) -> None:
+def _window_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     scores, times, works, numbers = items
-    _, thresholds, codes, probabilities = answers
+    codes, thresholds, probabilities = answers
     for i in range(scores.size):
         codes[i], thresholds[i], probabilities[i] = _window_step(
-            scores[i], times[i], deciding, works[i], numbers[i], ring, ints
+            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
         )
 
 
 class WindowController(Controller):
     """Flag the items that stand out among the most recent ones.
 
-    The threshold is the exact quantile of a sliding window of scores. Each update takes time
-    proportional to the logarithm of the window. There is no guarantee for the rate of a stream that
-    changes.
+    The threshold is the exact quantile of a sliding window of scores. An item that moves the
+    threshold takes time proportional to the window; most do not. There is no guarantee for the rate
+    of a stream that changes.
 
     Parameters
     ----------
@@ -180,59 +139,41 @@ class WindowController(Controller):
             prevalence=check_optional_prevalence(prevalence),
         )
 
-    def check_capacity(self, capacity: Capacity) -> None:
-        """Accept every capacity that is a rate."""
-        capacity.as_ratio(self.options["prevalence"])
-
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Fill the window with the last calibration scores."""
         size = self.options["window"]
         ring = np.resize(calibration_scores[-size:], size)
-        return ring, np.concatenate([np.zeros(_HEAPS, np.int64), _sorted_heaps(ring).ravel()])
+        return np.concatenate([[0.0], ring]), np.zeros(4, np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
-        """Set the wanted size of the upper heap."""
+        """Find the threshold that leaves the wanted number of scores above it."""
         self.state_ints[WANTED] = self._wanted(capacity)
+        self._find_threshold()
 
     def _wanted(self, capacity: Capacity) -> int:
         return int(capacity.as_ratio(self.options["prevalence"]) * self.options["window"])
 
+    def _find_threshold(self) -> None:
+        ring, ints = self.state_floats[_RING:], self.state_ints
+        place = max(ring.size - 1 - int(ints[WANTED]), 0)
+        threshold = np.partition(ring, place)[place]
+        self.state_floats[0] = threshold
+        ints[[ABOVE, EQUAL]] = np.sum(ring > threshold), np.sum(ring == threshold)
+
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all scores in the window."""
-        # The translation keeps the order; therefore the heaps remain valid.
         self.state_floats[:] = old.translate(self.state_floats, to=new)
+        self._find_threshold()
 
     def is_consistent(self) -> bool:
-        """Check the sizes and the order of the heaps."""
-        n, ring, ints = self.options["window"], self.state_floats, self.state_ints
+        """Check the sizes, and that the threshold is the one of the window."""
+        size, floats, ints = self.options["window"], self.state_floats, self.state_ints
+        if floats.shape != (size + _RING,) or ints.shape != (4,) or not np.isfinite(floats).all():
+            return False
+        loaded = floats[0], *ints.tolist()
+        self._find_threshold()
         return (
-            ring.shape == (n,)
-            and bool(np.isfinite(ring).all())
-            and ints.shape == (_HEAPS + 2 * n,)
+            loaded == (floats[0], *ints.tolist())
             and ints[WANTED] == self._wanted(self.capacity)
-            and 0 <= ints[UPPER] <= n
-            and 0 <= ints[OLDEST] < n
-            and _are_heaps(ints[_HEAPS:].reshape(2, -1), int(ints[UPPER]), ring)
+            and bool(0 <= ints[OLDEST] < size)
         )
-
-
-def _sorted_heaps(ring: Floats) -> NDArray[np.int64]:
-    """Return two heaps, the upper one empty. A sorted array is a heap."""
-    order = np.argsort(ring, kind="stable")
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size)
-    return np.vstack([order, places]).astype(np.int64)
-
-
-def _are_heaps(heaps: NDArray[np.int64], k: int, ring: Floats) -> bool:
-    """Whether every slot has one place, and both heaps are in order."""
-    slots = np.arange(ring.size)
-    if not np.array_equal(np.sort(heaps[0]), slots):
-        return False
-    if not np.array_equal(heaps[1][heaps[0]], slots):
-        return False
-    upper, lower = ring[heaps[0, :k]], -ring[heaps[0, k:]][::-1]
-    in_order = all(
-        np.all(heap[1:] >= heap[(np.arange(1, heap.size) - 1) // 2]) for heap in (upper, lower)
-    )
-    return in_order and (k in (0, ring.size) or bool(upper[0] >= -lower[0]))

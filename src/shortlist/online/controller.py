@@ -15,7 +15,6 @@ from .._core.probing import KeyedDraws
 from .._core.timestamps import to_seconds
 from .._core.validation import check_count, check_id
 from ..capacity import Capacity, check_capacity
-from ._bundles import decide_bundle, run_loop
 from ._inputs import (
     Arrivals,
     check_calibration_scores,
@@ -39,6 +38,7 @@ from .decisions import (
 from .periods import CalendarPeriod
 
 _MOST_IDS = 1 << 40
+_LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
 
 class Controller:
@@ -73,8 +73,8 @@ class Controller:
     #: the item's number without a period; `work` is in millionths, `number` decides about probes.
     #: If `deciding` is false, the item is only observed, and no flag is used up.
     compiled_step: ClassVar[Any]
-    #: ``loop(items, deciding, answers, floats, ints)`` does the same for the arrays of
-    #: :class:`~._bundles.LoopItems`, and writes into those of a :class:`DecisionBatch`.
+    #: ``loop(items, deciding, answers, floats, ints)`` does the same for arrays: `items` are the
+    #: scores, times, works and numbers, `answers` the codes, thresholds and probabilities to fill.
     compiled_loop: ClassVar[Any]
     #: Whether :meth:`apply_capacity` makes up for announcements that come late. If so, the
     #: controller records when items arrived.
@@ -153,8 +153,15 @@ class Controller:
     # --- for subclasses ------------------------------------------------------------------------
 
     def check_capacity(self, capacity: Capacity) -> None:
-        """Raise an error if :meth:`apply_capacity` could not take this capacity."""
-        raise NotImplementedError
+        """Raise an error if :meth:`apply_capacity` could not take this capacity; a rate by default.
+
+        A multiple refers to the option `prevalence`.
+        """
+        self.rate(capacity)
+
+    def rate(self, capacity: Capacity) -> float:
+        """Return the share of items that a capacity allows."""
+        return capacity.as_fraction(self.options.get("prevalence"))
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Return `state_floats` and `state_ints` to start with."""
@@ -265,7 +272,7 @@ class Controller:
         work, names = self._check_work(efforts, checked.size), check_names(ids, checked.size)
         with self._lock:
             moments = self._time.moments(at, checked.size)
-            return decide_bundle(self, Arrivals(checked, moments, work, names))
+            return self._decide_items(Arrivals(checked, moments, work, names))
 
     def observe(
         self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
@@ -288,10 +295,8 @@ class Controller:
         else:
             work = self._check_work(np.atleast_1d(np.asarray(efforts)), checked.size)
         with self._lock:
-            items = Arrivals(checked, self._time.moments(at, checked.size), work)
-            for part, safe in self._time.parts(items.moments):
-                if safe or not self._time.is_refused(items.moments[part.start]):
-                    run_loop(self, items[part], deciding=False)
+            moments = self._time.moments(at, checked.size)
+            self._decide_items(Arrivals(checked, moments, work, None), deciding=False)
         return self
 
     # --- changes -------------------------------------------------------------------------------
@@ -398,31 +403,69 @@ class Controller:
         flag, threshold, probability = known
         return Decision(flag, threshold, REASONS[SEEN_BEFORE], probability)
 
-    def _decide_checked(self, score: float, moment: float, id: Any, work: int) -> Decision:
-        """Decide about one checked item of a bundle."""
-        return self._repeat(id) or self._decide_new(score, moment, id, work)
-
-    def _decide_new(self, score: float, moment: float, id: Any, work: int) -> Decision:
+    def _decide_new(
+        self, score: float, moment: float, id: Any, work: int, deciding: bool = True
+    ) -> Decision:
         """Decide about one item whose id is new, unless its moment is refused."""
         time = self._time
         if time.is_refused(moment):
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
         if moment > time.now and time.changes:
             self._make_due_changes(until=moment)
-        number = self._number(id)
+        number = 1.0 if self._draws is None else self._draws.number(id, self.n_items)
         code, threshold, probability = self.compiled_step(
-            score, time.count_one(moment), True, work, number, self.state_floats, self.state_ints
+            score,
+            time.count_one(moment),
+            deciding,
+            work,
+            number,
+            self.state_floats,
+            self.state_ints,
         )
         flag = bool(is_flag(code))
         if id is not None:
             self._answers.keep(id, flag, threshold, probability)
         return Decision(flag, threshold, REASONS[code], probability)
 
-    def _number(self, id: Any) -> float:
-        """Return the number by which the next item is drawn; 1 is never drawn."""
-        if self._draws is None:
-            return 1.0
-        return self._draws.of_place(self.n_items) if id is None else self._draws.of_id(id)
+    def _decide_items(self, items: Arrivals, *, deciding: bool = True) -> DecisionBatch:
+        """Decide in stretches without anything special, and about every other item alone."""
+        batch, start = DecisionBatch.empty(items.size), 0
+        while start < items.size:
+            rest = items[start : start + _LONGEST_STRETCH]
+            n = self._count_plain(rest)
+            if n:
+                self._decide_stretch(rest[:n], batch.part(slice(start, start + n)), deciding)
+            else:
+                score, moment, work, id = rest.first
+                batch.fill(
+                    start, self._repeat(id) or self._decide_new(score, moment, id, work, deciding)
+                )
+            start += max(n, 1)
+        return batch
+
+    def _count_plain(self, items: Arrivals) -> int:
+        """Return how many of the first items have new ids, and moments at which nothing is due."""
+        if items.ids is not None and items.ids[0] in self._answers:
+            return 0
+        n = self._time.count_plain(items.moments)
+        return n if items.ids is None else self._answers.count_new(items.ids[:n])
+
+    def _decide_stretch(self, items: Arrivals, batch: DecisionBatch, deciding: bool) -> None:
+        """Run the compiled loop over items, and write its answers into a batch."""
+        numbers = np.ones(items.size)
+        if self._draws is not None and deciding:
+            ids = [None] * items.size if items.ids is None else items.ids
+            numbers[:] = [self._draws.number(id, self.n_items + i) for i, id in enumerate(ids)]
+        self.compiled_loop(
+            (items.scores, self._time.count_many(items.moments), items.work, numbers),
+            deciding,
+            (batch.codes, batch.thresholds, batch.probabilities),
+            self.state_floats,
+            self.state_ints,
+        )
+        batch.flagged[:] = is_flag(batch.codes)
+        if items.ids is not None:
+            self._answers.keep_many(items.ids, batch)
 
     def _make_due_changes(self, *, until: float) -> None:
         """Change the capacity as announced, each time at its own moment."""

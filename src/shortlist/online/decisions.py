@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,16 +74,9 @@ class Decision(NamedTuple):
     @property
     def selected_by(self) -> str:
         """One of ``"score"``, ``"probe"``, ``"probe without a slot"`` and ``"not selected"``."""
-        return str(self.as_batch().selected_by[0])
-
-    def as_batch(self) -> DecisionBatch:
-        """Return a batch of this decision alone."""
-        return DecisionBatch(
-            np.array([self.flag]),
-            np.array([self.threshold]),
-            np.array([REASONS.index(self.reason)], np.int8),
-            np.array([self.probability]),
-        )
+        alone = DecisionBatch.empty(1)
+        alone.fill(0, self)
+        return str(alone.selected_by[0])
 
 
 class DecisionBatch(NamedTuple):
@@ -106,22 +100,26 @@ class DecisionBatch(NamedTuple):
         not_flagged = np.where(lost, probing.PROBE_WITHOUT_SLOT, probing.NOT_SELECTED)
         return np.where(self.flagged, by_flag, not_flagged)
 
+    @classmethod
+    def empty(cls, n: int) -> Self:
+        """Return a batch of `n` decisions that are still to be filled in."""
+        return cls(np.empty(n, bool), np.empty(n), np.empty(n, np.int8), np.empty(n))
+
     def part(self, items: slice) -> DecisionBatch:
         """Return views of the decisions about some of the items."""
         flagged, thresholds = self.flagged[items], self.thresholds[items]
         return DecisionBatch(flagged, thresholds, self.codes[items], self.probabilities[items])
 
+    def fill(self, i: int, decision: Decision) -> None:
+        """Write down the decision about item `i`."""
+        flag, threshold, reason, probability = decision
+        self.flagged[i], self.thresholds[i], self.probabilities[i] = flag, threshold, probability
+        self.codes[i] = REASONS.index(reason)
+
     def decision(self, i: int) -> Decision:
         """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
         flag, threshold, code, probability = (column[i].item() for column in self)
         return Decision(flag, threshold, REASONS[code], probability)
-
-
-def joined(batches: list[DecisionBatch]) -> DecisionBatch:
-    """Return several batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    return DecisionBatch(*(np.concatenate(column) for column in zip(*batches, strict=True)))
 
 
 class AnswerMemory:
@@ -133,8 +131,8 @@ class AnswerMemory:
         self._known: OrderedDict[Any, tuple[bool, float, float]] = OrderedDict()
         self._size = size
 
-    def __len__(self) -> int:
-        return len(self._known)
+    def __contains__(self, id: Any) -> bool:
+        return id in self._known
 
     def copy(self) -> AnswerMemory:
         """Return the same answers, which are forgotten alone."""
@@ -152,32 +150,20 @@ class AnswerMemory:
         if len(self._known) > self._size:
             self._known.popitem(last=False)
 
-    def find_sources(self, ids: list[Any]) -> list[int]:
-        """Return where the answer to each id comes from if they are decided in this order.
+    def keep_many(self, ids: Iterable[Any], batch: DecisionBatch) -> None:
+        """Remember the answers of a batch."""
+        parts = (batch.flagged.tolist(), batch.thresholds.tolist(), batch.probabilities.tolist())
+        for id, flag, threshold, probability in zip(ids, *parts, strict=True):
+            self.keep(id, flag, threshold, probability)
 
-        The source of a new id is its own position, the source of a repeated id is the position
-        that it repeats, and -1 means that the answer is already in memory.
-        """
-        # What is known is not copied: only ids that this bundle would push out are looked at.
-        oldest = iter(self._known)
-        forgotten: set[Any] = set()
-        places: OrderedDict[Any, int] = OrderedDict()
-        sources = []
-        for position, id in enumerate(ids):
-            if id in places:
-                sources.append(places[id])
-            elif id in self._known and id not in forgotten:
-                sources.append(-1)
-            else:
-                places[id] = position
-                sources.append(position)
-                if len(self._known) - len(forgotten) + len(places) > self._size:
-                    gone = next(oldest, None)
-                    if gone is None:
-                        places.popitem(last=False)
-                    else:
-                        forgotten.add(gone)
-        return sources
+    def count_new(self, ids: Iterable[Any]) -> int:
+        """Return how many ids come before the first that is known or repeated."""
+        new: set[Any] = set()
+        for id in ids:
+            if id in self._known or id in new:
+                break
+            new.add(id)
+        return len(new)
 
     def to_list(self) -> list[list[Any]]:
         """Return ids and answers, the oldest first."""
