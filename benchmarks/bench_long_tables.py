@@ -31,19 +31,17 @@ _RUN = """
 import json, re, sys
 from pathlib import Path
 from shortlist.tables import load_model
-from shortlist.tables import _passing, evaluate_table, recalibrate_table
-from shortlist.tables.capacities import plan_capacity
+from shortlist.tables import _row_stream, evaluate_table, recalibrate_table
 from shortlist.distributed import evaluate
 
 name, model, path, check = sys.argv[1:]
 model = load_model(Path(model))
 if check == "1":
-    _passing._MOST_HELD = 10**12
+    _row_stream._BLOCK_ROWS = _row_stream._MOST_BYTES = 10**12
 work = {
     "load": lambda: None,
     "evaluate": lambda: evaluate_table(model, Path(path)),
     "engine": lambda: evaluate(model, Path(path), id="case"),
-    "plan": lambda: plan_capacity(model, Path(path), load=100),
     "recalibrate": lambda: recalibrate_table(model, Path(path), capacity=Capacity.fraction(0.02)),
 }
 from shortlist import Capacity

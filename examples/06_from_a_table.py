@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from shortlist import Capacity
-from shortlist.tables import fit_table, select_rows
-from shortlist.tables.capacities import plan_capacity
+from shortlist.tables import evaluate_table, fit_table, select_rows
 
 rng = np.random.default_rng(0)
 n = 6_000
@@ -57,13 +56,13 @@ for row in select_rows(result.model, folder / "later.parquet", count=3):
 
 # %%
 # What other capacities would find among new cases, with 95 % intervals.
-plan = plan_capacity(result.model, folder / "later.parquet", load=20)
+found = evaluate_table(result.model, folder / "later.parquet", load=20)
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-flags = [point.flagged for point in plan.points]
-low, high = zip(*(point.detection_interval for point in plan.points), strict=True)
+flags = [point.flagged for point in found.capacities]
+low, high = zip(*(point.detection_interval for point in found.capacities), strict=True)
 axes.fill_between(flags, low, high, alpha=0.2, color="#23689b")
-axes.plot(flags, [point.detection for point in plan.points], "o-", color="#23689b")
+axes.plot(flags, [point.detection for point in found.capacities], "o-", color="#23689b")
 axes.set(xlabel="reviews of 2,000 cases", ylabel="share of the frauds found", ylim=(0, 1))
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()
-print(f"a reviewer with 20 more finds about {plan.next_reviewer.expected:.1f}")
+print(f"a reviewer with 20 more finds about {found.next_reviewer.expected:.1f}")

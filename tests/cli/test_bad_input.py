@@ -271,7 +271,7 @@ def test_ctrl_c(model_file, new_cases, cases, tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(flagging, "_decide", interrupt)
+    monkeypatch.setattr(flagging._Job, "decide", interrupt)
     monkeypatch.setattr(tables, "fit_table", interrupt)
     flag = run("flag", model_file, new_cases, "-o", tmp_path / "out.csv")
     check_refused(flag, 130, "Interrupted")

@@ -347,12 +347,6 @@ entry(
     "trained or calibrated this model",
 )
 entry(
-    "evaluate --capacities: rows of the fit without labels",
-    lambda d: ["evaluate", "--capacities", d.model, d.table(d.old.drop(columns="fraud"))],
-    0,
-    "trained or calibrated this model",
-)
-entry(
     "recalibrate: only rows of the fit",
     lambda d: ["recalibrate", d.model, d.table(known(d)), "-o", d.out()],
     2,
@@ -415,8 +409,9 @@ SWAPPED = {"yes": "no", "no": "yes"}
 entry(
     "evaluate --capacities: no labels",
     lambda d: ["evaluate", "--capacities", d.model, d.table(d.new.drop(columns="fraud"))],
-    0,
-    "has no labels",
+    2,
+    "has no column 'fraud'",
+    "the column with the labels",
 )
 entry(
     "evaluate --capacities: no load",

@@ -15,7 +15,6 @@ from shortlist.tables import (
     select_rows,
 )
 from shortlist.tables._splits import Sidelined, divide_rows, make_folds
-from shortlist.tables.capacities import plan_capacity
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -294,27 +293,25 @@ def test_evaluation_without_a_rare_case(table_fit, new_cases, tmp_path):
             evaluate_table(table_fit.model, tmp_path / "one.csv")
 
 
-def test_a_plan_has_the_models_capacity_in_the_middle(table_fit, new_cases, tmp_path):
+def test_other_capacities_lie_around_the_models_own(table_fit, new_cases, tmp_path):
     """More capacity never finds less; the next reviewer is worth what the curve says."""
-    plan = plan_capacity(table_fit.model, new_cases, load=20)
-    assert [point.flagged for point in plan.points] == [20, 40, 60, 80, 100, 120, 160, 240, 320]
-    found = [point.found for point in plan.points]
+    evaluation = evaluate_table(table_fit.model, new_cases, load=20)
+    points = evaluation.capacities
+    assert [point.flagged for point in points] == [20, 40, 60, 80, 100, 120, 160, 240, 320]
+    found = [point.found for point in points]
     assert found == sorted(found)
-    at_capacity = plan.points[3]
-    assert plan.next_reviewer.found == plan.points[4].found - at_capacity.found
-    assert plan.next_reviewer.expected == 20 * at_capacity.marginal
+    assert evaluation.next_reviewer.found == points[4].found - points[3].found
+    assert evaluation.next_reviewer.expected == 20 * points[3].marginal
 
     pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "new.csv", index=False)
-    unlabelled = plan_capacity(table_fit.model, tmp_path / "new.csv")
-    assert unlabelled.points is None
-    assert [row.room for row in unlabelled.expected_flags] == [p.flagged for p in plan.points]
     with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
-        plan_capacity(table_fit.model, tmp_path / "new.csv", target="fraud")
+        evaluate_table(table_fit.model, tmp_path / "new.csv")
 
 
 @pytest.mark.parametrize("capacity", [Capacity.multiple(2), Capacity.fraction(0.3)])
-def test_a_plan_stops_where_everything_is_flagged(cases, new_cases, capacity):
+def test_other_capacities_end_where_everything_is_flagged(cases, new_cases, capacity):
     """In whatever unit the capacity was stated."""
-    plan = plan_capacity(fit(cases, capacity=capacity, id="case").model, new_cases)
-    assert plan.points[-1].fraction <= 1
-    assert plan.points[0].flagged < plan.points[-1].flagged
+    model = fit(cases, capacity=capacity, id="case").model
+    points = evaluate_table(model, new_cases).capacities
+    assert points[-1].fraction <= 1
+    assert points[0].flagged < points[-1].flagged

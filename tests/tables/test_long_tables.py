@@ -11,15 +11,14 @@ from shortlist._core import drawing
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.tables import (
-    _passing,
-    _pool,
+    _row_stream,
     _text_files,
     evaluate_table,
     read,
     recalibrate_table,
+    select,
     select_rows,
 )
-from shortlist.tables.capacities import plan_capacity
 from shortlist.thresholds import terms
 
 #: The rows below repeat ids, which is noted.
@@ -64,8 +63,9 @@ def in_pieces(monkeypatch):
     def switch():
         monkeypatch.setattr(read, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_CHUNK_BYTES", 4_000)
-        monkeypatch.setattr(_pool, "_SPARE", 0)
-        monkeypatch.setattr(_passing, "_MOST_HELD", 101)
+        monkeypatch.setattr(select, "_SPARE", 0)
+        monkeypatch.setattr(_row_stream, "_BLOCK_ROWS", 101)
+        monkeypatch.setattr(_row_stream, "_MOST_BYTES", 500)
 
     return switch
 
@@ -114,39 +114,28 @@ def test_lists_without_ids_and_with_exclusions(table_fit, path, whole, in_pieces
 
 def test_a_pool_holds_few_rows(table_fit, path, in_pieces, monkeypatch):
     """No more rows than twice the list and a chunk are ever held."""
-    sizes, add = [], _pool.Pool.add
+    sizes, add = [], select._Pool.add
 
     def counted(pool, cases):
         add(pool, cases)
-        sizes.append(pool._n_kept)
+        sizes.append(pool._n_held)
 
-    monkeypatch.setattr(_pool.Pool, "add", counted)
+    monkeypatch.setattr(select._Pool, "add", counted)
     in_pieces()
     select_rows(table_fit.model, path, count=20)
     assert max(sizes) <= 40 + 100
 
 
-@pytest.mark.parametrize("measure", [evaluate_table, plan_capacity])
-def test_measures(table_fit, path, whole, in_pieces, measure):
-    """Evaluations and plans are those of all rows at once, and progress is reported."""
-    want, n_read = measure(table_fit.model, whole), []
+def test_evaluations(table_fit, path, whole, in_pieces):
+    """Evaluations are those of all rows at once, and progress is reported."""
+    want, n_read = evaluate_table(table_fit.model, whole), []
     in_pieces()
-    got = measure(table_fit.model, path, on_progress=n_read.append)
+    got = evaluate_table(table_fit.model, path, on_progress=n_read.append)
     assert got == want
-    if measure is evaluate_table:
-        large = vars(evaluate(table_fit.model, path, id="case"))
-        assert {name: large[name] for name in vars(want)} == vars(want)
+    large = vars(evaluate(table_fit.model, path, id="case"))
+    assert {name: large[name] for name in vars(want)} == vars(want)
     assert n_read[-1] == 950
     assert len(n_read) > 5
-
-
-def test_plans_without_labels(table_fit, path, rows, whole, in_pieces, tmp_path):
-    """Flags are counted in chunks for every capacity."""
-    rows.drop(columns="fraud").to_csv(tmp_path / "unlabelled.csv", index=False)
-    want = plan_capacity(table_fit.model, tmp_path / "unlabelled.csv")
-    in_pieces()
-    assert plan_capacity(table_fit.model, tmp_path / "unlabelled.csv") == want
-    assert want.n_rare is None
 
 
 @pytest.mark.parametrize("target", [None, "fraud"])

@@ -7,8 +7,7 @@ import pytest
 from shortlist import Capacity
 from shortlist.datasets import make_fraud
 from shortlist.exceptions import TableError
-from shortlist.tables import WorkColumns, fit_table, select_rows
-from shortlist.tables.capacities import plan_capacity
+from shortlist.tables import WorkColumns, evaluate_table, fit_table, select_rows
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +57,10 @@ def test_places_stay_empty_below_their_worth(tables):
     assert any("no other case reaches worth=0.5" in note for note in found.notes)
 
 
-def test_a_plan_counts_money(tables):
+def test_other_budgets_in_money(tables):
     """Larger budgets find more, at a lower price."""
     folder, model = tables
-    money = plan_capacity(model, folder / "new.csv", work=WORK).money
+    money = evaluate_table(model, folder / "new.csv", work=WORK).money
     values = [point.value for point in money.points]
     assert values == sorted(values)
     prices = [point.price for point in money.points]

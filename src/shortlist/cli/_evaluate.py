@@ -33,7 +33,6 @@ from ._worth_options import money_table, plan_table
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
     from ..tables import ReadOptions, WorkColumns
-    from ..tables.capacities import Plan
     from ..tables.fingerprints import SeenRows
     from ..tables.measure import CurvePoint, Evaluation
     from ..tables.reviews import MissedResult
@@ -100,8 +99,7 @@ def evaluate(
     cases, as in the report. With --value, and with a model that was fitted with it, the value found
     is measured as well, beside lists of the same budget in other orders.
 
-    --capacities compares capacities from a quarter to four times the model's own. Without labels,
-    only the number of flags can be predicted.
+    --capacities compares capacities from a quarter to four times the model's own.
 
     --reviews reviews.csv estimates how many rare cases are missed. The table has a row for each
     reviewed case, with the columns that select --probe wrote and the label that the review found.
@@ -117,33 +115,23 @@ def evaluate(
         if reviews is None and given is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
     from ..tables import evaluate_table, load_model
-    from ..tables.capacities import plan_capacity
 
     announce_compiling()
     loaded = load_model(model)
     if data is None:
         _evaluate_reviews(loaded, reviews, target, as_json, reading, **for_reviews)
         return
-    options: dict[str, Any] = {
-        "target": target,
-        "reading": reading,
-        "work": work,
-    }
-    result: Evaluation | Plan
+    options: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
     with progress_bar() as progress:
-        options["on_progress"] = rows_read(progress)
-        if capacities:
-            result = plan_capacity(loaded, data, load=load, **options)
-        else:
-            result = evaluate_table(loaded, data, **options)
+        result = evaluate_table(loaded, data, on_progress=rows_read(progress), **options)
     _warn_of_seen(result.seen)
     tell((), result.findings)
     if as_json:
         print_json(result)
     elif capacities:
-        _print_plan(result)  # type: ignore[arg-type]
+        _print_capacities(result)
     else:
-        _print_evaluation(result)  # type: ignore[arg-type]
+        _print_evaluation(result)
 
 
 def _evaluate_reviews(
@@ -215,7 +203,7 @@ def _print_evaluation(result: Evaluation) -> None:
     )
     if result.money is not None:
         console.print(money_table(result.money))
-        console.print(result.money.plan.one_more_in_words, highlight=False)
+        console.print(result.money.one_more_in_words, highlight=False)
     console.print(_curve(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
 
 
@@ -258,30 +246,18 @@ def _curve(points: list[CurvePoint]) -> Any:
 # --- other capacities ---
 
 
-def _print_plan(result: Plan) -> None:
+def _print_capacities(result: Evaluation) -> None:
     console = Console()
     of_work = result.money is not None and result.money.unit != "cases"
     share = percent(result.capacity_fraction)
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
     console.print(f"{result.n_items:,} cases; the model's {capacity}.", highlight=False)
-    if result.points is not None:
-        console.print(_curve(result.points))
-    if result.expected_flags is not None:
-        console.print(
-            "The table has no labels, so only the number of flags can be predicted.",
-            highlight=False,
-        )
-        rows = [
-            (percent(row.fraction), f"{row.room:,}", f"{row.flagged:,}")
-            for row in result.expected_flags
-        ]
-        headings = ("Capacity", "Room", "Flagged")
-        console.print(shown_table(headings, rows, title="What the rule would flag", n_left=0))
+    console.print(_curve(result.capacities))
     if result.money is not None:
         console.print(plan_table(result.money))
         console.print(result.money.one_more_in_words, highlight=False)
     reviewer = result.next_reviewer
-    if reviewer is not None and (reviewer.load > 1 or not of_work):
+    if reviewer.load > 1 or not of_work:
         cases = "1 case" if reviewer.load == 1 else f"{reviewer.load} cases"
         console.print(
             f"One more reviewer, with room for {cases}, finds about "

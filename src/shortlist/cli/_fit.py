@@ -324,7 +324,7 @@ def _print(result: FitResult, out: Path) -> None:
     console.print(table)
     if result.money is not None:
         console.print(money_table(result.money))
-        console.print(result.money.plan.one_more_in_words, highlight=False)
+        console.print(result.money.one_more_in_words, highlight=False)
     if result.candidates:
         ranked = sorted(result.candidates, key=lambda member: -member.detection)
         shown = ", ".join(f"{member.learner} {member.detection:.1%}" for member in ranked)

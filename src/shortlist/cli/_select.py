@@ -163,7 +163,7 @@ def _write(selected: Selection, out: Path) -> list[str]:
     format = output_format(out)
     with write_whole(out) as file, open_list(file, format, selected.types) as listed:
         listed.write(selected.columns())
-    return [] if listed.note is None else [listed.note]
+    return listed.notes
 
 
 def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[str, Any]:

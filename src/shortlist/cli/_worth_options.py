@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..capacity import Capacity
     from ..tables import TableModel
     from ..tables.flag import SpentWork
-    from ..tables.money import Money, MoneyPlan
+    from ..tables.money import Money
 
 
 def _named(metavar: str, help: str, **options: Any) -> Any:
@@ -148,20 +148,20 @@ def money_table(money: Money) -> Table:
     )
 
 
-def plan_table(plan: MoneyPlan) -> Table:
+def plan_table(money: Money) -> Table:
     """Return what other budgets would find."""
     return shown_table(
         ("Budget", "Spent", "Cases", "Value found", "Of all value", "One more unit"),
         [
             (
-                f"{point.budget:,.6g} {plan.unit}",
+                f"{point.budget:,.6g} {money.unit}",
                 f"{point.effort:,.6g}",
                 f"{point.n_flagged:,}",
                 f"{point.value:,.0f}",
                 percent(point.value_share),
                 f"{point.price:,.3g}",
             )
-            for point in plan.points
+            for point in money.points
         ],
         title="What other budgets would find",
         n_left=0,

@@ -130,7 +130,7 @@ def value_found(
     in_words = (
         f"The flags take {number(own.effort)} {money.unit}, and {number(money.allowed)} are "
         f"allowed; they find {number(own.value)}, {percent(own.value_share)} of the value of all "
-        f"rare cases. {money.plan.one_more_in_words}"
+        f"rare cases. {money.one_more_in_words}"
     )
     return {**vars(money), "in_words": in_words}
 

@@ -15,6 +15,7 @@ def next_steps(
     """Return commands that suit what the report found, the most urgent first."""
     model = "MODEL" if model_file is None else _named(model_file)
     data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
+    labelled = data if summary["data"]["has_labels"] else "labelled.csv"
     promise, target = summary["promise"], shlex.quote(summary["data"]["target"])
     steps = [
         _list_step(promise, f"shortlist select {model} {data}"),
@@ -26,7 +27,7 @@ def next_steps(
         {
             "title": "Plan the capacity",
             "why": "What fewer or more follow-ups would find, and what one more reviewer adds.",
-            "command": f"shortlist evaluate {model} {data} --capacities",
+            "command": f"shortlist evaluate {model} {labelled} --capacities",
         },
     ]
     recalibrate = {

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.arrays import Mask
+from .._core.arrays import Floats, Mask
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TableError, TooManyFlagsError
 from ..thresholds import Decisions
-from .lists import CarriedColumns, Exclusions, ListFile, open_list, read_exclusions
+from .cases import CaseReader, Cases
+from .lists import ListFile, open_list
 from .model import TableModel
 from .monitor import DriftMonitor, Finding
 from .options import ReadOptions
 from .reasons import reasons_for
-from .schema import TableRows
 from .work import WorkColumns
 
 
@@ -38,79 +37,6 @@ class SpentWork:
     effort: float | None
     allowed: float | None
     value: float
-
-
-class WorkSpent:
-    """Adds up the work and the expected value of flags; too much work raises an error."""
-
-    def __init__(self, model: TableModel, work: WorkColumns, path: Path) -> None:
-        self._model, self._work, self._path = model, work, path
-        self._effort, self._value = Fraction(0), 0.0
-        self._n_not_worth = self._n_too_large = 0
-        kept = model.schema.work
-        if work.budget is not None and (kept is None or kept.effort is None):
-            raise TableError(
-                "budget=... limits the work of flags, and the model was fitted without effort=... "
-                "Limit their number with at_most=..., or fit with effort=... and a budget."
-            )
-
-    def judge(self, rows: TableRows, decided: Decisions) -> Decisions:
-        """Leave out flags that are not worth it, and count the others."""
-        self._n_too_large += int(self._model.too_large(rows).sum())
-        if self._work.worth is not None:
-            enough = self._model.are_worth(decided, self._work.worth)
-            self._n_not_worth += int((decided.flagged & ~enough).sum())
-            decided = replace(decided, flagged=decided.flagged & enough)
-        self._count(rows, decided)
-        return decided
-
-    def _count(self, rows: TableRows, decided: Decisions) -> None:
-        _, efforts = self._model.weighed_by(rows)
-        worth = np.asarray(decided.scores, dtype=np.float64)[decided.flagged]
-        if efforts is None:
-            self._value += float(worth.sum())
-            return
-        own = efforts[decided.flagged]
-        self._value += float((worth * own).sum())
-        units = count_in_units(own)
-        self._effort += units.unit * int(units.efforts.sum())
-        budget = self._work.budget
-        if budget is not None and self._effort > exact(budget):
-            raise TooManyFlagsError(
-                f"The flags of {self._path} would take more than {budget:,.6g} {self._unit}. "
-                "Nothing was written. For a list within a budget, use: shortlist select."
-            )
-
-    @property
-    def _unit(self) -> str:
-        kept = self._model.schema.work
-        return "units" if kept is None else kept.unit
-
-    def summary(self, n_items: int) -> SpentWork | None:
-        """Return the sums; None if the model weighs neither values nor efforts."""
-        kept, capacity = self._model.schema.work, self._model.classifier.capacity
-        if kept is None or not kept.columns:
-            return None
-        if capacity.kind != "effort":
-            return SpentWork("cases", None, None, self._value)
-        allowed = float(capacity.max_effort(n_items))
-        return SpentWork(kept.unit, float(self._effort), allowed, self._value)
-
-    def notes(self) -> list[str]:
-        """Say what was left out, and why."""
-        notes = []
-        if self._n_not_worth:
-            notes.append(
-                f"Cases above the threshold that do not reach worth={self._work.worth:g} are not "
-                f"flagged: {self._n_not_worth:,} here."
-            )
-        if self._n_too_large:
-            notes.append(
-                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
-                "the most that the promise of the model covers, are not flagged: "
-                f"{self._n_too_large:,} here. To allow more, fit with max_effort=..."
-            )
-        return notes
 
 
 _DECIDED = {"score": "double", "flagged": "int8"}
@@ -196,25 +122,24 @@ def flag_rows(
     work = work or WorkColumns()
     model.check_weighs(work)
     model = model.reading_work(work)
-    with model.schema.open(path, reading=reading) as source, contextlib.ExitStack() as stack:
-        carried = CarriedColumns(
-            source, model.schema, keep=keep, id=id, taken=("row", *_DECIDED, "reasons")
+    job = _Job(model, path, work, reasons=reasons, at_most=at_most)
+    with model.schema.open(path, reading=reading) as source:
+        cases = CaseReader(
+            model,
+            source,
+            keep=keep,
+            id=id,
+            exclude=exclude,
+            taken=("row", *_DECIDED, "reasons"),
         )
-        job = _Job(model, carried, reasons=reasons, at_most=at_most, path=path, work=work)
-        if exclude is not None:
-            job.excluded = read_exclusions(exclude, carried.id, source.reading)
-        chunks = model.schema.rows(carried.source)
-        output: ListFile | None = None
-        for rows in chunks:
-            decided = job.decide(rows)
-            if output is None:  # now the types of the columns are known
-                output = stack.enter_context(open_list(file, format, job.types))
-            output.write(decided)
-            if on_progress is not None:
-                on_progress(job.n_read)
-        if output is None:
-            output = stack.enter_context(open_list(file, format, job.types))
-    return job.summary(output)
+        decided = (job.decide(some, cases) for some in cases if len(some))
+        first = list(islice(decided, 1))  # now the types of the columns are known
+        with open_list(file, format, job.types(cases)) as output:
+            for columns in chain(first, decided):
+                output.write(columns)
+                if on_progress is not None:
+                    on_progress(cases.n_read)
+    return job.summary(cases, output)
 
 
 class _Job:
@@ -223,110 +148,127 @@ class _Job:
     def __init__(
         self,
         model: TableModel,
-        carried: CarriedColumns,
+        path: Path,
+        work: WorkColumns,
         *,
         reasons: bool,
         at_most: int | None,
-        path: Path,
-        work: WorkColumns,
     ) -> None:
-        self._model, self._carried, self._path = model, carried, path
-        self._spent = WorkSpent(model, work, path)
+        self._model, self._path, self._work = model, path, work
+        self._kept = model.schema.work or WorkColumns()
         self._reasons, self._at_most = reasons, at_most
         self._monitor = DriftMonitor(model)
-        self.excluded: Exclusions | None = None
-        self.n_read = self.n_flagged = self._n_again = 0
+        self._n_flagged = self._n_again = self._n_not_worth = self._n_too_large = 0
+        self._effort, self._value = Fraction(0), 0.0
         self._flagged_ids: set[str] = set()
+        if work.budget is not None and self._kept.effort is None:
+            raise TableError(
+                "budget=... limits the work of flags, and the model was fitted without effort=... "
+                "Limit their number with at_most=..., or fit with effort=... and a budget."
+            )
 
-    @property
-    def types(self) -> dict[str, str]:
-        first = "int64" if self._carried.id is None else "string"
+    def types(self, cases: CaseReader) -> dict[str, str]:
+        """Return the columns of the output, and their types."""
+        first = {"row": "int64"} if cases.id is None else {cases.id: "string"}
         last = {"reasons": "string"} if self._reasons else {}
-        return {self._first: first, **_DECIDED, **last, **self._carried.types()}
+        return {**first, **_DECIDED, **last, **cases.types}
 
-    @property
-    def _first(self) -> str:
-        return self._carried.id or "row"
-
-    def decide(self, rows: TableRows) -> dict[str, Any]:
-        """Return the decisions about a chunk as columns."""
-        names, kept = self._carried.ids(), self._carried.columns()
-        allowed = self._allowed(names, len(rows.X))
-        numbers = np.arange(self.n_read + 1, self.n_read + len(rows.X) + 1)[allowed]
-        self.n_read += len(rows.X)
-        rows = rows.take(np.flatnonzero(allowed))
-        if len(rows.X) == 0:
-            return {name: [] for name in self.types}
-        decided = _decide(self._model, rows)
-        self._monitor.add(rows, decided.flagged)
-        decided = self._spent.judge(rows, decided)
-        self.n_flagged += int(decided.flagged.sum())
-        self._check_limit()
-        names = None if names is None else names[allowed]
-        self._count_again(names, decided.flagged)
+    def decide(self, cases: Cases, read: CaseReader) -> dict[str, Any]:
+        """Return the decisions about some cases as columns."""
+        decided = self._model.decide(cases)
+        self._monitor.add(cases, decided.flagged)
+        flagged = self._worth_it(cases, decided)
+        self._count(cases, flagged, decided.scores, read.n_read)
+        named = {"row": cases.numbers + 1} if read.id is None else {read.id: cases.names}
         return {
-            self._first: numbers if names is None else names,
+            **named,
             "score": np.asarray(decided.scores, dtype=np.float64),
-            "flagged": decided.flagged.astype(np.int8),
-            **(self._reasons_of(rows, decided) if self._reasons else {}),
-            **{
-                name: [v for v, ok in zip(values, allowed, strict=True) if ok]
-                for name, values in kept.items()
-            },
+            "flagged": flagged.astype(np.int8),
+            **({"reasons": self._reasons_for(cases, flagged)} if self._reasons else {}),
+            **{name: cases.kept[name].tolist() for name in cases.kept.columns},
         }
 
-    def _allowed(self, names: NDArray[Any] | None, n_rows: int) -> Mask:
-        if self.excluded is None or names is None:
-            return np.ones(n_rows, dtype=bool)
-        return ~self.excluded.found(names)
+    def _worth_it(self, cases: Cases, decided: Decisions) -> Mask:
+        """Leave out flags that are not worth it."""
+        self._n_too_large += int(self._model.too_large(cases).sum())
+        if self._work.worth is None:
+            return decided.flagged
+        enough = self._model.are_worth(decided, self._work.worth)
+        self._n_not_worth += int((decided.flagged & ~enough).sum())
+        return decided.flagged & enough
 
-    def _check_limit(self) -> None:
-        if self._at_most is not None and self.n_flagged > self._at_most:
+    def _count(self, cases: Cases, flagged: Mask, scores: Floats, n_read: int) -> None:
+        """Add up flags, work and value; too many flags, and too much work, raise an error."""
+        self._n_flagged += int(flagged.sum())
+        if self._at_most is not None and self._n_flagged > self._at_most:
             raise TooManyFlagsError(
                 f"More than {self._at_most:,} rows of {self._path} would be flagged: "
-                f"{self.n_flagged:,} of the first {self.n_read:,}. Nothing was written. "
+                f"{self._n_flagged:,} of the first {n_read:,}. Nothing was written. "
                 "Look for the cause with: shortlist check. For a list of a fixed length, use: "
                 "shortlist select."
             )
-
-    def _count_again(self, names: NDArray[Any] | None, flagged: Mask) -> None:
-        for name in () if names is None else names[flagged].tolist():
+        for name in () if cases.names is None else cases.names[flagged].tolist():
             self._n_again += name in self._flagged_ids
             self._flagged_ids.add(name)
+        _, efforts = self._model.weighed_by(cases)
+        own = np.ones(int(flagged.sum())) if efforts is None else efforts[flagged]
+        self._value += float((np.asarray(scores, dtype=np.float64)[flagged] * own).sum())
+        units = count_in_units(own)
+        self._effort += units.unit * int(units.efforts.sum())
+        budget = self._work.budget
+        if budget is not None and self._effort > exact(budget):
+            raise TooManyFlagsError(
+                f"The flags of {self._path} would take more than {budget:,.6g} {self._kept.unit}. "
+                "Nothing was written. For a list within a budget, use: shortlist select."
+            )
 
-    def _reasons_of(self, rows: TableRows, decided: Any) -> dict[str, list[str | None]]:
-        places = np.flatnonzero(decided.flagged)
-        texts: list[str | None] = [None] * len(rows.X)
+    def _reasons_for(self, cases: Cases, flagged: Mask) -> list[str | None]:
+        places = np.flatnonzero(flagged)
+        texts: list[str | None] = [None] * len(cases)
         if places.size:
-            X = rows.X.iloc[places]
+            X = cases.X.iloc[places]
             scores = np.asarray(self._model.classifier.score_samples(X), dtype=np.float64)
             for place, reasons in zip(places, reasons_for(self._model, X, scores), strict=True):
                 texts[place] = "; ".join(reason.in_words for reason in reasons)
-        return {"reasons": texts}
+        return texts
 
-    def summary(self, output: ListFile) -> FlagSummary:
+    def summary(self, cases: CaseReader, output: ListFile) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
-        notes = [] if output.note is None else [output.note]
-        if self.n_read == 0:
-            notes.append(f"{self._path} has a heading, but no rows. Nothing was decided.")
-        elif self.excluded is not None:
-            notes += self.excluded.in_words(self._path, self._carried.id)
-        if self._n_again:
-            notes.append(
-                f"{self._n_again:,} flagged rows repeat the id ({self._carried.id!r}) of another "
-                "flagged row. In a list of shortlist select, each id takes one place."
-            )
-        classifier = self._model.classifier
+        classifier, n_items = self._model.classifier, self._monitor.n_items
+        work = None
+        if self._kept.columns and classifier.capacity.kind != "effort":
+            work = SpentWork("cases", None, None, self._value)
+        elif self._kept.columns:
+            allowed = float(classifier.capacity.max_effort(n_items))
+            work = SpentWork(self._kept.unit, float(self._effort), allowed, self._value)
         return FlagSummary(
-            self._monitor.n_items,
-            self.n_flagged,
+            n_items,
+            self._n_flagged,
             classifier.capacity_fraction_,
             classifier.guarantee,
-            [*notes, *self._spent.notes()],
+            [*output.notes, *self._notes(cases)],
             self._monitor.findings(),
-            self._spent.summary(self._monitor.n_items),
+            work,
         )
 
-
-def _decide(model: TableModel, rows: TableRows) -> Any:
-    return model.decide(rows)
+    def _notes(self, cases: CaseReader) -> list[str]:
+        notes = cases.notes(self._path)
+        if cases.n_read == 0:
+            notes = [f"{self._path} has a heading, but no rows. Nothing was decided."]
+        if self._n_again:
+            notes.append(
+                f"{self._n_again:,} flagged rows repeat the id ({cases.id!r}) of another "
+                "flagged row. In a list of shortlist select, each id takes one place."
+            )
+        if self._n_not_worth:
+            notes.append(
+                f"Cases above the threshold that do not reach worth={self._work.worth:g} are not "
+                f"flagged: {self._n_not_worth:,} here."
+            )
+        if self._n_too_large:
+            notes.append(
+                f"Cases that take more than {self._model.classifier.max_effort:g} "
+                f"{self._kept.unit}, the most that the promise of the model covers, are not "
+                f"flagged: {self._n_too_large:,} here. To allow more, fit with max_effort=..."
+            )
+        return notes

@@ -1,227 +1,22 @@
-"""What lists and decisions have in common: ids, columns carried along, exclusions, spreadsheets."""
+"""Lists and decisions in files: their columns, and texts that spreadsheets take for formulas."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._core.arrays import Mask
-from .._core.extras import load_extra
 from .._core.probing import BY_SCORE
-from ..exceptions import TableError
-from ._source import OpenTable
-from ._text_files import is_utf8
-from .columns import MISSING_CATEGORY, as_ids, look_damaged
 from .monitor import Finding
-from .options import INFER_ALL, ReadOptions
-from .read import open_table
 from .reasons import Reason
-from .schema import TableSchema
 from .write import open_writer
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
-
 
 #: Formats that spreadsheets open, and would take texts for formulas in.
 _FOR_SPREADSHEETS = ("csv", "xlsx")
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
-
-
-class CarriedColumns:
-    """Columns of a table that go into the output as they are, while a model reads its own."""
-
-    def __init__(
-        self,
-        source: OpenTable,
-        schema: TableSchema,
-        *,
-        keep: Collection[str] = (),
-        id: str | None = None,
-        others: Collection[str] = (),
-        taken: Collection[str] = (),
-    ) -> None:
-        self.id = schema.id if id is None else id
-        if self.id is not None:
-            source.require([self.id], "which id=... names" if id else "the id of the model")
-        if self.id in taken:
-            raise TableError(
-                f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
-                "in the table, or name another one with id=..."
-            )
-        wanted = [name for name in _names(source, keep) if name != self.id]
-        self.names = {name: _free(name, (*taken, self.id)) for name in wanted}
-        self._read = list(dict.fromkeys([*wanted, *others, *([self.id] if self.id else [])]))
-        self._inner = source
-        self._latest: Any = None
-
-    @property
-    def source(self) -> OpenTable:
-        """The table, for the model to read; each chunk is remembered until the next one."""
-        return replace(self._inner, chunks=self._chunks)
-
-    def _chunks(self, wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
-        every = [*wanted, *(name for name in self._read if name not in wanted)]
-        for chunk in self._inner.chunks(every, numeric):
-            self._latest = chunk.select(self._read)
-            yield chunk
-
-    def column(self, name: str) -> Any:
-        """Return a column of the latest chunk."""
-        return self._latest[name]
-
-    def ids(self) -> NDArray[Any] | None:
-        """Return the ids of the latest chunk; None if nothing names a case."""
-        return None if self.id is None else as_ids(self._latest[self.id], self.id)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns to write of the latest chunk, by the names they get."""
-        return {
-            shown: _plain(self._latest[name], self.types()[shown])
-            for name, shown in self.names.items()
-        }
-
-    def types(self) -> dict[str, str]:
-        """Return the types of the columns to write; texts before the first chunk is read."""
-        if self._latest is None:
-            return dict.fromkeys(self.names.values(), "string")
-        return {shown: _kind(self._latest[name].type) for name, shown in self.names.items()}
-
-
-def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
-    """Return the columns that `keep` names; a name with a comma counts as one column first."""
-    names: list[str] = []
-    for given in keep:
-        known = given in source.columns
-        names += [given] if known else [name.strip() for name in given.split(",") if name.strip()]
-    if "all" in names and "all" not in source.columns:
-        return list(source.columns)
-    source.require(names, "which keep=... names")
-    return list(dict.fromkeys(names))
-
-
-def _free(name: str, taken: Collection[str | None]) -> str:
-    while name in taken:
-        name = f"{name}_in_table"
-    return name
-
-
-def _kind(type: Any) -> str:
-    if pa.types.is_boolean(type):
-        return "bool"
-    if pa.types.is_integer(type) and type != pa.uint64():
-        return "int64"
-    return "double" if pa.types.is_floating(type) else "string"
-
-
-def _plain(column: Any, kind: str) -> list[Any]:
-    if kind != "string":
-        return column.to_pylist()
-    return pa.compute.cast(column, pa.string()).to_pylist()
-
-
-def as_texts(column: Any, name: str) -> NDArray[Any]:
-    """Return a column as texts, in the form of ids and labels; missing values get a name."""
-    present = ~np.asarray(pa.compute.is_null(column, nan_is_null=True).to_numpy(), dtype=bool)
-    texts = np.full(len(column), MISSING_CATEGORY, dtype=object)
-    texts[present] = [text.strip() for text in as_ids(column.filter(pa.array(present)), name)]
-    return texts
-
-
-def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL) -> Exclusions:
-    """Return the ids in a table of cases that were reviewed before.
-
-    The table has a column with the name of the id, or only one column. What was said about the
-    table of the cases holds for this one as far as it fits.
-    """
-    if id is None:
-        raise TableError(
-            f"The cases in {path} are found by their ids, and this model has no id column. Name "
-            "one with id=..."
-        )
-    encoding = None if is_utf8(path) else reading.encoding
-    said = ReadOptions(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)
-    with open_table(path, reading=said) as source:
-        name = source.columns[0] if len(source.columns) == 1 else id
-        source.require([name], "which is the id of the cases to leave out")
-        chunks = [chunk[name] for chunk in source.chunks([name], ())]
-    texts = [as_texts(chunk, name) for chunk in chunks]
-    every = np.unique(np.concatenate([np.zeros(0, object), *texts]).astype(object))
-    # A list of ids without a heading: the first id is where the heading should be.
-    heading = [] if name == id else [name]
-    ids = np.array([*heading, *every[every != MISSING_CATEGORY]], dtype=object)
-    return Exclusions(path, ids)
-
-
-class Exclusions:
-    """Finds cases that were reviewed before by their ids, and counts them.
-
-    Attributes
-    ----------
-    n_found : int
-        How many were found.
-    n_alike : int
-        How many others have an id that differs in leading zeros, case or spaces only; `alike` is
-        the first of them.
-    """
-
-    def __init__(self, path: Path, ids: NDArray[Any]) -> None:
-        self._path, self._ids = path, np.array([_unescaped(str(id)) for id in ids], dtype=str)
-        self._plain = _plain_ids(self._ids)
-        self.n_found = self.n_alike = 0
-        self.alike = ""
-
-    def found(self, names: NDArray[Any]) -> Mask:
-        """Return which of some ids belong to cases to leave out."""
-        found: Mask = np.isin(names.astype(str), self._ids)
-        others = names[~found].astype(str)
-        is_alike = np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)
-        self.n_found += int(found.sum())
-        self.n_alike += int(is_alike.sum())
-        if is_alike.any():
-            self.alike = self.alike or str(others[is_alike][0])
-        return found
-
-    def in_words(self, path: Path, id: str | None) -> list[str]:
-        """Say how many rows of a table were left out, and which ones perhaps should have been."""
-        if not (self.n_found or self.n_alike):
-            return [
-                f"No id of {self._path} occurs in the column {id!r} of {path}: nothing was left "
-                "out. Check that both files write ids in the same way."
-            ]
-        notes = []
-        if look_damaged(self._ids):
-            notes.append(
-                f"{self._path} holds ids such as 1.23E+12. A spreadsheet has shortened them, and "
-                "their cases are not left out. Export it again, with ids as text."
-            )
-        if self.n_found:
-            rows = "1 row was" if self.n_found == 1 else f"{self.n_found:,} rows were"
-            notes.append(f"{rows} left out, because {self._path} has their ids.")
-        if self.n_alike:
-            rows = "1 row was" if self.n_alike == 1 else f"{self.n_alike:,} rows were"
-            notes.append(
-                f"{rows} not left out, whose ids in {id!r} of {path}, such as {self.alike!r}, "
-                f"differ from those of {self._path} in leading zeros, case or spaces only. If they "
-                "are the same cases, write the ids in the same way."
-            )
-        return notes
-
-
-def _plain_ids(ids: NDArray[Any]) -> Any:
-    texts = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(pa.array(ids, pa.string())))
-    return pa.compute.replace_substring_regex(texts, "^0+([0-9])", r"\1")
-
-
-# --- spreadsheets ---
 
 
 def spreadsheet_safe(text: str | None) -> str | None:
@@ -237,10 +32,10 @@ def spreadsheet_safe(text: str | None) -> str | None:
     return f"'{text}"
 
 
-def _unescaped(text: str) -> str:
+def without_escape(text: str) -> str:
     """Return a text as it was before :func:`spreadsheet_safe`.
 
-    >>> _unescaped("'=HYPERLINK(1)"), _unescaped("'quoted'")
+    >>> without_escape("'=HYPERLINK(1)"), without_escape("'quoted'")
     ('=HYPERLINK(1)', "'quoted'")
     """
     return text[1:] if text.startswith("'") and spreadsheet_safe(text[1:]) == text else text
@@ -265,15 +60,15 @@ class ListFile:
         return escaped
 
     @property
-    def note(self) -> str | None:
-        """A sentence about what was escaped; None if nothing was."""
+    def notes(self) -> list[str]:
+        """What was escaped, if anything was."""
         if not self.n_escaped:
-            return None
-        return (
+            return []
+        return [
             f"{self.n_escaped:,} cells begin with =, +, -, @ or a control character, which "
             "spreadsheets take for a formula. A ' was put before them. Files that end in .parquet "
             "or .jsonl have them as they are."
-        )
+        ]
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
-"""What a model finds on labelled rows: M, flag rate, precision and the capacity curve."""
+"""What a model finds on labelled rows: by its rule and by others, at its capacity and at others."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from .._core.arrays import Doubles, Mask
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
-from ..capacity import Capacity
+from ..capacity import Capacity, exact
 from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve
 from ..metrics.counted import CountedRows, count_rows
-from ._passing import Columns, RowsRead, RowStream
+from ._row_stream import Columns, RowsRead, RowStream
 from .fingerprints import SeenRows
 from .model import RuleResult, TableModel, labels_of
 from .money import Money, money_of, weighed_columns
@@ -32,10 +33,12 @@ from .rules import (
     share_paid,
     within,
 )
-from .schema import TableRows, TableSchema
+from .schema import TableSchema
 from .work import WorkColumns
 
 _MOST_POINTS = 100
+#: Other capacities to compare with, as multiples of the model's own.
+_FACTORS = ("0.25", "0.5", "0.75", "1", "1.25", "1.5", "2", "3", "4")
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,26 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
+class NextReviewer:
+    """How many more rare cases are found by one more reviewer, who handles `load` rows.
+
+    `found` is counted in these rows. `expected` is the load times the slope of the smoothed curve;
+    it depends less on the few rows that happen to come next.
+    """
+
+    load: int
+    found: int
+    expected: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
-    `seen` tells how many of the rows trained or calibrated the model; None if that is not known.
-    `money` is what is found in values, if the rows have any. `findings` tell what does not fit the
-    model card.
+    `curve` has lists of all lengths, and `capacities` those of a quarter to four times the
+    capacity. `seen` tells how many of the rows trained or calibrated the model; None if that is not
+    known. `money` is what is found in values, if the rows have any. `findings` tell what does not
+    fit the model card.
     """
 
     n_items: int
@@ -73,6 +90,8 @@ class Evaluation:
     flag_rate_interval: Interval
     rules: list[RuleResult]
     curve: list[CurvePoint]
+    capacities: list[CurvePoint]
+    next_reviewer: NextReviewer
     seen: SeenRows | None = None
     money: Money | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -88,6 +107,7 @@ def evaluate_table(
     path: Path,
     *,
     target: str | None = None,
+    load: int = 1,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
@@ -100,9 +120,11 @@ def evaluate_table(
         Fitted.
     path : Path
         A labelled table, or a folder of them. Beyond a million rows, scores and labels go to
-        temporary files, about 30 bytes a row, and memory is bounded.
+        temporary files, about 20 bytes a row, and memory is bounded.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
+    load : int, default=1
+        How many rows one more reviewer handles.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -114,41 +136,40 @@ def evaluate_table(
     Returns
     -------
     Evaluation
-        M, flag rate and precision of the rule with exact intervals, and the capacity curve. The
-        intervals of a detection are for as large a share of new rows, as in reports.
+        M, flag rate and precision of the rule with exact intervals, the capacity curve, and what
+        other capacities find. The intervals of a detection are for as large a share of new rows,
+        as in reports.
     """
     target = model.schema.target if target is None else target
+    work = work or WorkColumns()
     model = model.reading_work(work)
-    passing = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
+    stream = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
     with Columns() as found:
-        for rows in passing:
+        for rows in stream:
             found.add(
                 is_rare=labels_of(rows),
-                flagged=model.decide(rows, worth=None if work is None else work.worth).flagged,
+                flagged=model.decide(rows, worth=work.worth).flagged,
                 by_default=model.predict(rows.X),
-                **places_of(model, rows),
+                lifted=lift(model.list_scores(rows)),  # of all models, as lists have them
+                key=model.tie_keys(rows.X, rows.ids),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": default_name(model)}
         capacity, efforts = model.limit_for(found.get("efforts"))
         counted = count_rows(found.summaries, rules)
         check_counts(counted.n_rare, counted.n_items, model.schema, target)
-        allowed = model.flag_capacity if efforts is None else EVERYTHING
-        evaluation = evaluation_of(counted, allowed, rules)
+        limit = None if efforts is None else EVERYTHING
+        evaluation = evaluation_of(counted, model.flag_capacity, rules, limit=limit, load=load)
         if efforts is not None:
             flags = [found[rule] for rule in rules]
-            evaluation = _paid_by(evaluation, model.flag_capacity, capacity, flags, efforts)
-        money = money_of(model, found, budget=None if work is None else work.budget)
-    findings = passing.monitor.findings()
-    return replace(evaluation, seen=passing.seen, money=money, findings=findings)
+            evaluation = _paid_by(evaluation, capacity, flags, efforts)
+        money = money_of(model, found, budget=work.budget, worth=work.worth)
+    findings = stream.monitor.findings()
+    return replace(evaluation, seen=stream.seen, money=money, findings=findings)
 
 
 def _paid_by(
-    evaluation: Evaluation,
-    flag_capacity: Capacity,
-    budget: Capacity,
-    flags: list[Mask],
-    efforts: Doubles,
+    evaluation: Evaluation, budget: Capacity, flags: list[Mask], efforts: Doubles
 ) -> Evaluation:
     """Return what a budget of work finds, given what the flags of all rules find."""
     n_items = evaluation.n_items
@@ -156,21 +177,27 @@ def _paid_by(
     paid = [share_paid(flagged, budget, efforts) for flagged in (*flags, everything)]
     rules = [within(rule, share) for rule, share in zip(evaluation.rules, paid, strict=True)]
     rules[-1] = replace(rules[-1], flagged=paid[-1] * n_items, found=paid[-1] * evaluation.n_rare)
-    share = EstimatedShare(evaluation.n_rare, n_items)
-    return replace(evaluation, rules=rules, capacity_fraction=flag_capacity.as_fraction(share))
+    return replace(evaluation, rules=rules)
 
 
-def places_of(model: TableModel, rows: TableRows) -> dict[str, Any]:
-    """Return what puts rows in the order of lists: the scores of all models, and tie keys."""
-    lifted = lift(model.list_scores(rows))
-    return {"lifted": lifted, "key": model.tie_keys(rows.X, rows.ids)}
+def evaluation_of(
+    counted: CountedRows,
+    capacity: Capacity,
+    rules: dict[str, str],
+    *,
+    limit: Capacity | None = None,
+    load: int = 1,
+) -> Evaluation:
+    """Measure rules, by their columns with names, and lists of all lengths.
 
-
-def evaluation_of(counted: CountedRows, capacity: Capacity, rules: dict[str, str]) -> Evaluation:
-    """Measure rules, by their columns with names, and lists of all lengths."""
+    Flags of rules are counted against `limit`, which is the capacity if not given.
+    """
+    limit = capacity if limit is None else limit
     n_items, n_rare = counted.n_items, counted.n_rare
     share = EstimatedShare(n_rare, n_items)
-    spread = spread_capacities(n_items)
+    spread, others = spread_capacities(n_items), _scaled(capacity, share)
+    more = Capacity.count(capacity.max_flags(n_items, share) + load)
+    curve = counted.curve([*spread, *others, capacity, more])
     n_flagged, _ = counted.flags(next(iter(rules)))
     return Evaluation(
         n_items=n_items,
@@ -179,18 +206,20 @@ def evaluation_of(counted: CountedRows, capacity: Capacity, rules: dict[str, str
         flag_rate=n_flagged / n_items,
         flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=[
-            *(_rule_of(counted, rule, name, capacity) for rule, name in rules.items()),
-            random_of(n_items, share, n_rare, capacity),
+            *(_rule_of(counted, rule, name, limit) for rule, name in rules.items()),
+            random_of(n_items, share, n_rare, limit),
         ],
-        curve=points_at(counted.curve(spread), spread),
+        curve=points_at(curve, spread),
+        capacities=points_at(curve, others),
+        next_reviewer=_next_reviewer(curve, capacity, more, load),
     )
 
 
-def _rule_of(counted: CountedRows, rule: str, name: str, capacity: Capacity) -> RuleResult:
+def _rule_of(counted: CountedRows, rule: str, name: str, limit: Capacity) -> RuleResult:
     flags = counted.flags(rule)
-    filled = as_filled(flags[0], counted.n_rare, capacity)
+    filled = as_filled(flags[0], counted.n_rare, limit)
     interval = counted.curve(first=rule).interval_at(filled)
-    return rule_of_counts(name, (counted.n_items, counted.n_rare, *flags), capacity, interval)
+    return rule_of_counts(name, (counted.n_items, counted.n_rare, *flags), limit, interval)
 
 
 def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:
@@ -241,3 +270,20 @@ def spread_capacities(n_items: int) -> list[Capacity]:
     """Return capacities from one row to all rows, evenly spaced on a logarithmic scale."""
     spread = np.geomspace(1, n_items, min(n_items, _MOST_POINTS))
     return [Capacity.count(count) for count in np.unique(spread.round().astype(int)).tolist()]
+
+
+def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:
+    """Return multiples of a capacity in its own unit, up to all rows."""
+    factors = [exact(factor) for factor in _FACTORS]
+    most = [factor for factor in factors if factor * capacity.as_ratio(prevalence) <= 1]
+    if capacity.kind == "count":
+        value, per = int(capacity.value), capacity.per
+        return [Capacity.count(math.floor(factor * value), per=per) for factor in most]
+    return [Capacity(capacity.kind, factor * exact(capacity.value)) for factor in most]
+
+
+def _next_reviewer(
+    curve: CapacityCurve, capacity: Capacity, more: Capacity, load: int
+) -> NextReviewer:
+    now, then = curve.at(capacity), curve.at(more)
+    return NextReviewer(load, int(then["n_found"] - now["n_found"]), load * now["marginal"])

@@ -255,7 +255,7 @@ class TableModel:
 
     def are_worth(self, decided: Decisions, least: float) -> Mask:
         """Tell which rows have at least this expected value per unit of effort."""
-        if self.classifier.response_method_ != "predict_proba":
+        if not self.gives_probabilities:
             raise TableError(
                 "worth=... needs probabilities, and this model gives none. Fit one whose learner "
                 "has them."
@@ -317,6 +317,21 @@ class TableModel:
         """
         votes = [np.asarray(model.predict(X), dtype=bool) for model in self.classifier.estimators_]
         return np.mean(votes, axis=0) > 0.5
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the learner gives probabilities."""
+        return self.classifier.response_method_ == "predict_proba"
+
+    def probabilities(self, X: Any) -> Doubles:
+        """Return the probability of each row to be rare; a model without any raises an error."""
+        if not self.gives_probabilities:
+            raise TableError(
+                "value=..., effort=... and worth=... need probabilities, and this model gives "
+                "none. Fit one whose learner has them."
+            )
+        p = self.classifier.predict_proba(X)[:, 1]  # the labels are False and True
+        return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
 
     @cached_property
     def row_scorer(self) -> RowScorer:

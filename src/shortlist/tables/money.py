@@ -17,7 +17,6 @@ from ..thresholds import select
 from .model import TableModel
 from .schema import TableRows
 
-_WEIGHTS = ("values", "efforts")
 _FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
 
 
@@ -35,31 +34,6 @@ class MoneyPoint:
     value: float
     value_share: float
     price: float
-
-
-@dataclass(frozen=True)
-class MoneyPlan:
-    """Value found for budgets around one, in a table with labels.
-
-    Without values each rare case counts as 1, and `finds` says so.
-    """
-
-    unit: str
-    points: list[MoneyPoint]
-    finds: str = "of value"
-
-    @property
-    def one_more_in_words(self) -> str:
-        """What one more hour, or one more unit, would find."""
-        now = next(point for point in self.points if point.factor == 1)
-        if self.unit == "minutes":
-            return f"One more hour would find about {_about(60 * now.price)} more {self.finds}."
-        one = self.unit.removesuffix("s")
-        return f"One more {one} would find about {_about(now.price)} more {self.finds}."
-
-
-def _about(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:,.3g}"
 
 
 @dataclass(frozen=True)
@@ -99,18 +73,31 @@ class Money:
     allowed : float
         How much may be spent on these rows.
     total_value : float
-        The value of all rare rows.
+        The value of all rare rows; without values, each counts as 1.
     rules : list of MoneyRule
         The model's own rule, and lists of the same budget in other orders.
-    plan : MoneyPlan
-        What other budgets would find.
+    points : list of MoneyPoint
+        What lists of budgets from a quarter to four times this one find.
+    finds : str
+        What is found: "of value", or "rare cases" without values.
     """
 
     unit: str
     allowed: float
     total_value: float
     rules: list[MoneyRule]
-    plan: MoneyPlan
+    points: list[MoneyPoint]
+    finds: str = "of value"
+
+    @property
+    def one_more_in_words(self) -> str:
+        """What one more hour, or one more unit, would find."""
+        now = next(point for point in self.points if point.factor == 1)
+        one, price = self.unit.removesuffix("s"), now.price
+        if self.unit == "minutes":
+            one, price = "hour", 60 * price
+        about = f"{price:,.0f}" if price >= 10 else f"{price:,.3g}"
+        return f"One more {one} would find about {about} more {self.finds}."
 
 
 def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
@@ -119,98 +106,41 @@ def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
         return {}
     named = {"values": rows.values, "efforts": rows.efforts}
     known = {name: column for name, column in named.items() if column is not None}
-    return {"p": _probabilities_of(model, rows), **known}
+    return {"p": model.probabilities(rows.X), **known}
 
 
-def money_of(model: TableModel, columns: Any, *, budget: float | None = None) -> Money | None:
-    """Measure the rule of a model in money; None if the rows have neither values nor efforts."""
+def money_of(
+    model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
+) -> Money | None:
+    """Measure the rule of a model in money; None if the rows have neither values nor efforts.
+
+    With `worth`, lists spend nothing on cases of less expected value per unit of effort.
+    """
     if budget is not None and "efforts" not in columns:
         raise TableError("budget=... is one of work: name its column with effort=...")
     if "p" not in columns:
         return None
-    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
+    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", "values", "efforts"))
     if budget is None:
-        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
+        budget = _allowed_on(model, efforts, is_rare)
+    unit = "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
+    p, flagged = columns["p"], columns["flagged"]
     return measure_money(
-        is_rare,
-        columns["p"],
-        columns["flagged"],
-        values,
-        efforts,
-        budget=budget,
-        unit=unit_of(model, efforts),
+        is_rare, p, flagged, values, efforts, budget=budget, unit=unit, worth=worth
     )
 
 
-def unit_of(model: TableModel, efforts: Doubles | None) -> str:
-    """Return what is spent: flags without efforts."""
-    return "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
-
-
-def allowed_on(model: TableModel, efforts: Doubles | None, n_items: int, prevalence: Any) -> float:
-    """Return how much work, or how many flags, the capacity of a model allows on so many rows."""
+def _allowed_on(model: TableModel, efforts: Doubles | None, is_rare: Mask) -> float:
+    """Return how much work, or how many flags, the capacity of a model allows on some rows."""
     capacity = model.classifier.capacity
     if capacity.kind == "effort":
-        return float(capacity.max_effort(n_items))
+        return float(capacity.max_effort(is_rare.size))
     if efforts is not None:
         raise TableError(
             "effort=... needs budget=... here: the capacity of the model is a number of flags. Use "
             "budget=480, say."
         )
-    return float(capacity.max_flags(n_items, prevalence))
-
-
-def _probabilities_of(model: TableModel, rows: TableRows) -> Doubles:
-    """Return the probability of each row; a model that has none raises an error."""
-    if model.classifier.response_method_ != "predict_proba":
-        raise TableError(
-            "value=..., effort=... and worth=... need probabilities, and this model gives none. "
-            "Fit one whose learner has them."
-        )
-    p = model.classifier.predict_proba(rows.X)[:, 1]
-    return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
-
-
-def planned_money(
-    model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
-) -> MoneyPlan | None:
-    """Return what budgets around one find; None without values and efforts.
-
-    With `worth`, nothing is spent on cases of less expected value per unit of effort.
-    """
-    if "p" not in columns:
-        return None
-    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", *_WEIGHTS))
-    if budget is None:
-        budget = allowed_on(model, efforts, is_rare.size, rare_share(is_rare))
-    unit = unit_of(model, efforts)
-    return plan_money(is_rare, columns["p"], values, efforts, budget=budget, unit=unit, worth=worth)
-
-
-def plan_money(
-    is_rare: Mask,
-    p: Doubles,
-    values: Doubles | None,
-    efforts: Doubles | None,
-    *,
-    budget: float,
-    unit: str,
-    worth: float | None = None,
-) -> MoneyPlan:
-    """Return what budgets from a quarter to four times the given one find."""
-    efforts = np.ones(p.size) if efforts is None else efforts
-    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=efforts)
-    most = np.inf
-    if worth is not None:  # lists are in the order of worth
-        most = float(efforts[reaches(expected_worth(p, values, efforts), worth)].sum())
-    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
-    return MoneyPlan(unit, points, "rare cases" if values is None else "of value")
-
-
-def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
-    row = curve.at(Capacity.effort(min(budget, most)))
-    found = [row[name] for name in ("effort", "value", "value_share", "price")]
-    return MoneyPoint(factor, budget, int(row["n_flagged"]), *found)
+    return float(capacity.max_flags(is_rare.size, rare_share(is_rare)))
 
 
 def measure_money(
@@ -222,6 +152,7 @@ def measure_money(
     *,
     budget: float,
     unit: str,
+    worth: float | None = None,
 ) -> Money:
     """Measure a rule and lists of the same budget, in money.
 
@@ -251,8 +182,19 @@ def measure_money(
     total = float(v[is_rare].sum())
     share = min(1.0, budget / float(e.sum()))
     rules.append(MoneyRule("random", share * p.size, share * float(e.sum()), share * total, share))
-    plan = plan_money(is_rare, p, values, efforts, budget=budget, unit=unit)
-    return Money(unit, budget, total, rules, plan)
+    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=e)
+    most = np.inf
+    if worth is not None:  # lists are in the order of worth
+        most = float(e[reaches(expected_worth(p, values, e), worth)].sum())
+    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
+    finds = "rare cases" if values is None else "of value"
+    return Money(unit, budget, total, rules, points, finds)
+
+
+def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
+    row = curve.at(Capacity.effort(min(budget, most)))
+    found = [row[name] for name in ("effort", "value", "value_share", "price")]
+    return MoneyPoint(factor, budget, int(row["n_flagged"]), *found)
 
 
 def _measured(

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Floats, Mask, Rows
 from .._core.extras import load_extra
 from .._core.hashing import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
+from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
-from ._pool import Cases, Pool
-from ._repeats import Repeated
-from ._source import OpenTable
-from .lists import (
-    LIST_COLUMNS,
-    PROBE_COLUMNS,
-    CarriedColumns,
-    Exclusions,
-    SelectedRow,
-    Selection,
-    as_texts,
-    read_exclusions,
-)
+from ._repeats import IdCounter
+from .cases import CaseReader, Cases
+from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
-from .monitor import DriftMonitor, Finding
+from .monitor import DriftMonitor
 from .options import ReadOptions
 from .reasons import reasons_for
 from .work import WorkColumns
@@ -41,6 +31,8 @@ from .work import WorkColumns
 pd = load_extra("pandas", needed_for="Reading tables")
 
 _SHOWN = 8
+#: Rows that are held besides those of the list, until the last ones are dropped.
+_SPARE = 1 << 16
 
 Progress = Callable[[str, int, int], None]
 
@@ -71,9 +63,8 @@ def select_rows(
     model : TableModel
         Fitted.
     path : Path
-        A table with the columns that the model needs, or a folder of tables. No more rows than the
-        list has are held in memory; all of them with `probe` or `work`, and with segments of cases
-        that have ids.
+        A table with the columns that the model needs, or a folder of tables. Few more rows than the
+        list has are held in memory; all of them with `probe`, `work` or `segment`.
     count : int or dict
         How many rows to select; with `segment`, how many of each segment. `None` if `work` has a
         budget.
@@ -103,45 +94,54 @@ def select_rows(
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
-    _check_count(count, segment, work)
+    _check_count(count, segment, probe, work)
     on_progress = on_progress or (lambda step, done, total: None)
-    wanted = _Wanted(count, segment, keep, id, exclude, probe > 0, work)
+    model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
+    needs_all = probe or work.is_given or isinstance(count, Mapping)
+    pool, monitor = _Pool(model, None if needs_all else count), DriftMonitor(model)
     with model.schema.open(path, reading=reading) as source:
-        table = _read(model, source, wanted, on_progress)
-    notes = _notes(table, path)
+        read = CaseReader(
+            model,
+            source,
+            keep=keep,
+            id=id,
+            exclude=exclude,
+            segment=segment,
+            taken={**LIST_COLUMNS, **PROBE_COLUMNS},
+        )
+        for cases in read:
+            on_progress(f"{read.n_read:,} rows scored", 0, 0)
+            monitor.add(cases)
+            pool.add(cases)
+        if not read.n_read:
+            raise TableError(f"{source.name} has a heading, but no rows.")
+    notes = [*read.notes(path), *pool.notes(read.id)]
+    ranked = pool.ranked()
     if work.is_given:
-        _refuse_probes(probe)
-        chosen = _most_value(model, table, count, work, notes)
-        drawn = _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
+        drawn = _most_value(model, ranked, count, work, notes)
     else:
-        assert count is not None
-        chosen = _cut(table, count, segment, path, notes)
-        drawn = _with_probes(model, table.cases, chosen, check_probe(probe))
-    listed = table.cases.take(drawn.rows)
+        chosen = _cut(ranked, count, read.segments, segment, path, notes)
+        drawn = _with_probes(model, ranked, chosen, check_probe(probe))
+    listed = ranked.take(drawn.rows)
     _note_copies(listed, notes)
-    return Selection(
-        _described(model, listed, drawn, on_progress),
-        table.id,
-        table.kept_types,
-        table.n_items,
-        notes,
-        table.findings,
-        probe > 0,
-    )
+    rows = _described(model, listed, drawn, on_progress)
+    findings = monitor.findings()
+    return Selection(rows, read.id, read.types, read.n_read, notes, findings, probe > 0)
 
 
 def _check_count(
-    count: int | Mapping[str, int] | None, segment: str | None, work: WorkColumns
+    count: int | Mapping[str, int] | None, segment: str | None, probe: float, work: WorkColumns
 ) -> None:
     if (count is None) != (work.budget is not None):
         raise TableError(
             "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
         )
-    if work.is_given and segment is not None:
-        raise TableError(
-            "segment=... cannot be combined with value=..., effort=... or worth=... Use one table "
-            "for each segment."
-        )
+    for option, given in (("segment", segment), ("probe", probe)):
+        if work.is_given and given:
+            raise TableError(
+                f"{option}=... cannot be combined with value=..., effort=... or worth=... Make a "
+                "list of its own for each."
+            )
     if count is None:
         return
     if isinstance(count, Mapping) == (segment is None):
@@ -154,180 +154,99 @@ def _check_count(
         raise TableError(f"count must not be negative; got {min(counts)}.")
 
 
-def _refuse_probes(probe: float) -> None:
-    if probe:
-        raise TableError("probe=... cannot be combined with value=..., effort=... or worth=...")
-
-
-# --- reading ---
-
-
-class _Wanted(NamedTuple):
-    """What was asked for."""
-
-    places: int | Mapping[str, int] | None
-    segment: str | None
-    keep: Collection[str]
-    id: str | None
-    exclude: Path | None
-    has_probes: bool
-    work: WorkColumns
-
-    def most(self, has_names: bool) -> int | Mapping[str, int] | None:
-        """Return how many rows can be on the list, if the other rows are not needed.
-
-        An id takes one place in all segments together, that of its highest score, which may be in
-        a segment that is full.
-        """
-        needs_all = self.has_probes or self.work.is_given
-        return None if needs_all or (self.segment is not None and has_names) else self.places
-
-
-@dataclass
-class _Table:
-    """The rows that can be on the list, the most suspicious first, and counts of all rows."""
-
-    cases: Cases
-    id: str | None
-    kept_types: dict[str, str]
-    findings: list[Finding]
-    n_items: int
-    excluded: Exclusions | None
-    repeated: Repeated
-    segments: Counter[str]
-    work: dict[str, Doubles | None] = field(default_factory=dict)
-
-
-def _read(model: TableModel, source: OpenTable, wanted: _Wanted, on_progress: Progress) -> _Table:
-    carried = _carried(model, source, wanted)
-    excluded = None
-    if wanted.exclude is not None:
-        excluded = read_exclusions(wanted.exclude, carried.id, source.reading)
-    monitor, pool = DriftMonitor(model), Pool(model, wanted.most(carried.id is not None))
-    segments: Counter[str] = Counter()
-    weighed = _Weighed(wanted.work)
-    for rows in model.schema.rows(carried.source):
-        on_progress(f"{monitor.n_items:,} rows scored", 0, 0)
-        if not len(rows.X):
-            continue
-        numbers = np.arange(monitor.n_items, monitor.n_items + len(rows.X))
-        monitor.add(rows)
-        weighed.add(carried)
-        cases = _cases(model, rows, numbers, carried, wanted.segment)
-        if cases.segments is not None:
-            segments.update(cases.segments.tolist())
-        pool.add(cases.take(_allowed(cases, excluded)))
-    if not monitor.n_items:
-        raise TableError(f"{source.name} has a heading, but no rows.")
-    found = (carried.id, carried.types(), monitor.findings(), monitor.n_items, excluded)
-    return _Table(pool.ranked(), *found, pool.repeated, segments, weighed.numbers())
-
-
-def _carried(model: TableModel, source: OpenTable, wanted: _Wanted) -> CarriedColumns:
-    others = () if wanted.segment is None else (wanted.segment,)
-    source.require(others, "which segment=... names")
-    for option, column in wanted.work.columns.items():
-        source.require([column], f"which {option}=... names")
-    return CarriedColumns(
-        source,
-        model.schema,
-        keep=wanted.keep,
-        id=wanted.id,
-        others=(*others, *wanted.work.columns.values()),
-        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
-    )
-
-
-def _cases(
-    model: TableModel, rows: Any, numbers: Rows, carried: CarriedColumns, segment: str | None
-) -> Cases:
-    scores = np.asarray(model.classifier.score_samples(rows.X), dtype=np.float64)
-    kept = {name: pd.Series(values, dtype=object) for name, values in carried.columns().items()}
-    return Cases(
-        rows.X,
-        scores,
-        numbers,
-        rows.ids,
-        carried.ids(),
-        None if segment is None else as_texts(carried.column(segment), segment),
-        pd.DataFrame(kept, index=range(numbers.size)),
-    )
-
-
-class _Weighed:
-    """Gathers the columns with values and efforts."""
-
-    def __init__(self, work: WorkColumns) -> None:
-        self._work = work
-        self._parts: dict[str, list[Any]] = {option: [] for option in work.columns}
-
-    def add(self, carried: CarriedColumns) -> None:
-        for option, name in self._work.columns.items():
-            self._parts[option].append(carried.column(name))
-
-    def numbers(self) -> dict[str, Doubles | None]:
-        return {option: self._work.numbers(option, parts) for option, parts in self._parts.items()}
-
-
 # --- who gets on the list ---
 
 
-def _allowed(cases: Cases, excluded: Exclusions | None) -> Rows:
-    if excluded is None:
-        return np.arange(len(cases))
-    assert cases.names is not None
-    return np.flatnonzero(~excluded.found(cases.names))
+class _Pool:
+    """Keeps the rows that can be on a list of `most` rows; all of them if that is None.
 
+    A row that is behind enough others now is behind them at the end as well.
+    """
 
-def _notes(table: _Table, path: Path) -> list[str]:
-    notes = [] if table.excluded is None else table.excluded.in_words(path, table.id)
-    n_ids, n_rows, is_exact = table.repeated
-    if n_ids:
-        notes.append(
-            f"{'' if is_exact else 'At least '}{n_ids:,} ids in {table.id!r} occur more than once, "
+    def __init__(self, model: TableModel, most: Any) -> None:
+        self._model, self._most = model, most
+        self._parts: list[Cases] = []
+        self._n_held, self._floor = 0, -np.inf
+        self._ids = IdCounter()
+
+    def add(self, cases: Cases) -> None:
+        """Look at some rows."""
+        if cases.names is not None:
+            self._ids.add(cases.names)
+        scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
+        cases = replace(cases, scores=scores)
+        if self._floor > -np.inf:
+            cases = cases.take(np.flatnonzero(lift(scores) >= self._floor))
+        self._parts.append(cases)
+        self._n_held += len(cases)
+        if self._most is not None and self._n_held > 2 * self._most + _SPARE:
+            self._drop_last(self._most)
+
+    def ranked(self) -> Cases:
+        """Return the rows, the most suspicious first; each id with its highest score only."""
+        cases = Cases.joined(self._parts)
+        keys = self._model.tie_keys(cases.X, cases.ids)
+        order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
+        if cases.names is not None:
+            order = order[~pd.Series(cases.names[order]).duplicated().to_numpy()]
+        return cases.take(order)
+
+    def _drop_last(self, most: int) -> None:
+        ranked = self.ranked()
+        ranked = ranked.take(np.arange(min(most, len(ranked))))
+        if len(ranked) == most:
+            self._floor = float(lift(ranked.scores[-1:])[0]) if most else np.inf
+        self._parts, self._n_held = [ranked], len(ranked)
+
+    def notes(self, id: str | None) -> list[str]:
+        """Say which ids occur more than once."""
+        n_ids, n_rows, is_exact = self._ids.repeated
+        if not n_ids:
+            return []
+        return [
+            f"{'' if is_exact else 'At least '}{n_ids:,} ids in {id!r} occur more than once, "
             f"in {n_rows:,} further rows. Each takes one place of the list, with its highest score."
-        )
-    return notes
+        ]
+
+
+class _Drawn(NamedTuple):
+    """The places of a list, which of them are probes, and how likely each was selected."""
+
+    rows: Rows
+    is_probe: Mask
+    inclusion: Floats
 
 
 def _most_value(
-    model: TableModel, table: _Table, count: Any, work: WorkColumns, notes: list[str]
-) -> Rows:
+    model: TableModel, cases: Cases, count: Any, work: WorkColumns, notes: list[str]
+) -> _Drawn:
     """Return the places of most expected value, the highest value per unit of effort first."""
-    p = _probabilities(model, table.cases.X)
-    if p is None:
-        raise TableError(
-            "value=..., effort=... and worth=... need probabilities, and this model gives none. "
-            "Fit one whose learner has them."
-        )
-    values, efforts = (
-        None if column is None else column[table.cases.numbers]
-        for column in (table.work.get("value"), table.work.get("effort"))
-    )
-    found = work.choose(np.asarray(p, dtype=np.float64), values, efforts, count)
+    p = model.probabilities(cases.X)
+    found = work.choose(p, cases.values, cases.efforts, count)
     notes.append(work.in_words(found))
-    worth = expected_worth(p, values=values, efforts=efforts)
+    worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
     chosen = np.flatnonzero(found.flagged)
-    return chosen[np.argsort(-worth[chosen], kind="stable")]
+    chosen = chosen[np.argsort(-worth[chosen], kind="stable")]
+    return _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
 
 
 def _cut(
-    table: _Table,
-    count: int | Mapping[str, int],
+    cases: Cases,
+    count: Any,
+    segments: Counter[str],
     segment: str | None,
     path: Path,
     notes: list[str],
 ) -> Rows:
-    n_cases = len(table.cases)
+    """Return the first places of all rows, or of each segment."""
     if not isinstance(count, Mapping):
-        if n_cases < count:
+        if len(cases) < count:
             notes.append(
-                f"The list is shorter than {count:,}: {path} has only {n_cases:,} cases to list."
+                f"The list is shorter than {count:,}: {path} has only {len(cases):,} cases to list."
             )
-        return np.arange(min(count, n_cases))
-    assert table.cases.segments is not None
-    _check_segments(count, table.segments, segment, path, notes)
-    places = [np.flatnonzero(table.cases.segments == name)[:k] for name, k in count.items()]
+        return np.arange(min(count, len(cases)))
+    _check_segments(count, segments, segment, path, notes)
+    places = [np.flatnonzero(cases.segments == name)[:k] for name, k in count.items()]
     for (name, most), found in zip(count.items(), places, strict=True):
         if found.size < most:
             notes.append(
@@ -373,14 +292,6 @@ def _note_copies(listed: Cases, notes: list[str]) -> None:
         )
 
 
-class _Drawn(NamedTuple):
-    """The places of a list, which of them are probes, and how likely each was selected."""
-
-    rows: Rows
-    is_probe: Mask
-    inclusion: NDArray[np.floating]
-
-
 def _with_probes(model: TableModel, cases: Cases, chosen: Rows, probe: Fraction) -> _Drawn:
     """Give the last places to rows below the cut; they stand where their scores put them."""
     seed = probe_seed(check_seed(model.classifier.random_state))
@@ -409,7 +320,9 @@ def _described(
 ) -> list[SelectedRow]:
     if not len(listed):
         return []
-    probabilities = _probabilities(model, listed.X)
+    probabilities = None
+    if model.gives_probabilities:
+        probabilities = model.probabilities(listed.X)
     reasons = reasons_for(model, listed.X, listed.scores, on_progress=on_progress)
     kept = {name: listed.kept[name].tolist() for name in listed.kept.columns}
     return [
@@ -426,10 +339,3 @@ def _described(
         )
         for place, row in enumerate(listed.numbers.tolist())
     ]
-
-
-def _probabilities(model: TableModel, X: Any) -> NDArray[np.float64] | None:
-    if not hasattr(model.classifier, "predict_proba"):
-        return None
-    rare = int(np.flatnonzero(model.classifier.classes_)[0])  # the labels are False and True
-    return model.classifier.predict_proba(X)[:, rare]

@@ -1,0 +1,140 @@
+"""Rows of a long table that pass in chunks, and the few numbers that are kept of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.drawing import is_drawn
+from ..exceptions import TableError
+from .fingerprints import SeenCounter, SeenRows
+from .model import TableModel
+from .monitor import DriftMonitor
+from .options import ReadOptions
+from .schema import TableRows
+
+__all__ = ["Columns", "RowStream", "RowsRead"]
+
+#: Rows of a block, and bytes of a column that are held in memory before it goes to a file.
+_BLOCK_ROWS, _MOST_BYTES = 1 << 20, 1 << 23
+#: Called with the number of rows that were read so far.
+RowsRead = Callable[[int], None]
+
+
+class RowStream:
+    """Reads the rows of a table in chunks, and compares them with what the model knows.
+
+    `monitor` compares the columns with the model card, `n_rows` is the number of rows so far, and
+    `hashes` are the fingerprints of the latest rows, if those of the fit are known.
+    """
+
+    def __init__(
+        self,
+        model: TableModel,
+        path: Path,
+        *,
+        target: str | None = None,
+        reading: ReadOptions | None = None,
+        on_progress: RowsRead | None = None,
+    ) -> None:
+        self._model, self._path, self._reading, self._target = model, path, reading, target
+        self._on_progress = on_progress or (lambda n_rows: None)
+        known = model.fingerprints
+        self._counter = None if known is None else SeenCounter(known)
+        self.monitor = DriftMonitor(model)
+        self.hashes: Any = None
+        self.n_rows = 0
+
+    def __iter__(self) -> Iterator[TableRows]:
+        schema = self._model.schema
+        with schema.open(self._path, reading=self._reading) as source:
+            for rows in schema.rows(source, target=self._target):
+                if len(rows.X):
+                    self.hashes = None if self._counter is None else self._counter.add(rows)
+                    self.monitor.add(rows)
+                    self.n_rows += len(rows.X)
+                    yield rows
+                    self._on_progress(self.n_rows)
+            if not self.n_rows:
+                raise TableError(f"{source.name} has a heading, but no rows.")
+
+    @property
+    def seen(self) -> SeenRows | None:
+        """How many of the rows trained or calibrated the model; None if that is not known."""
+        return None if self._counter is None else self._counter.seen
+
+
+class Columns:
+    """Gathers a few numbers of each row: in memory, and beyond a million rows in temporary files.
+
+    Close it after use, or open it in a `with` statement.
+    """
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        self._files: dict[str, SpooledTemporaryFile[bytes]] = {}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._opened.close()
+
+    def add(self, **columns: Any) -> None:
+        """Add the numbers of some rows; None stands for a column that there is not."""
+        for name, values in columns.items():
+            if values is None:
+                continue
+            if name not in self._files:
+                self._files[name] = self._opened.enter_context(
+                    SpooledTemporaryFile(_MOST_BYTES, prefix="shortlist-")  # noqa: SIM115
+                )
+                self._dtypes[name] = np.asarray(values).dtype
+            self._files[name].write(np.ascontiguousarray(values, self._dtypes[name]).tobytes())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Return the numbers of that name; None if there are none."""
+        return self[name] if name in self._files else None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        self._files[name].seek(0)
+        return np.frombuffer(self._files[name].read(), self._dtypes[name])
+
+    def blocks(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """Return all columns, block by block in the order of the rows."""
+        for file in self._files.values():
+            file.seek(0)
+        while True:
+            block = {
+                name: np.frombuffer(file.read(_BLOCK_ROWS * dtype.itemsize), dtype)
+                for (name, file), dtype in zip(
+                    self._files.items(), self._dtypes.values(), strict=True
+                )
+            }
+            if not any(column.size for column in block.values()):
+                return
+            yield block
+
+    def summaries(self, kernel: Callable[[dict[str, NDArray[Any]]], Any]) -> Iterator[Any]:
+        """Call a function on every block."""
+        return map(kernel, self.blocks())
+
+    def drawn(self, n_rows: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of about a million of these rows, drawn at random; of all if fewer."""
+        parts, start = [], 0
+        for block in self.blocks():
+            size = next(iter(block.values())).size
+            own = is_drawn(np.arange(start, start + size), n_rows)
+            parts.append({name: column[own] for name, column in block.items()})
+            start += size
+        return {name: np.concatenate([part[name] for part in parts]) for name in self._files}
