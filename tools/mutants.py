@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("the file is not locked", "service/durable.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
     Mutant("an empty file is new", "service/durable.py", "if not found.st_size:", "if False:", DURABLE),
     Mutant("replay not compared", "service/_replica.py", "if not same_codes or ", "if False and ", DURABLE),
-    Mutant("a late line opens its own period", "service/_group.py", "np.maximum.accumulate(np.maximum(moments, self._at))", "moments", DURABLE),
+    Mutant("a late line opens its own period", "service/_group.py", "self._at = max(at, self._at)", "self._at = at", DURABLE),
     Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks
     Mutant("flags of a budget not counted", "online/_pacing.py", "    ledger.ints[book.USED] += 1", "    ledger.ints[book.USED] += 0"),

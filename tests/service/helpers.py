@@ -16,8 +16,8 @@ import numpy as np
 import uvicorn
 
 from shortlist.service._decider import Decider
+from shortlist.service._group import make_queue
 from shortlist.service._lines import Item
-from shortlist.service._replica import make_queue
 from shortlist.service._service import Service
 from shortlist.service._waiting import Change, Ticket, Waiting
 from shortlist.service.app import make_app
@@ -143,7 +143,7 @@ def new_queue(
         file = f"model {id}".encode()
         row = {"sha256": sha256(file).hexdigest(), "scorer": "plain", "added": 0.0, "file": file}
         row["calibration"] = (calibration() * id).astype("<f8").tobytes()
-        store.insert_next("model", "id", row, unless="sha256")
+        store.insert_next("model", "id", row, unless=("sha256",))
     settings = settings or QueueSettings(period, arrivals)
     number = make_queue(
         store, name, settings, first_controller(settings, capacity, calibration()), model=1,

@@ -200,7 +200,7 @@ def machine_for(make_address):
             if not hasattr(self, "hands"):
                 return
             store = self.hands[0].store._store
-            if store._link is None:
+            if store.link is None:
                 store.connect()
             rows = store.query(
                 "SELECT period, count(*), max(slot) FROM log WHERE slot > 0 GROUP BY period"

@@ -274,9 +274,9 @@ def test_one_batch_may_span_many_periods(tmp_path):
     assert np.array(flags(decided)).reshape(5, 6).sum(axis=1).tolist() == [3] * 5
     assert (flags(late), late[0].entry.at) == ([False], at[-1])
     with opened(str(tmp_path / "state")) as store:
-        assert store.query("SELECT period, used, seen FROM budget ORDER BY period") == [
-            (day, 3, 6 + (day == 4)) for day in range(5)
-        ]
+        ended = store.query("SELECT period, used, seen FROM ended ORDER BY period")
+        assert ended == [(day, 3, 6) for day in range(4)]
+        assert store.query("SELECT period, used, seen FROM queue") == [(4, 3, 7)]
         [found] = audit_store(store)
     assert (found.problems, found.n_replayed, found.n_flags) == ([], 31, 15)
 
@@ -295,7 +295,9 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
         copy = copy_as_if_killed(tmp_path / "state", tmp_path / "copy")
     decide = Replica.decide
     with monkeypatch.context() as patch:
-        turned = lambda self, items: decide(self, items._replace(scores=-items.scores))  # noqa: E731
+        turned = lambda self, items: decide(
+            self, items._replace(scores=[-score for score in items.scores])
+        )  # noqa: E731
         patch.setattr(Replica, "decide", turned)
         with pytest.raises(StateFileError, match="cannot be resumed safely"), durable(copy):
             pass

@@ -148,6 +148,7 @@ def stream(
         expected_arrivals=expect,
         starts_at=_moment(starts_at),
         work=loaded.schema.work,
+        worth=kept.worth,
         probe=probe,
         probe_key=probe_key,
     ).resolved(loaded)
@@ -156,7 +157,7 @@ def stream(
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         fields = {"id_field": id, "time_field": time}
-        summary = _run(loaded, durable, **fields, reading=reading, worth=kept.worth)
+        summary = _run(loaded, durable, **fields, reading=reading)
         left = getattr(durable.controller, "remaining", None)
     _print_summary(summary, as_json)
     if budget is not None and left is not None and not as_json:
@@ -184,6 +185,7 @@ def _durable(
         lambda: make_controller(model, settings),
         identity=identity,
         adopt=adopted if adopt else None,
+        worth=settings.worth,
         sync=sync,
     )
 

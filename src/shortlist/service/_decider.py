@@ -14,11 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ._group import GroupMaker
+from ._group import GroupMaker, join_queue
 from ._models import ModelCache
-from ._replica import Items, ReplayError, Replica, join_queue
+from ._replica import Items, ReplayError, Replica
 from ._waiting import Change, Failure, Scorer, Ticket, Waiting, answer_all, sort_out
 from .config import ClockError, SteadyClock
 from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
@@ -271,10 +269,10 @@ class Decider:
 
     def _items(self, fresh: list[Waiting], at: float, replica: Replica) -> Items:
         return Items(
-            np.array([case.score for case in fresh]),
+            [case.score for case in fresh],
             [case.case_id for case in fresh],
-            np.full(len(fresh), at),
-            np.array([case.effort for case in fresh]) if replica.settings.of_work else None,
+            [at] * len(fresh),
+            [case.effort for case in fresh],
         )
 
     def _postpone(self, batch: list[Waiting], known: list[Entry]) -> list[Waiting]:

@@ -1,19 +1,29 @@
-"""One group: the next entries of the log, decided by a controller and counted by the database."""
+"""What is written to a queue: the next entries of its log, decided by a controller and counted."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import numpy as np
-
-from .._core.arrays import Floats
-from ..online.decisions import MOMENT_REFUSED, is_flag
+from ..online import Controller
+from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
 from ._replica import REFUSED_BY_COUNT, Items, Replica
-from .settings import units_of
-from .store import DECISION, OBSERVATION, Entry, Group, QueueRow
+from .config import SteadyClock
+from .settings import QueueSettings, build_name, units_of
+from .store import (
+    BUILD,
+    CAPACITY,
+    COMMAND,
+    DECISION,
+    MODEL,
+    OBSERVATION,
+    Entry,
+    Group,
+    QueueRow,
+    Store,
+)
 
-__all__ = ["GroupMaker"]
+__all__ = ["GroupMaker", "join_queue", "make_queue", "start"]
 
 _SNAPSHOT_EVERY = 5_000
 
@@ -21,29 +31,39 @@ _SNAPSHOT_EVERY = 5_000
 class GroupMaker:
     """Builds a group: the next entries of the log, and the row of the queue after them."""
 
-    def __init__(self, fork: Replica, row: QueueRow, total: Any, at: float) -> None:
-        self._fork, self._row, self._total, self._at = fork, row, total, at
-        self._period = fork.settings.periods.number(at)
-        self.entries: list[Entry] = []
+    def __init__(self, replica: Replica, row: QueueRow, total: Any, at: float) -> None:
+        self._replica, self._row, self._total = replica, row, total
+        self._at, self._period = row.high_water, row.period
+        self._used, self._seen, self._spent = row.used, row.seen, row.spent
+        self._capacity = row.capacity
+        self._ended: list[tuple[int, ...]] = []
         self._total_slots: list[tuple[int, int]] = []
-        self._budgets: list[tuple[int, int, int, int]] = []  # of periods that have ended
-        same = row.period == self._period
-        self._used, self._seen = (row.used, row.seen) if same else (0, 0)
-        self._spent = row.spent if same else 0
+        self._is_start = False
+        self.entries: list[Entry] = []
+        self._advance(at, row.capacity)
         self._total_used = total[2] if total is not None and total[1] == self._period else 0
-        self._has_cases = False
+
+    def add_start(self) -> None:
+        """Append the state from which all processes of this version go on."""
+        self._is_start = True
+        self.add_event(BUILD, self._replica.state(), COMMAND)
 
     def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> Entry | None:
         """Append an event and make its change; None if its scores are of an earlier model."""
-        if kind == OBSERVATION and body["model"] != self._fork.model:
+        if kind == OBSERVATION and body["model"] != self._replica.model:
             return None
         # A change cannot begin in the past: what was decided was decided.
         body = {**body, "from": max(self._at, body.get("from") or self._at)}
+        event = self.add_event(kind, json.dumps(body), key_id)
+        self._replica.apply(event)
+        return event
+
+    def add_event(self, kind: int, body: str, key_id: str | None) -> Entry:
+        """Append an event."""
         event = Entry(
-            self._row.id, self._next(), kind, self._fork.build, self._at, self._period,
-            model=self._fork.model or None, key_id=key_id, body=json.dumps(body),
+            self._row.id, self._next(), kind, self._replica.build, self._at, self._period or 0,
+            model=self._replica.model or None, key_id=key_id, body=body,
         )  # fmt: skip
-        self._fork.apply(event)
         self.entries.append(event)
         return event
 
@@ -53,77 +73,46 @@ class GroupMaker:
         A case has a `case_id`, an `effort`, a `digest`, a `key_id` and `fields`, which are kept of
         flagged cases.
         """
-        self._has_cases = True
-        fork, decided = self._fork, self._fork.decide(items)
-        counted, numbers = self._moments(items, decided.codes)
-        allowed = fork.settings.allowed_by(fork.controller.capacity)
-        inclusions: list[Any] = decided.inclusions or [None] * len(cases)
-        columns = (
-            items.scores.tolist(),
-            decided.codes,
-            decided.thresholds,
-            inclusions,
-            counted,
-            numbers,
-        )
-        for place, (case, *row) in enumerate(zip(cases, *columns, strict=True)):
-            score, code, threshold, inclusion, at, number = row
-            if code == MOMENT_REFUSED:
-                self._refuse(score, threshold, code, inclusion, float(items.at[place]))
+        replica, of_work = self._replica, self._replica.settings.of_work
+        decided = replica.decide(items)
+        allowed = replica.settings.allowed_by(replica.controller.capacity)
+        queue, build, model = self._row.id, replica.build, replica.model or None
+        for case, score, at, code, threshold, inclusion in zip(
+            cases, items.scores, items.at, *decided, strict=True
+        ):
+            if code == MOMENT_REFUSED:  # the controller has seen it, but it gets no answer
+                refused = self.add_event(DECISION, json.dumps(at), None)
+                self.entries[-1] = refused._replace(
+                    score=score, threshold=threshold, code=code, inclusion=inclusion
+                )
                 continue
-            if number != self._period:
-                self._end_period(number)
-            self._at, self._seen = at, self._seen + 1
-            slot, work = None, units_of(case.effort) if fork.settings.of_work else None
-            if is_flag(code):
+            if at != self._at:
+                self._advance(at, allowed)
+            self._seen += 1
+            slot, work = None, units_of(case.effort) if of_work else None
+            if code in (ABOVE_THRESHOLD, PROBE):
                 slot = self._slot(allowed, work)
-                code = code if slot is not None else REFUSED_BY_COUNT
+                code = REFUSED_BY_COUNT if slot is None else code
+            kept = slot is not None and case.fields is not None
+            spent = self._spent if of_work and slot is not None else None
             self.entries.append(
                 Entry(
-                    self._row.id,
-                    self._next(),
-                    DECISION,
-                    fork.build,
-                    at,
-                    number,
-                    case.case_id,
-                    case.digest,
-                    score,
-                    threshold,
-                    code,
-                    slot,
-                    fork.model or None,
-                    case.key_id,
-                    None if slot is None or case.fields is None else _as_text(case.fields),
-                    case.effort,
-                    work,
-                    None if work is None or slot is None else self._spent,
-                    inclusion,
+                    queue, self._next(), DECISION, build, self._at, self._period or 0,
+                    case.case_id, case.digest, score, threshold, code, slot, model, case.key_id,
+                    _as_text(case.fields) if kept else None, case.effort, work, spent, inclusion,
                 )
-            )
+            )  # fmt: skip
 
-    def _moments(self, items: Items, codes: list[int]) -> tuple[list[float], list[int]]:
-        """Return when each case counts, and in which period: time never runs backwards."""
-        moments: Floats = np.where(np.array(codes) == MOMENT_REFUSED, -np.inf, items.at)
-        counted = np.maximum.accumulate(np.maximum(moments, self._at))
-        return counted.tolist(), self._fork.settings.periods.numbers(counted).tolist()
-
-    def _refuse(
-        self, score: float, threshold: float, code: int, inclusion: float | None, moment: float
-    ) -> None:
-        """Note that the controller has seen a case and refused its moment; it has no answer."""
-        self.entries.append(
-            Entry(
-                self._row.id, self._next(), DECISION, self._fork.build, self._at, self._period,
-                score=score, threshold=threshold, code=code, model=self._fork.model or None,
-                body=json.dumps(moment), inclusion=inclusion,
-            )
-        )  # fmt: skip
-
-    def _end_period(self, number: int) -> None:
-        if self._seen:
-            self._budgets.append((self._period, self._used, self._seen, self._spent))
-        self._period, self._used, self._seen, self._spent = number, 0, 0, 0
+    def _advance(self, at: float, allowed: int) -> None:
+        """Let time pass, which never runs backwards; a period that ends leaves its numbers."""
+        self._at = max(at, self._at)
+        number = self._replica.settings.periods.number(self._at)
+        if number != self._period:
+            if self._seen and self._period is not None:
+                counts = self._used, self._seen, self._spent
+                self._ended.append((self._capacity, self._period, *counts))
+            self._period, self._used, self._seen, self._spent = number, 0, 0, 0
+        self._capacity = allowed
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
         """Return the next slot, or None if the counts of the database leave no room."""
@@ -139,26 +128,94 @@ class GroupMaker:
         return self._used
 
     def _next(self) -> int:
-        return int(self._row.last_seq) + len(self.entries) + 1
+        return self._row.last_seq + len(self.entries) + 1
 
     def group(self) -> Group:
         """Return what is to be written."""
-        last = self._next() - 1
-        row = self._row._replace(last_seq=last, high_water=self._at)
-        if self._has_cases:
-            row = row._replace(
-                capacity=self._fork.settings.allowed_by(self._fork.controller.capacity),
-                period=self._period,
-                used=self._used,
-                seen=self._seen,
-                spent=self._spent,
-            )
-        snapshot = None
-        if last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY:
-            snapshot = self._fork.build, self._fork.state()
-        total_used = self._total_used if self._total is not None and self._has_cases else None
-        return Group(row, self.entries, total_used, self._total_slots, snapshot, self._budgets)
+        replica, last = self._replica, self._next() - 1
+        row = self._row._replace(
+            capacity=replica.settings.allowed_by(replica.controller.capacity), last_seq=last,
+            high_water=self._at, period=self._period, used=self._used, seen=self._seen,
+            spent=self._spent,
+        )  # fmt: skip
+        is_due = last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY
+        snapshot = (replica.build, replica.state()) if is_due or self._is_start else None
+        total_used = None if self._total is None else self._total_used
+        return Group(row, self.entries, total_used, self._total_slots, snapshot, self._ended)
 
 
 def _as_text(fields: dict[str, Any]) -> str:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+# --- how a queue begins, and how a process joins it -----------------------------------------------
+
+
+def make_queue(
+    store: Store,
+    name: str,
+    settings: QueueSettings,
+    controller: Controller,
+    *,
+    at: float,
+    model: int = 0,
+    total: str | None = None,
+    identity: Any = None,
+) -> int:
+    """Make a queue, unless it exists; return its number.
+
+    Its log begins with its capacity, its model and the state of its controller.
+    """
+    capacity = settings.allowed_by(controller.capacity)
+    is_limited = int(settings.of_work and settings.is_capped)
+    state = {"model": model, "controller": controller.state(), "identity": identity}
+    with store.write():
+        if there := store.query("SELECT id FROM queue WHERE name = ?", name):
+            return int(there[0][0])
+        values: dict[str, Any] = {
+            "name": name, "settings": settings.to_json(), "total": total, "capacity": capacity,
+            "of_work": is_limited, "high_water": at,
+        }  # fmt: skip
+        id = store.insert_next("queue", "id", values)
+        build = store.find_build(build_name())
+        replica = Replica(store, settings, build, seq=0, state=state, is_own=True)
+        row = QueueRow(id, name, values["settings"], total, capacity, 0, at)
+        maker = GroupMaker(replica, row, None, at)
+        amount = {settings.unit: controller.capacity.to_json()["value"], "from": at}
+        maker.add_event(CAPACITY, json.dumps(amount), COMMAND)
+        if model:
+            maker.add_event(MODEL, json.dumps({"model": model}), COMMAND)
+        maker.add_start()
+        store.insert(maker.group())
+        return id
+
+
+def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Replica:
+    """Return the controller of a queue as of some entry; the caller follows the log from there.
+
+    A version of the program whose state is not the latest first writes its own into the log.
+    """
+    replica = Replica.saved(store, queue, store.find_build(build))
+    if replica.is_own:
+        return replica
+    row, entries, total = store.begin(queue, replica.seq)
+    try:
+        replica.follow(entries)
+        if not replica.is_own:  # another process may have been faster
+            start(store, replica, row, total, clock.read(witness=store.clock()))
+            return replica
+    except BaseException:
+        store.rollback()
+        raise
+    store.rollback()
+    return replica
+
+
+def start(store: Store, replica: Replica, row: QueueRow, total: Any, at: float) -> QueueRow:
+    """Write the state from which this version of the program goes on; the queue is locked."""
+    maker = GroupMaker(replica, row, total, at)
+    maker.add_start()
+    group = maker.group()
+    store.commit(group)
+    replica.seq, replica.is_own = group.row.last_seq, True
+    return group.row

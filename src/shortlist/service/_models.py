@@ -239,7 +239,7 @@ def add_model(store: Store, content: bytes, model: TableModel | None = None) -> 
         "calibration": calibration_bytes(model),
         "file": content,
     }
-    return store.insert_next("model", "id", row, unless="sha256 scorer")
+    return store.insert_next("model", "id", row, unless=("sha256", "scorer"))
 
 
 def calibration_bytes(model: TableModel) -> bytes:

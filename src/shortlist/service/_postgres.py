@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -21,11 +19,11 @@ import msgspec
 from .._core.extras import load_extra
 from .store import (
     ENTRY_COLUMNS,
-    FOLLOWED_COLUMNS,
-    ROW_COLUMNS,
+    FOLLOW,
+    READ_ROW,
+    READ_TOTAL,
     Entry,
     Group,
-    PromiseError,
     QueueRow,
     Store,
     StoreError,
@@ -35,49 +33,33 @@ from .store import (
 __all__ = ["PostgresStore"]
 
 _TYPES = {
-    "queue": "int",
-    "kind": "smallint",
-    "build": "int",
-    "seq": "bigint",
-    "period": "bigint",
-    "at": "float8",
+    **dict.fromkeys(("queue", "build", "model"), "int"),
+    **dict.fromkeys(("kind", "code"), "smallint"),
+    **dict.fromkeys(("seq", "period", "slot", "work", "spent"), "bigint"),
+    **dict.fromkeys(("at", "score", "threshold", "effort", "inclusion"), "float8"),
     "digest": "bytea",
-    "score": "float8",
-    "threshold": "float8",
-    "code": "smallint",
-    "slot": "bigint",
-    "model": "int",
-    "effort": "float8",
-    "work": "bigint",
-    "spent": "bigint",
-    "inclusion": "float8",
 }
 _RECORD = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in Entry._fields)
+# One text with all entries is faster than a parameter for each value.
 _INSERT = (
-    f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} FROM json_to_recordset(%s::json) "
+    f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} FROM json_to_recordset(?::json) "
     f"AS entry ({_RECORD})"
 )
 _Plain = msgspec.defstruct("_Plain", Entry._fields)
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _MARK = "SELECT pg_logical_emit_message(true, 'shortlist', '')"  # a commit of nothing never waits
-_LOCK = (
-    f"SELECT {ROW_COLUMNS}, extract(epoch FROM clock_timestamp())::float8, "
-    "set_config('synchronous_commit', 'off', true) FROM queue WHERE id = %s FOR UPDATE"
+_LOCK = READ_ROW.replace(
+    " FROM queue",
+    ", extract(epoch FROM clock_timestamp())::float8, "
+    "set_config('synchronous_commit', 'off', true) FROM queue",
 )
-_FOLLOW = f"SELECT {FOLLOWED_COLUMNS} FROM log WHERE queue = %s AND seq > %s ORDER BY seq"
-_TOTAL = "SELECT capacity, period, used FROM total WHERE name = %s FOR UPDATE"
-_KNOWN = f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = %s AND case_id = ANY(%s)"
+_LOCK += " FOR UPDATE"
 _OTHER_WRITERS = 0x53686F72  # the number of an advisory lock
 # A program that stands still while it holds the lock loses its session, and others go on.
 _SESSION = (
     "SET idle_in_transaction_session_timeout = 1000; SET lock_timeout = 4000; "
     "SET statement_timeout = 5000; SET default_transaction_isolation = 'read committed'"
 )
-
-
-def _as_json(entries: list[Entry]) -> str:
-    """Return entries as one text, which is faster than a parameter for each value."""
-    return msgspec.json.encode([_plain(entry) for entry in entries]).decode()
 
 
 def _plain(entry: Entry) -> Any:
@@ -89,7 +71,7 @@ def _plain(entry: Entry) -> Any:
     return plain
 
 
-def _check_commits(done: list[Any]) -> None:
+def _check_commits(*done: Any) -> None:
     for each in done:
         if each.statusmessage != "COMMIT":
             raise StoreError(f"The database answered {each.statusmessage} to a commit.")
@@ -106,21 +88,21 @@ class PostgresStore(Store):
 
     dialect = "postgresql"
     settles_at_once = False
+    is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         self._psycopg = load_extra("psycopg", needed_for="A PostgreSQL database")
+        self.refusals, self.errors = self._psycopg.IntegrityError, self._psycopg.Error
         self._address = address
-        self._link: Any = None
-        self._depth = 0
         self._is_cut = False
         self._now: float | None = None
-        self._thread = threading.RLock()
 
     def connect(self, *, create: bool = False) -> None:
         """Connect, and refuse a database that may lose commits."""
         self.close()
-        with self._translated():
-            self._link = self._psycopg.connect(
+        with self.translated():
+            self.link = self._psycopg.connect(
                 self._address,
                 autocommit=True,
                 connect_timeout=3,
@@ -128,9 +110,9 @@ class PostgresStore(Store):
                 keepalives_interval=2,
                 keepalives_count=2,
             )
-            self._link.execute(_SESSION)
+            self.link.execute(_SESSION)
             for name in ("synchronous_commit", "fsync"):
-                if self._link.execute(f"SHOW {name}").fetchone()[0] == "off":
+                if self.link.execute(f"SHOW {name}").fetchone()[0] == "off":
                     self.close()
                     raise ValueError(
                         f"This database may lose decisions that were answered: {name} is off. "
@@ -139,87 +121,84 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         """Close the connection; the server undoes what was not committed."""
-        if self._link is not None:
+        if self.link is not None:
             with contextlib.suppress(Exception):
-                self._link.close()
-        self._link, self._depth, self._is_cut = None, 0, False
+                self.link.close()
+        self.link, self._writing, self._is_cut = None, False, False
 
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows."""
-        with self._thread, self._translated():
-            text = statement.replace("%", "%%").replace("?", "%s") if values else statement
-            cursor = self._connection().execute(text, values or None)
-            return cursor.fetchall() if cursor.description else []
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement and return its rows."""
+        cursor = self._send(statement, values)
+        rows: list[Any] = cursor.fetchall() if cursor.description else []
+        return rows
 
-    @contextlib.contextmanager
-    def write(self) -> Iterator[None]:
-        """Hold the lock of all changes other than decisions, and commit at the end."""
-        with self._thread:
-            self._depth += 1
-            try:
-                if self._depth == 1:
-                    self.query(_BEGIN)
-                    self.query(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
-                yield
-                if self._depth == 1:
-                    self._commit()
-            except BaseException:
-                if self._depth == 1:
-                    self.rollback()
-                raise
-            finally:
-                self._depth = max(self._depth - 1, 0)
+    def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        if self.link is None:
+            raise StoreError("The database is not connected.")
+        text = statement.replace("%", "%%").replace("?", "%s") if values else statement
+        return self.link.execute(text, values or None)
+
+    def lock(self) -> None:
+        """Begin a transaction for changes other than decisions, one at a time."""
+        self.query(_BEGIN)
+        self.query(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
 
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
         """Lock the queue's row; what follows is read by statements that begin after that."""
-        link = self._connection()
-        with self._translated():
-            with link.pipeline():
-                link.execute(_BEGIN)
-                row = link.execute(_LOCK, (queue,))
-                entries = link.execute(_FOLLOW, (queue, after))
+        with self.translated():
+            with self._pipeline():
+                self._send(_BEGIN)
+                row = self._send(_LOCK, (queue,))
+                entries = self._send(FOLLOW, (queue, after))
             *found, self._now, _ = row.fetchone()
             locked = QueueRow(*found)
             total = None
             if locked.total is not None:
-                total = link.execute(_TOTAL, (locked.total,)).fetchone()
+                [total] = self.execute(f"{READ_TOTAL} FOR UPDATE", (locked.total,))
             return locked, list(map(Entry._make, entries.fetchall())), total
 
     def clock(self) -> float | None:
         """Return when the server gave the lock."""
         return self._now
 
-    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
-        """Return the decisions about cases that are known."""
-        with self._translated():
-            rows = self._connection().execute(_KNOWN, (queue, cases)).fetchall()
-        return list(map(Entry._make, rows))
+    def insert(self, group: Group) -> None:
+        """Write a group."""
+        for statement, values in group_statements(group):
+            self._send(statement, values)
+        entries = [_plain(entry) for entry in group.entries]
+        self._send(_INSERT, (msgspec.json.encode(entries).decode(),))
 
     def commit(self, group: Group) -> None:
         """Write a group, commit, and wait for the disk, in one round trip."""
-        link = self._connection()
-        with self._translated():
-            with link.pipeline():
-                for statement, values in group_statements(group):
-                    link.execute(statement.replace("?", "%s"), values)
-                link.execute(_INSERT, (_as_json(group.entries),))
+        with self.translated():
+            with self._pipeline():
+                self.insert(group)
                 self._is_cut = True
-                done = [link.execute("COMMIT"), self._mark()]
+                done = [self._send("COMMIT"), self._mark()]
             self._is_cut = False
-            _check_commits(done)
+            _check_commits(*done)
 
     def settle(self) -> None:
         """Wait until everything that has been read is on the disk."""
-        with self._thread, self._translated():
-            with self._connection().pipeline():
+        with self._thread, self.translated():
+            with self._pipeline():
                 done = self._mark()
-            _check_commits([done])
+            _check_commits(done)
 
     def _mark(self) -> Any:
-        link = self._connection()
-        link.execute(_BEGIN)
-        link.execute(_MARK)
-        return link.execute("COMMIT")
+        self._send(_BEGIN)
+        self._send(_MARK)
+        return self._send("COMMIT")
+
+    def _pipeline(self) -> Any:
+        if self.link is None:
+            raise StoreError("The database is not connected.")
+        return self.link.pipeline()
+
+    def finish(self) -> None:
+        """Commit."""
+        with self.translated():
+            _check_commits(self._send("COMMIT"))
 
     def rollback(self) -> None:
         """Undo; a connection that cannot do that is closed."""
@@ -227,24 +206,6 @@ class PostgresStore(Store):
             if self._is_cut:
                 self.connect()  # a pipeline that was cut short has lost its prepared statements
             else:
-                self._connection().execute("ROLLBACK")
+                self._send("ROLLBACK")
         except Exception:
             self.close()
-
-    def _commit(self) -> None:
-        _check_commits([self._connection().execute("COMMIT")])
-
-    def _connection(self) -> Any:
-        if self._link is None:
-            raise StoreError("The database is not connected.")
-        return self._link
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the errors of the database into ours."""
-        try:
-            yield
-        except self._psycopg.IntegrityError as error:
-            raise PromiseError(str(error)) from error
-        except self._psycopg.Error as error:
-            raise StoreError(str(error).strip() or type(error).__name__) from error

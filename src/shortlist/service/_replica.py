@@ -11,14 +11,13 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, pairwise
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core import probing
-from .._core.arrays import Floats
 from .._core.work import reaches
 from ..online import BudgetController, Controller, DriftAlarm
 from ..online.decisions import (
@@ -30,31 +29,16 @@ from ..online.decisions import (
     is_flag,
 )
 from ._models import calibration_of
-from .config import SteadyClock
-from .settings import QueueSettings, build_name, first_controller
-from .store import (
-    BUILD,
-    CAPACITY,
-    COMMAND,
-    DECISION,
-    MODEL,
-    OBSERVATION,
-    Entry,
-    Group,
-    QueueRow,
-    Store,
-)
+from .settings import QueueSettings
+from .store import BUILD, CAPACITY, DECISION, MODEL, OBSERVATION, Entry, Store
 
 __all__ = [
     "NOT_WORTH",
     "REFUSED_BY_COUNT",
-    "Decided",
     "Items",
     "ReplayError",
     "Replica",
     "drawn_of",
-    "join_queue",
-    "make_queue",
     "reason_of",
 ]
 
@@ -63,11 +47,10 @@ __all__ = [
 REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
+_CODES = {reason: code for code, reason in enumerate(REASONS)}
 _MOST_RECENT = 200_000
 _LARGE, _WATCHED_TOGETHER = 16, 256  # scores
 _JUMPS = 4  # moments that a controller refuses before it believes them
-
-Calibration = Callable[[int], Floats]
 
 
 class ReplayError(Exception):
@@ -92,30 +75,28 @@ def drawn_of(entry: Entry) -> tuple[str, float | None]:
 class Items(NamedTuple):
     """Items in order: their scores, ids and moments, and their efforts if they are counted."""
 
-    scores: Floats
+    scores: list[float]
     ids: list[Any]
-    at: Floats
-    efforts: Floats | None
+    at: list[float]
+    efforts: list[Any]
 
     @classmethod
-    def of(cls, run: list[Entry], *, with_efforts: bool) -> Items:
+    def of(cls, run: list[Entry]) -> Items:
         """Return the items of decisions in the log."""
-        scores = np.array([entry.score for entry in run], dtype=np.float64)
-        efforts = np.array([e.effort for e in run], dtype=np.float64) if with_efforts else None
         moments = [float(e.body or 0) if e.code == MOMENT_REFUSED else e.at for e in run]
-        return cls(scores, [e.case_id for e in run], np.array(moments), efforts)
+        return cls(
+            [e.score or 0.0 for e in run], [e.case_id for e in run], moments,
+            [e.effort for e in run],
+        )  # fmt: skip
 
-    def between(self, start: int, stop: int) -> Items:
-        """Return neighbouring items."""
-        part = slice(start, stop)
-        efforts = None if self.efforts is None else self.efforts[part]
-        return Items(self.scores[part], self.ids[part], self.at[part], efforts)
-
-    def where(self, chosen: Any) -> Items:
+    def where(self, chosen: list[bool]) -> Items:
         """Return some of the items."""
-        ids = [id for id, is_chosen in zip(self.ids, chosen.tolist(), strict=True) if is_chosen]
-        efforts = None if self.efforts is None else self.efforts[chosen]
-        return Items(self.scores[chosen], ids, self.at[chosen], efforts)
+        return Items(
+            *(
+                [each for each, is_chosen in zip(column, chosen, strict=True) if is_chosen]
+                for column in self
+            )
+        )
 
 
 class Decided(NamedTuple):
@@ -123,7 +104,7 @@ class Decided(NamedTuple):
 
     codes: list[int]
     thresholds: list[float]
-    inclusions: list[float] | None
+    inclusions: list[float | None]
 
 
 class Replica:
@@ -131,67 +112,73 @@ class Replica:
 
     Parameters
     ----------
-    build : int
-        The number of this version of the program.
-    controller : BudgetController
-        Its state after entry `seq`.
-    seq : int
-        The last entry that the controller knows.
-    model : int
-        The model in force; 0 in a stream, which has no model in the database.
-    calibration_of : callable
-        Returns the calibration scores of a model.
+    store : Store
+        Has the calibration scores of models.
     settings : QueueSettings
         How the queue decides.
+    build : int
+        The number of this version of the program.
+    seq : int
+        The last entry that the controller knows.
+    state : dict
+        What :meth:`state` returned after that entry.
+    is_own : bool
+        Whether the state was computed by this version of the program.
+
+    Attributes
+    ----------
+    model : int
+        The model in force; 0 in a stream, which has no model in the database.
+    recent : dict
+        The latest cases of the log, the oldest first; whoever is missing may be older.
     """
 
     def __init__(
         self,
+        store: Store,
+        settings: QueueSettings,
         build: int,
-        controller: Controller,
         *,
         seq: int,
-        model: int,
-        calibration_of: Calibration,
-        settings: QueueSettings,
+        state: dict[str, Any],
+        is_own: bool,
     ) -> None:
-        self.settings = settings
-        self.build, self.controller, self.seq, self.model = build, controller, seq, model
-        self._calibration_of = calibration_of
-        self.drift = None if not model else DriftAlarm(calibration_of(model))
+        self._store, self.settings, self.build, self.seq = store, settings, build, seq
+        self.is_own, self.model = is_own, 0
+        self.drift: DriftAlarm | None = None
         self._unwatched: list[float] = []
-        #: The latest cases of the log, the oldest first; whoever is missing may be older.
         self.recent: dict[str, None] = {}
+        self._load(state)
 
-    def fork(self) -> Replica:
-        """Return a copy that may be thrown away: a rewind is to keep the original."""
-        other = copy.copy(self)
-        other.controller = self.controller.copy()
-        return other
+    @classmethod
+    def saved(cls, store: Store, queue: int, build: int) -> Replica:
+        """Return the latest saved state of a queue; follow the log from there."""
+        [(settings, maker, seq, state)] = store.query(
+            "SELECT queue.settings, snapshot.build, snapshot.seq, snapshot.state FROM snapshot "
+            "JOIN queue ON queue.id = snapshot.queue WHERE queue.id = ?",
+            queue,
+        )
+        return cls(
+            store, QueueSettings.from_json(settings), build, seq=seq, state=json.loads(state),
+            is_own=maker == build,
+        )  # fmt: skip
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.controller = Controller.from_state(state["controller"])
+        self.identity: Any = state.get("identity")
+        if state["model"] != self.model:
+            self._change_model(state["model"])
 
     def state(self) -> str:
         """Return the state of the controller as text, with the model in force."""
-        return json.dumps({"model": self.model, "controller": self.controller.state()})
+        known = {"model": self.model, "controller": self.controller.state()}
+        return json.dumps({**known, "identity": self.identity})
 
-    @classmethod
-    def from_state(
-        cls,
-        build: int,
-        seq: int,
-        state: str,
-        calibration_of: Calibration,
-        settings: QueueSettings,
-    ) -> Replica:
-        """Read what :meth:`state` returned."""
-        saved = json.loads(state)
-        return cls(
-            build,
-            Controller.from_state(saved["controller"]),
-            seq=seq,
-            model=saved["model"],
-            calibration_of=calibration_of,
-            settings=settings,
-        )
+    def fork(self) -> Replica:
+        """Return a copy that may be thrown away: a rewind keeps the original."""
+        other = copy.copy(self)
+        other.controller = self.controller.copy()
+        return other
 
     # --- following -----------------------------------------------------------------------------
 
@@ -201,10 +188,10 @@ class Replica:
             first = run[0]
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
-            self.remember([entry.case_id for entry in run if entry.case_id is not None])
+            self.remember(entry.case_id for entry in run if entry.case_id is not None)
             if first.kind != DECISION:
                 self.apply(first)
-            elif first.build == self.build or self.settings.is_guarded:
+            elif (first.build == self.build and self.is_own) or self.settings.is_guarded:
                 self._decide_again(run)
             else:
                 self._take_over(run)
@@ -227,61 +214,26 @@ class Replica:
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
-        if event.kind == BUILD:
-            return
         body = json.loads(event.body or "{}")
-        if event.kind == CAPACITY:
+        if event.kind == BUILD and event.build == self.build:
+            self._load(body)
+            self.is_own = True
+        elif event.kind == CAPACITY:
             self.controller.set_capacity(self.settings.capacity(body), at=body["from"])
         elif event.kind == MODEL:
-            calibration = self._calibration_of(body["model"])
-            self.controller.swap_model(calibration)
-            self.model, self.drift = body["model"], DriftAlarm(calibration)
-            self._unwatched = []
+            self.controller.swap_model(self._change_model(body["model"]))
         elif event.kind == OBSERVATION:
-            scores = np.array(body["scores"], dtype=np.float64)
-            _believe(self.controller, float(scores[0]), event.at)
-            self.controller.observe(scores, at=event.at)
+            _believe(self.controller, body["scores"][0], event.at)
+            self.controller.observe(body["scores"], at=event.at)
 
-    def decide(self, items: Items) -> Decided:
-        """Decide about items of one period; only the first of them can be a jump in time."""
-        if self.settings.worth is None:
-            return self._decide(items)
-        enough = reaches(items.scores, self.settings.worth)
-        if enough.all():
-            return self._decide(items)
-        n, judged = items.scores.size, self._decide(items.where(enough)) if enough.any() else None
-        columns = [np.full(n, NOT_WORTH), np.full(n, self.settings.worth), np.zeros(n)]
-        for column, known in zip(columns, judged or (), strict=False):
-            if known is not None:
-                column[enough] = known
-        codes, thresholds, inclusions = (column.tolist() for column in columns)
-        return Decided(codes, thresholds, inclusions if self.controller.has_probes else None)
-
-    def _decide(self, items: Items) -> Decided:
-        if not self.settings.is_guarded:
-            _believe(self.controller, float(items.scores[0]), float(items.at[0]))
-        if not self.controller.has_probes:
-            return self._decide_part(items, None)
-        # A controller that draws takes ids for all of its items, or for none.
-        named = np.array([id is not None for id in items.ids], dtype=bool)
-        borders = [0, *(np.flatnonzero(np.diff(named)) + 1).tolist(), named.size]
-        parts = [items.between(*both) for both in pairwise(borders)]
-        decided = [self._decide_part(p, None if p.ids[0] is None else p.ids) for p in parts]
-        return Decided(
-            *(list(chain.from_iterable(column)) for column in zip(*decided, strict=True))
-        )
-
-    def _decide_part(self, items: Items, ids: list[Any] | None) -> Decided:
-        at = items.at if self.controller.is_timed else None
-        decided = self.controller.decide_many(items.scores, at=at, ids=ids, efforts=items.efforts)
-        inclusions = decided.probabilities.tolist() if self.controller.has_probes else None
-        return Decided(decided.codes.tolist(), decided.thresholds.tolist(), inclusions)
-
-    def _items(self, run: list[Entry]) -> Items:
-        return Items.of(run, with_efforts=self.settings.of_work)
+    def _change_model(self, model: int) -> Any:
+        """Let the alarm compare with another model; return the model's calibration scores."""
+        calibration = calibration_of(self._store, model)
+        self.model, self.drift, self._unwatched = model, DriftAlarm(calibration), []
+        return calibration
 
     def _decide_again(self, run: list[Entry]) -> None:
-        items = self._items(run)
+        items = Items.of(run)
         decided = self.decide(items)
         same_codes = [entry.code for entry in run] == decided.codes or all(
             map(_agrees, run, decided.codes)
@@ -291,23 +243,68 @@ class Replica:
                 f"Entries {run[0].seq} to {run[-1].seq} of the log differ from what this version "
                 "of the program decides from the same scores."
             )
-        self.watch(items.scores.tolist())
+        self.watch(items.scores)
 
     def _take_over(self, run: list[Entry]) -> None:
         """Observe what another version decided, and count its flags."""
-        self.watch(self._items(run).scores.tolist())
+        self.watch(Items.of(run).scores)
         seen = [entry for entry in run if entry.code != NOT_WORTH]
         if not seen:
             return
-        items, flagged = self._items(seen), [entry for entry in seen if entry.slot is not None]
+        items, flagged = Items.of(seen), [entry for entry in seen if entry.slot is not None]
         assert isinstance(self.controller, BudgetController)  # streams decide again
-        _believe(self.controller, float(items.scores[0]), float(items.at[0]))
+        _believe(self.controller, items.scores[0], items.at[0])
         self.controller.observe(items.scores, at=items.at)
         if self.settings.of_work:
             self.controller.count_work(np.array([entry.effort for entry in flagged], np.float64))
             return
         drawn = sum(entry.code == PROBE for entry in flagged)
         self.controller.count_flags(len(flagged) - drawn, probes=drawn)
+
+    # --- deciding ------------------------------------------------------------------------------
+
+    def decide(self, items: Items) -> Decided:
+        """Decide about items of one period; only the first of them can be a jump in time."""
+        worth = self.settings.worth
+        if worth is None:
+            return self._decide(items)
+        enough = reaches(np.array(items.scores), worth).tolist()
+        judged = self._decide(items.where(enough)) if any(enough) else Decided([], [], [])
+        next_one = zip(*judged, strict=True)
+        none: tuple[Any, ...] = NOT_WORTH, worth, 0.0 if self.controller.has_probes else None
+        rows = [next(next_one) if is_enough else none for is_enough in enough]
+        return Decided(*map(list, zip(*rows, strict=True)))
+
+    def _decide(self, items: Items) -> Decided:
+        if not self.settings.is_guarded:
+            _believe(self.controller, items.scores[0], items.at[0])
+        if not self.controller.has_probes:
+            return self._decide_part(items, with_ids=False)
+        # A controller that draws takes ids for all of its items, or for none.
+        rows = groupby(zip(*items, strict=True), key=lambda row: row[1] is not None)
+        parts = [(Items(*map(list, zip(*part, strict=True))), named) for named, part in rows]
+        decided = [self._decide_part(part, with_ids=named) for part, named in parts]
+        return Decided(*(list(chain(*columns)) for columns in zip(*decided, strict=True)))
+
+    def _decide_part(self, items: Items, *, with_ids: bool) -> Decided:
+        controller = self.controller
+        is_timed, of_work, draws = (
+            controller.is_timed, controller.counts_work, controller.has_probes
+        )  # fmt: skip
+        scores, ids, at, efforts = items
+        if len(scores) == 1:  # much faster
+            one = controller.decide(
+                scores[0], at=at[0] if is_timed else None, id=ids[0] if with_ids else None,
+                effort=efforts[0] if of_work else None,
+            )  # fmt: skip
+            chance = one.probability if draws else None
+            return Decided([_CODES[one.reason]], [one.threshold], [chance])
+        many = controller.decide_many(
+            scores, at=at if is_timed else None, ids=ids if with_ids else None,
+            efforts=efforts if of_work else None,
+        )  # fmt: skip
+        chances = many.probabilities.tolist() if draws else [None] * len(scores)
+        return Decided(many.codes.tolist(), many.thresholds.tolist(), chances)
 
 
 def _agrees(entry: Entry, code: int) -> bool:
@@ -330,126 +327,3 @@ def _believe(controller: Controller, score: float, at: float) -> None:
     if math.inf > at - controller.now > controller.farthest_jump:
         for _ in range(_JUMPS):
             controller.observe(score, at=at)
-
-
-_LONGEST_HISTORY = 20_000
-
-
-def make_queue(
-    store: Store,
-    name: str,
-    settings: QueueSettings,
-    controller: Controller,
-    *,
-    at: float,
-    model: int = 0,
-    total: str | None = None,
-    build: str | None = None,
-    **more: Any,
-) -> int:
-    """Make a queue, unless it is there; return its number.
-
-    Its log begins with its capacity, its model and the state of its controller, and `more` that is
-    kept beside the state.
-    """
-    number = store.find_build(build or build_name())
-    state = json.dumps({"model": model, "controller": controller.state(), **more})
-    capacity = {settings.unit: controller.capacity.to_json()["value"], "from": at}
-    bodies = [(CAPACITY, json.dumps(capacity)), (BUILD, state)]
-    if model:
-        bodies.insert(1, (MODEL, json.dumps({"model": model})))
-    with store.write():
-        there = store.query("SELECT id FROM queue WHERE name = ?", name)
-        if there:
-            return int(there[0][0])
-        [(last,)] = store.query("SELECT coalesce(max(id), 0) FROM queue")
-        store.query(
-            "INSERT INTO queue (id, name, settings, total, capacity, of_work, last_seq, "
-            "high_water) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            last + 1, name, settings.to_json(), total, settings.allowed_by(controller.capacity),
-            int(settings.of_work and settings.is_capped), len(bodies), at,
-        )  # fmt: skip
-        for place, (kind, body) in enumerate(bodies, 1):
-            store.query(
-                "INSERT INTO log (queue, seq, kind, build, at, period, model, key_id, body) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                last + 1, place, kind, number, at, settings.periods.number(at), model or None,
-                COMMAND, body,
-            )  # fmt: skip
-        store.query(
-            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?)",
-            last + 1, number, len(bodies), state,
-        )  # fmt: skip
-        return int(last) + 1
-
-
-def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Replica:
-    """Return the controller of a queue as of some entry; the caller follows the log from there.
-
-    A version of the program that is new to the queue first writes its state into the log.
-    """
-    number = store.find_build(build)
-    if (saved := _saved(store, queue, number)) is not None:
-        return saved
-    row, entries, _ = store.begin(queue, 0)
-    try:
-        if (saved := _saved(store, queue, number)) is not None:  # another process was faster
-            store.rollback()
-            return saved
-        replica = _first(store, number, row, entries)
-        at = max(clock.read(witness=store.clock()), row.high_water)
-        seq, state = row.last_seq + 1, replica.state()
-        period = QueueSettings.from_json(row.settings).periods.number(at)
-        event = Entry(queue, seq, BUILD, number, at, period, model=replica.model, body=state)
-        after = row._replace(last_seq=seq, high_water=at)
-        store.commit(Group(after, [event], snapshot=(number, state)))
-    except BaseException:
-        store.rollback()
-        raise
-    return _loaded(store, row.settings, number, seq, state)
-
-
-def _saved(store: Store, queue: int, build: int) -> Replica | None:
-    saved = store.query(
-        "SELECT queue.settings, snapshot.build, snapshot.seq, snapshot.state FROM snapshot "
-        "JOIN queue ON queue.id = snapshot.queue WHERE snapshot.queue = ? AND build = ?",
-        queue,
-        build,
-    )
-    return _loaded(store, *saved[0]) if saved else None
-
-
-def _loaded(store: Store, settings: str, build: int, seq: int, state: str) -> Replica:
-    return Replica.from_state(
-        build, seq, state, lambda id: calibration_of(store, id), QueueSettings.from_json(settings)
-    )
-
-
-def _first(store: Store, build: int, row: QueueRow, entries: list[Entry]) -> Replica:
-    """Continue from the latest state of another version, or from the latest part of the log."""
-    others = store.query("SELECT seq, state FROM snapshot WHERE queue = ? ORDER BY seq", row.id)
-    replica = None
-    for seq, state in reversed(others):
-        try:
-            replica = _loaded(store, row.settings, build, seq, state)
-            break
-        except (ValueError, KeyError, AssertionError):
-            continue  # a state of a version that this one cannot read
-    if replica is None:
-        replica = _from_history(store, build, row, entries)
-    replica.follow([entry for entry in entries if entry.seq > replica.seq])
-    return replica
-
-
-def _from_history(store: Store, build: int, row: QueueRow, entries: list[Entry]) -> Replica:
-    start = max(0, len(entries) - _LONGEST_HISTORY)
-    before = entries[:start] or entries[:2]
-    model = max((e.seq, json.loads(e.body or "{}")["model"]) for e in before if e.kind == MODEL)[1]
-    settings = QueueSettings.from_json(row.settings)
-    changes = [(e.seq, json.loads(e.body or "{}")) for e in before if e.kind == CAPACITY]
-    amount = max(changes, key=lambda change: change[0])[1][settings.unit]
-    controller = first_controller(settings, amount, calibration_of(store, model))
-    return Replica(
-        build, controller, seq=before[-1].seq, model=model, settings=settings,
-        calibration_of=lambda id: calibration_of(store, id),
-    )  # fmt: skip

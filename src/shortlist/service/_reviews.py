@@ -179,7 +179,7 @@ def add_outcome(
             "at": now,
             "idempotency": key,
         }
-        number = store.insert_next("outcome", "number", row, scope="queue")
+        number = store.insert_next("outcome", "number", row, scope=("queue",))
         store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue.id, case)
     return {"id": case, "number": number, "repeated": False}
 

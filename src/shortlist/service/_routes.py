@@ -364,7 +364,7 @@ class _Handlers:
 
     def _note(self, key: str | None, action: str, queue: str, detail: Any) -> None:
         """Record a change that is not in the log; within `ask` only."""
-        self._store.note(time.time(), key or "", action, queue, json.dumps(detail))
+        self._store.note(time.time(), key or "", action, queue, detail)
 
 
 def _plain(entry: Any) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def status_of(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
         "forecast": _forecast(described, passed),
         "scheduled": [{"from": f, "count": n} for f, _, n in sorted(changes) if f > at],
         "thresholds": _thresholds(store, queue.id, number),
-        "history": _history(store, queue.id, number),
+        "history": _history(store, queue, number),
         "precision": _precision(store, queue.id),
         **_detection(store, queue, number),
         "more": _more(store, queue.id),
@@ -118,14 +118,17 @@ def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
     return [[at, value] for at, value in rows if value is not None and math.isfinite(value)]
 
 
-def _history(store: Store, queue: int, number: int) -> list[dict[str, Any]]:
+def _history(store: Store, queue: QueueRow, number: int) -> list[dict[str, Any]]:
+    """Return the numbers of the latest periods, the present one last."""
     rows = store.query(
-        "SELECT budget.period, budget.capacity, budget.used, budget.seen, budget.spent, "
-        "queue.of_work FROM budget JOIN queue ON queue.id = budget.queue "
-        "WHERE queue = ? AND budget.period > ? ORDER BY budget.period",
-        queue,
+        "SELECT period, capacity, used, seen, spent FROM ended WHERE queue = ? AND period > ? "
+        "ORDER BY period",
+        queue.id,
         number - _HISTORY,
     )
+    if queue.seen and queue.period is not None and queue.period > number - _HISTORY:
+        rows.append((queue.period, queue.capacity, queue.used, queue.seen, queue.spent))
+    of_work = QueueSettings.from_json(queue.settings).of_work
     return [
         {
             "number": period,
@@ -133,7 +136,7 @@ def _history(store: Store, queue: int, number: int) -> list[dict[str, Any]]:
             "used": spent / WORK_UNITS if of_work else used,
             "seen": seen,
         }
-        for period, capacity, used, seen, spent, of_work in rows
+        for period, capacity, used, seen, spent in rows
     ]
 
 
@@ -163,11 +166,6 @@ def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
         number - _HISTORY,
         PROBE_WITHOUT_SLOT,
     )
-    [(seen,)] = store.query(
-        "SELECT coalesce(sum(seen), 0) FROM budget WHERE queue = ? AND period > ?",
-        queue.id,
-        number - _HISTORY,
-    )
     names = {PROBE: "probe", PROBE_WITHOUT_SLOT: "probe without a slot"}
     if not any(code == PROBE and rare is not None for code, _, rare in rows):
         return {"detection": None, "detection_note": "Not known: no probe has an outcome yet."}
@@ -175,7 +173,7 @@ def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
         np.array([None if rare is None else bool(rare) for _, _, rare in rows], dtype=object),
         [names.get(code, "score") for code, _, _ in rows],
         [chance for _, chance, _ in rows],
-        n_cases=int(seen),
+        n_cases=sum(each["seen"] for each in _history(store, queue, number)),
     )
     share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
     shown = {name: None if value != value else value for name, value in share.items()}
@@ -209,7 +207,7 @@ def _more(store: Store, queue: int) -> dict[str, Any] | None:
     return {"reviewed": n, "found": found, "low": float(low), "high": float(high)}
 
 
-def _rate_alarm(store: Store, queue: int, described: dict[str, Any], now: float) -> str | None:
+def _rate_alarm(store: Store, queue: QueueRow, described: dict[str, Any], now: float) -> str | None:
     """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
     before = [each["seen"] for each in _history(store, queue, described["number"])]
     before = before[:-1] if described["seen"] else before
@@ -240,7 +238,7 @@ def _alarms(
     if stale:
         message = f"{stale} claimed cases have no outcome, and their claims have expired."
         alarms.append({"kind": "claims", "message": message, "at": oldest})
-    rate = _rate_alarm(store, queue.id, described, now)
+    rate = _rate_alarm(store, queue, described, now)
     if rate is not None:
         alarms.append({"kind": "rate", "message": rate, "at": now})
     return alarms

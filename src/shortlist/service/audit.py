@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from .._core.atomic import check_writable
 from .._core.extras import load_extra
@@ -20,7 +19,6 @@ from ..online.decisions import PROBE
 from ._models import (
     LoadedModel,
     calibration_bytes,
-    calibration_of,
     is_own_scorer,
     read_model,
 )
@@ -206,16 +204,14 @@ class _Replay:
             self._found.n_other += 1
         if entry.kind == BUILD and entry.build == self._build:
             self.finish()
-            self._replica = Replica.from_state(
-                entry.build, entry.seq, entry.body or "", self._calibration, self._settings
-            )
+            self._replica = Replica(
+                self._store, self._settings, entry.build, seq=entry.seq,
+                state=json.loads(entry.body or "{}"), is_own=True,
+            )  # fmt: skip
         elif self._replica is not None:
             self._run.append(entry)
             if len(self._run) >= _PAGE:
                 self.finish()
-
-    def _calibration(self, id: int) -> Any:
-        return calibration_of(self._store, id)
 
     def finish(self) -> None:
         """Make the decisions that have been read."""

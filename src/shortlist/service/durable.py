@@ -12,34 +12,30 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
-import numpy as np
-
-from .._core.arrays import Floats
 from .._core.atomic import check_writable, sync_folder
 from .._core.plain_json import flattened
-from .._core.timestamps import check_moments
 from .._core.validation import check_id
 from .._core.work import check_efforts
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
-from ._group import GroupMaker
-from ._replica import Items, ReplayError, Replica, make_queue
+from ._group import GroupMaker, make_queue, start
+from ._replica import Items, ReplayError, Replica
 from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
-from .store import BUILD, CAPACITY, COMMAND, Entry, Group, PromiseError, QueueRow, StoreError
+from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, QueueRow, StoreError
 
 __all__ = ["Decided", "DurableController"]
 
 _NAME = "stream"
 _HEADER = b"SQLite format 3\0"
-_PAGE = 10_000
 _BEGINNING = -6.2e10  # before any moment of a line
 _LONGEST_DIFFERENCE = 200  # characters of an error message
 
@@ -84,6 +80,9 @@ class DurableController:
     adopt : callable, default=None
         Called with the controller and the old identity if the file has another identity; it must
         adapt the controller. Without it, another identity raises an error.
+    worth : float, default=None
+        The least score for which a slot is used; the controller does not see lower ones. It is
+        fixed when the file is made.
     sync : bool, default=True
         Wait for the disk. Otherwise decisions survive a crash of the process, but perhaps not a
         power cut.
@@ -117,9 +116,11 @@ class DurableController:
         *,
         identity: dict[str, Any],
         adopt: Callable[[Controller, dict[str, Any]], None] | None = None,
+        worth: float | None = None,
         sync: bool = True,
     ) -> None:
-        self.path, self._make, self._adopt, self._sync = path.resolve(), make, adopt, sync
+        self.path, self._make, self._adopt = path.resolve(), make, adopt
+        self._sync, self._worth = sync, worth
         self._store = SQLiteStore(self.path, alone=True, sync=sync)
         self._identity = json.loads(json.dumps(identity))
         self._stack = contextlib.ExitStack()
@@ -161,7 +162,7 @@ class DurableController:
         self,
         scores: Any,
         *,
-        at: Floats | None = None,
+        at: Any = None,
         ids: list[str | None] | None = None,
         efforts: Any = None,
     ) -> list[Decided]:
@@ -171,7 +172,7 @@ class DurableController:
         ----------
         scores : array-like of shape (n_items,)
             Scores.
-        at : array of shape (n_items,), default=None
+        at : array-like of shape (n_items,), default=None
             Moments, for a controller with a period.
         ids : list, default=None
             Their ids, with None for an item without an id. A known id gets its first answer.
@@ -200,8 +201,9 @@ class DurableController:
         """Save the complete state, unless that has been done."""
         if self._row.last_seq > self._saved:
             self._store.lock()
-            state = self._replica.build, self._replica.state()
-            self._commit(Group(self._row, [], snapshot=state))
+            self._commit(
+                Group(self._row, [], snapshot=(self._replica.build, self._replica.state()))
+            )
 
     def _decide(self, items: Items) -> list[Decided]:
         self._store.lock()
@@ -209,17 +211,16 @@ class DurableController:
         found = self._store.find_cases(self._row.id, asked) if asked else []
         known = {entry.case_id: entry for entry in found}
         is_new = _first_of(items.ids, known)
-        new = items if is_new.all() else items.where(is_new)
+        new = items if all(is_new) else items.where(is_new)
         maker = GroupMaker(self._replica, self._row, None, self._row.high_water)
         if new.ids:
-            efforts = [None] * len(new.ids) if new.efforts is None else new.efforts.tolist()
-            maker.add_cases(list(map(_Line, new.ids, efforts)), new)
+            maker.add_cases(list(map(_Line, new.ids, new.efforts)), new)
             self._commit(maker.group())
         else:
             self._store.rollback()
         made = iter(maker.entries)
         answers = []
-        for id, first in zip(items.ids, is_new.tolist(), strict=True):
+        for id, first in zip(items.ids, is_new, strict=True):
             entry = next(made) if first else known[id]
             known.setdefault(id, entry)
             answers.append(Decided(entry, not first and entry.code != MOMENT_REFUSED))
@@ -242,10 +243,8 @@ class DurableController:
         store = SQLiteStore(unfinished, alone=True, sync=self._sync)
         store.connect(create=True)
         store.make_tables()
-        make_queue(
-            store, _NAME, _settings_of(controller), controller, at=_BEGINNING,
-            identity=self._identity,
-        )  # fmt: skip
+        settings = _settings_of(controller, self._worth)
+        make_queue(store, _NAME, settings, controller, at=_BEGINNING, identity=self._identity)
         store.close()
         unfinished.rename(self.path)
         sync_folder(self.path.parent)
@@ -274,60 +273,34 @@ class DurableController:
         rows = self._store.queues()
         if [row.name for row in rows] != [_NAME]:
             raise StateFileError(f"{self.path} is not a state file of shortlist stream.")
-        [row] = rows
-        self._row = row
-        [(seq, state)] = self._store.query(
-            "SELECT seq, state FROM snapshot WHERE queue = ? ORDER BY seq DESC LIMIT 1", row.id
-        )
         build = self._store.find_build(build_name())
-        settings = QueueSettings.from_json(row.settings)
-        self._replica = Replica.from_state(build, seq, state, _no_calibration, settings)
-        self._saved = seq
-        while page := self._store.entries(row.id, self._replica.seq, most=_PAGE):
-            self._replica.follow(page)
+        self._replica = Replica.saved(self._store, rows[0].id, build)
+        self._saved = self._replica.seq
+        self._row, entries, _ = self._store.begin(rows[0].id, self._replica.seq)
+        self._replica.follow(entries)
         self.n_before = self.controller.n_items
-        [(last, body)] = self._store.query(
-            "SELECT build, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq DESC LIMIT 1",
-            row.id,
-            BUILD,
-        )
-        old = json.loads(body)["identity"]
-        if old != self._identity:
-            self._adopt_from(old)
-        elif last != build:
-            self._begin(self._replica)
+        if self._replica.identity != self._identity:
+            self._adopt_from(self._replica.identity)
+        elif not self._replica.is_own:
+            self._row = start(self._store, self._replica, self._row, None, self._row.high_water)
+        else:
+            self._store.rollback()
 
     def _adopt_from(self, old: dict[str, Any]) -> None:
+        """Write the new capacity and the state from which this program goes on into the log."""
         if self._adopt is None:
             raise StateFileError(
                 f"{self.path} belongs to another stream: {_difference(old, self._identity)}. "
                 "Use the original options or another --state file, or continue with --adopt."
             )
-        replica = self._replica.fork()
+        replica = self._replica
         self._adopt(replica.controller, old)
-        self._begin(replica)
-
-    def _begin(self, replica: Replica) -> None:
-        """Write the capacity and the state from which this program goes on into the log."""
-        self._store.lock()
-        row = self._row
-        capacity = {replica.settings.unit: replica.controller.capacity.to_json()["value"]}
-        events = [
-            (CAPACITY, {**capacity, "from": row.high_water}),
-            (BUILD, {**json.loads(replica.state()), "identity": self._identity}),
-        ]
-        period = replica.settings.periods.number(row.high_water)
-        entries = [
-            Entry(
-                row.id, row.last_seq + place, kind, replica.build, row.high_water, period,
-                key_id=COMMAND, body=json.dumps(body),
-            )
-            for place, (kind, body) in enumerate(events, 1)
-        ]  # fmt: skip
-        allowed = replica.settings.allowed_by(replica.controller.capacity)
-        after = row._replace(last_seq=entries[-1].seq, capacity=allowed)
-        self._commit(Group(after, entries, snapshot=(replica.build, replica.state())))
-        self._replica = replica
+        replica.identity = self._identity
+        maker = GroupMaker(replica, self._row, None, self._row.high_water)
+        amount = {replica.settings.unit: replica.controller.capacity.to_json()["value"]}
+        maker.add_event(CAPACITY, json.dumps({**amount, "from": self._row.high_water}), COMMAND)
+        maker.add_start()
+        self._commit(maker.group())
 
     # --- what goes wrong -----------------------------------------------------------------------
 
@@ -362,54 +335,47 @@ class DurableController:
         )
 
 
-def _no_calibration(model: int) -> NoReturn:
-    raise StateFileError("A stream has no models in its file.")
-
-
-def _settings_of(controller: Controller) -> QueueSettings:
+def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:
     """Return how the database counts what a controller decides."""
-    period = controller.options.get("period")
-    is_budget = isinstance(controller, BudgetController) and controller.is_timed
+    options = controller.options
     return QueueSettings(
-        period,
-        controller.options.get("expected_arrivals") or 0,
-        controller.options.get("starts_at") or 0.0,
+        options.get("period"),
+        options.get("expected_arrivals") or 0,
+        options.get("starts_at") or 0.0,
+        worth=worth,
         usual_effort=0.0 if controller.counts_work else None,
-        is_capped=is_budget,
+        is_capped=isinstance(controller, BudgetController) and controller.is_timed,
         is_guarded=True,
     )
 
 
 def _check_items(controller: Controller, scores: Any, at: Any, ids: Any, efforts: Any) -> Items:
     """Check everything before the first decision. An error therefore changes nothing."""
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(
-            "scores must be a one-dimensional array of finite numbers. Nothing was decided."
-        )
-    names = [None] * values.size if ids is None else list(ids)
-    if len(names) != values.size:
-        raise ValueError(
-            f"ids must hold one id for each of the {values.size} scores; got {len(names)}."
-        )
+    values = [float(score) for score in scores]
+    moments, n = [0.0] * len(values) if at is None else [float(each) for each in at], len(values)
+    if not all(map(math.isfinite, (*values, *moments))):
+        raise ValueError("scores and moments must be finite numbers. Nothing was decided.")
+    names = [None] * n if ids is None else list(ids)
+    if len(names) != n or len(moments) != n:
+        raise ValueError(f"ids and at must hold one value for each of the {n} scores.")
     if at is None and controller.is_timed:
         raise ValueError("at is required: this controller keeps a number per period of time.")
     if (efforts is not None) != controller.counts_work:
         needed = "needs" if controller.counts_work else "has no use for"
         raise ValueError(f"{controller!r} {needed} efforts. Nothing was decided.")
-    moments = np.zeros(values.size) if at is None else check_moments(at, values.size)
     named = [None if id is None else str(check_id(id)) for id in names]
-    return Items(values, named, moments, check_efforts(efforts, values.size))
+    given = check_efforts(efforts, n)
+    return Items(values, named, moments, [None] * n if given is None else given.tolist())
 
 
-def _first_of(ids: list[Any], known: Any) -> Any:
+def _first_of(ids: list[Any], known: Any) -> list[bool]:
     """Return which items are decided now: all but known ids, and each id once."""
     seen, first = set(known), []
     for id in ids:
         first.append(id is None or id not in seen)
         if id is not None:
             seen.add(id)
-    return np.array(first, dtype=bool)
+    return first
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

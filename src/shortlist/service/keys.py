@@ -73,7 +73,7 @@ def make_key(
             "INSERT INTO api_key (id, hash, role, queues, note, made) VALUES (?, ?, ?, ?, ?, ?)",
             id, _hash(secret), role, None if not queues else json.dumps(queues), note, time.time(),
         )  # fmt: skip
-        store.note(time.time(), COMMAND, "key made", None, json.dumps({"key": id, "role": role}))
+        store.note(time.time(), COMMAND, "key made", None, {"key": id, "role": role})
     return f"sl_{id}_{secret}"
 
 
@@ -83,7 +83,7 @@ def revoke_key(store: Store, id: str) -> None:
         if not store.query("SELECT id FROM api_key WHERE id = ? AND revoked IS NULL", id):
             raise ValueError(f"There is no key {id!r}, or it was revoked before.")
         store.query("UPDATE api_key SET revoked = ? WHERE id = ?", time.time(), id)
-        store.note(time.time(), COMMAND, "key revoked", None, json.dumps({"key": id}))
+        store.note(time.time(), COMMAND, "key revoked", None, {"key": id})
 
 
 def has_keys(address: str) -> bool:

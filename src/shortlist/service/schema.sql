@@ -91,8 +91,9 @@ CREATE TABLE total_slot (
 -- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the table % is append-only'', TG_TABLE_NAME; END'
 -- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change()
 
--- What can be computed from the log, kept for speed.
-CREATE TABLE budget (
+-- What can be computed from the log, kept for speed: the numbers of periods that have ended (those
+-- of the present one are in the queue's row), and the latest state of a queue's controller.
+CREATE TABLE ended (
     queue INTEGER NOT NULL,
     period BIGINT NOT NULL,
     capacity BIGINT NOT NULL,
@@ -103,11 +104,10 @@ CREATE TABLE budget (
 );
 
 CREATE TABLE snapshot (
-    queue INTEGER NOT NULL,
+    queue INTEGER PRIMARY KEY,
     build INTEGER NOT NULL,
     seq BIGINT NOT NULL,
-    state TEXT NOT NULL,
-    PRIMARY KEY (queue, build)
+    state TEXT NOT NULL
 );
 
 -- The work of reviewers.

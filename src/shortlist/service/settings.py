@@ -36,11 +36,10 @@ class QueueSettings(NamedTuple):
     Attributes
     ----------
     period : float, str or None
-        As for :class:`~shortlist.online.BudgetController`, like the next three. None means that
+        As for :class:`~shortlist.online.BudgetController`, like the next two. None means that
         the capacity is a share of all cases.
-    expected_arrivals, starts_at, pace
-        A first estimate of the cases in a period, a moment at which one starts, and how flags are
-        spread over it.
+    expected_arrivals, starts_at
+        A first estimate of the cases in a period, and a moment at which one starts.
     worth : float or None
         The least score for which a slot is used.
     usual_effort : float or None
@@ -56,7 +55,6 @@ class QueueSettings(NamedTuple):
     period: float | str | None
     expected_arrivals: float
     starts_at: float = 0.0
-    pace: str = "auto"
     worth: float | None = None
     usual_effort: float | None = None
     probe: float = 0.0
@@ -134,7 +132,6 @@ def first_controller(
         calibration_scores=calibration,
         period=settings.period,
         expected_arrivals=max(1, round(settings.expected_arrivals)),
-        pace=settings.pace,
         starts_at=settings.starts_at,
         probe=settings.probe,
         probe_key=settings.probe_key,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..online import DriftAlarm
-from ._group import GroupMaker
+from ._group import GroupMaker, join_queue, make_queue
 from ._models import (
     LoadedModel,
     ModelCache,
@@ -20,7 +20,6 @@ from ._models import (
     read_model,
     usual_effort,
 )
-from ._replica import join_queue, make_queue
 from ._status import capacities_of, capacity_at
 from .config import SteadyClock
 from .databases import open_store
@@ -100,7 +99,7 @@ def _set_total(store: Store, total: int) -> None:
             "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
             total,
         )
-        store.note(time.time(), COMMAND, TOTAL_SET, None, json.dumps({"total": total}))
+        store.note(time.time(), COMMAND, TOTAL_SET, None, {"total": total})
 
 
 def _total_of(store: Store, name: str | None) -> int | None:

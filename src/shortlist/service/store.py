@@ -7,6 +7,8 @@ marks for its parameters; a database translates what differs.
 from __future__ import annotations
 
 import contextlib
+import json
+import threading
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Any, NamedTuple
@@ -17,10 +19,11 @@ __all__ = [
     "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
-    "FOLLOWED_COLUMNS",
+    "FOLLOW",
     "MODEL",
     "OBSERVATION",
-    "ROW_COLUMNS",
+    "READ_ROW",
+    "READ_TOTAL",
     "TOTAL_SET",
     "Entry",
     "Group",
@@ -37,18 +40,11 @@ DECISION, CAPACITY, MODEL, BUILD, OBSERVATION = range(5)
 COMMAND = "command"
 #: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_VERSION = 1
-
-
-_BUDGET = (
-    "INSERT INTO budget (queue, period, capacity, used, seen, spent) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (queue, period) DO UPDATE SET capacity = excluded.capacity, "
-    "used = excluded.used, seen = excluded.seen, spent = excluded.spent"
-)
+_VERSION = 2
 
 
 class StoreError(Exception):
-    """The database is away, or it is not known whether it has committed: rewind and repeat."""
+    """The database is unreachable, or the outcome of a commit is unknown: rewind and repeat."""
 
 
 class PromiseError(Exception):
@@ -89,10 +85,10 @@ class QueueRow(NamedTuple):
     capacity: int
     last_seq: int
     high_water: float
-    period: int | None
-    used: int
-    seen: int
-    spent: int
+    period: int | None = None
+    used: int = 0
+    seen: int = 0
+    spent: int = 0
 
 
 class Group(NamedTuple):
@@ -103,16 +99,20 @@ class Group(NamedTuple):
     total_used: int | None = None
     total_slots: list[tuple[int, int]] = []  # noqa: RUF012 (slot and sequence; never changed)
     snapshot: tuple[int, str] | None = None
-    budgets: list[tuple[int, int, int, int]] = []  # noqa: RUF012 (periods that have ended)
+    ended: list[tuple[int, ...]] = []  # noqa: RUF012 (numbers of periods that have ended)
 
 
-#: The columns of the log and of a queue's row, for statements.
+#: The columns of the log, for statements.
 ENTRY_COLUMNS = ", ".join(Entry._fields)
-ROW_COLUMNS = ", ".join(QueueRow._fields)
-#: The columns of the log for those who follow it: they need no digests and no columns of cases.
-FOLLOWED_COLUMNS = ENTRY_COLUMNS.replace("digest", "NULL").replace(
-    "body", "CASE kind WHEN 0 THEN NULL ELSE body END"
+_ROW_COLUMNS = ", ".join(QueueRow._fields)
+# Whoever follows the log needs no digests, and not the columns of flagged cases.
+_FOLLOWED = ENTRY_COLUMNS.replace("digest", "NULL").replace(
+    "body", "CASE WHEN slot IS NULL THEN body END"
 )
+#: What is read when a queue has been locked.
+READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
+FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq"
+READ_TOTAL = "SELECT capacity, period, used FROM total WHERE name = ?"
 
 
 class Store:
@@ -121,6 +121,16 @@ class Store:
     dialect: str
     #: Whether all that can be read is on the disk. If not, call :meth:`settle` before answering.
     settles_at_once = True
+    #: SQL: whether the id of a case is in a list, given as JSON.
+    is_listed: str
+    #: The errors of the database: refusals of what breaks a promise, and all.
+    refusals: type[Exception]
+    errors: type[Exception]
+
+    def __init__(self) -> None:
+        self.link: Any = None
+        self._writing = False
+        self._thread = threading.RLock()  # readers of one process share a connection
 
     # --- what a database provides --------------------------------------------------------------
 
@@ -135,24 +145,28 @@ class Store:
         """Close the connection; what was not committed is undone."""
         raise NotImplementedError
 
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows, outside of a transaction or within the one that is open."""
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement and return its rows, with the errors of the database."""
         raise NotImplementedError
 
-    def write(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the lock for changes other than decisions; commit at the end."""
+    def lock(self) -> None:
+        """Begin a transaction for changes other than decisions, alone."""
         raise NotImplementedError
 
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
         """Lock a queue; return its row, the log after an entry, and the row of its total."""
         raise NotImplementedError
 
-    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
-        """Return the decisions about cases that are known."""
+    def insert(self, group: Group) -> None:
+        """Write a group within the transaction that is open."""
         raise NotImplementedError
 
     def commit(self, group: Group) -> None:
         """Write a group and commit; an error leaves open whether that has happened."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Commit the transaction that is open."""
         raise NotImplementedError
 
     def rollback(self) -> None:
@@ -168,8 +182,41 @@ class Store:
 
     # --- what follows from that ----------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn the errors of the database into ours."""
+        try:
+            yield
+        except self.refusals as error:
+            raise PromiseError(str(error)) from error
+        except self.errors as error:
+            raise StoreError(str(error).strip() or type(error).__name__) from error
+
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows, outside of a transaction or within the one that is open."""
+        with self._thread, self.translated():
+            return self.execute(statement, values)
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Hold the lock for changes other than decisions; commit at the end."""
+        with self._thread:
+            if self._writing:  # as part of a larger change
+                yield
+                return
+            self.lock()
+            self._writing = True
+            try:
+                yield
+                self.finish()
+            except BaseException:
+                self.rollback()
+                raise
+            finally:
+                self._writing = False
+
     def make_tables(self) -> None:
-        """Make the tables, unless they are there; one program at a time."""
+        """Make the tables, unless they exist; one program at a time."""
         with self.write():
             self.query("CREATE TABLE IF NOT EXISTS version (number BIGINT PRIMARY KEY)")
             found = self.query("SELECT number FROM version")
@@ -185,8 +232,9 @@ class Store:
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
-        rows = self.query(f"SELECT {ROW_COLUMNS} FROM queue ORDER BY id")
-        return [QueueRow(*row) for row in rows]
+        return [
+            QueueRow(*row) for row in self.query(f"SELECT {_ROW_COLUMNS} FROM queue ORDER BY id")
+        ]
 
     def entries(self, queue: int, after: int, *, most: int) -> list[Entry]:
         """Return entries of the log in order."""
@@ -198,41 +246,51 @@ class Store:
         )
         return list(map(Entry._make, rows))
 
+    def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
+        """Return the decisions about cases that are known."""
+        rows = self.query(
+            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND {self.is_listed}",
+            queue,
+            json.dumps(cases),
+        )
+        return list(map(Entry._make, rows))
+
     def find_build(self, name: str) -> int:
         """Return the number of a version of the program, which it gets when it is first seen."""
-        self.insert_next("build", "id", {"name": name}, unless="name")
-        [(number,)] = self.query("SELECT id FROM build WHERE name = ?", name)
-        return int(number)
+        return self.insert_next("build", "id", {"name": name}, unless=("name",))
 
     def insert_next(
-        self, table: str, number: str, row: dict[str, Any], *, unless: str = "", scope: str = ""
+        self,
+        table: str,
+        number: str,
+        row: dict[str, Any],
+        *,
+        unless: tuple[str, ...] = (),
+        scope: tuple[str, ...] = (),
     ) -> int:
-        """Insert a row under the next free number, unless it is there; return the number."""
+        """Insert a row under the next free number, unless it exists; return the number."""
         with self.write():
-            if unless:
-                names = unless.split()
-                where = " AND ".join(f"{name} = ?" for name in names)
-                there = self.query(
-                    f"SELECT {number} FROM {table} WHERE {where}", *(row[name] for name in names)
-                )
-                if there:
-                    return int(there[0][0])
-            bounds, values = (f" WHERE {scope} = ?", (row[scope],)) if scope else ("", ())
-            [(last,)] = self.query(
-                f"SELECT coalesce(max({number}), 0) FROM {table}{bounds}", *values
-            )
-            full = {number: last + 1, **row}
+            there = unless and self._largest(table, number, row, unless)
+            if there:
+                return there
+            full = {number: self._largest(table, number, row, scope) + 1, **row}
             marks = ", ".join("?" * len(full))
             self.query(f"INSERT INTO {table} ({', '.join(full)}) VALUES ({marks})", *full.values())
-            return int(last) + 1
+            return int(full[number])
 
-    def note(self, at: float, key_id: str, action: str, queue: str | None, detail: str) -> None:
-        """Record a change that is not in the log."""
-        self.insert_next(
-            "note",
-            "number",
-            {"at": at, "key_id": key_id, "action": action, "queue": queue, "detail": detail},
+    def _largest(self, table: str, number: str, row: dict[str, Any], names: tuple[str, ...]) -> int:
+        """Return the largest number of the rows that share some values with a row, or 0."""
+        where = " AND ".join([f"{name} = ?" for name in names] or ["TRUE"])
+        [(largest,)] = self.query(
+            f"SELECT coalesce(max({number}), 0) FROM {table} WHERE {where}",
+            *(row[name] for name in names),
         )
+        return int(largest)
+
+    def note(self, at: float, key_id: str, action: str, queue: str | None, detail: Any) -> None:
+        """Record a change that is not in the log."""
+        row = {"at": at, "key_id": key_id, "action": action, "queue": queue}
+        self.insert_next("note", "number", {**row, "detail": json.dumps(detail)})
 
     def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
         """Show an alarm until it is cleared."""
@@ -271,9 +329,12 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
         (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.spent,
          row.id),
     )  # fmt: skip
-    for period, *counts in (*group.budgets, (row.period, row.used, row.seen, row.spent)):
-        if period is not None:
-            yield _BUDGET, (row.id, period, row.capacity, *counts)
+    for numbers in group.ended:
+        yield (
+            "INSERT INTO ended (queue, capacity, period, used, seen, spent) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (row.id, *numbers),
+        )
     if group.total_used is not None:
         yield (
             "UPDATE total SET period = ?, used = ? WHERE name = ?",
@@ -287,7 +348,8 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
     if group.snapshot is not None:
         build, state = group.snapshot
         yield (
-            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (queue, build) DO UPDATE SET seq = excluded.seq, state = excluded.state",
+            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?) ON CONFLICT "
+            "(queue) DO UPDATE SET build = excluded.build, seq = excluded.seq, "
+            "state = excluded.state",
             (row.id, build, row.last_seq, state),
         )

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import signal
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from hashlib import blake2b
 from typing import Any, BinaryIO
 
-import numpy as np
-
-from .._core.arrays import Floats
 from .._core.validation import check_option
-from .._core.work import reaches
 from ..capacity import Capacity
 from ..exceptions import CapacityError, StateFileError, TableNote
-from ..online import (
-    BudgetController,
-    Controller,
-    QuantileTracker,
-    TokenBucketController,
-)
+from ..online import BudgetController, Controller, QuantileTracker, TokenBucketController
 from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.monitor import Finding
 from ._lines import FirstLines, Item, LineReader, read_batches
 from ._models import expected_arrivals, score_items
-from ._replica import drawn_of, reason_of
+from ._replica import NOT_WORTH, drawn_of, reason_of
 from .durable import Decided, DurableController
 
 __all__ = [
@@ -55,14 +46,6 @@ _KINDS: dict[str, type[Controller]] = {
 }
 #: Values of `--controller`; "auto" is a budget for a number per period, otherwise a tracker.
 CONTROLLERS = ("auto", *_KINDS)
-# The controller of a budget of work: for a rate, and for a period.
-_OF_WORK = {False: "tracker", True: "budget"}
-# The options of each controller besides its capacity.
-_OPTIONS = {
-    "tracker": ("prevalence",),
-    "budget": ("period", "expected_arrivals", "starts_at", "probe", "probe_key"),
-    "bucket": ("period", "expected_arrivals", "prevalence"),
-}
 
 
 # --- which controller decides --------------------------------------------------------------------
@@ -88,6 +71,8 @@ class StreamSettings:
         A moment at which a period starts.
     work : WorkColumns or None
         The columns with values and efforts, if the model weighs them.
+    worth : float or None
+        The least expected value per unit of effort for which a line is flagged.
     probe, probe_key : float, str or None
         For the controller "budget": the share of the flags that is drawn below the threshold, and
         the key of the draw. None makes up a secret key, which the state keeps.
@@ -99,6 +84,7 @@ class StreamSettings:
     expected_arrivals: int | None = None
     starts_at: float = 0.0
     work: WorkColumns | None = None
+    worth: float | None = None
     probe: float = 0
     probe_key: str | None = None
 
@@ -128,61 +114,58 @@ class StreamSettings:
                 f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
                 "period=86_400 (--count 50 --period day); a share has no period."
             )
-        if capacity.kind == "effort" and self.controller not in ("auto", _OF_WORK[per_period]):
+        of_work = ("auto", "budget" if per_period else "tracker")
+        if capacity.kind == "effort" and self.controller not in of_work:
             raise CapacityError(
                 f"The controller {self.controller!r} does not count work, which {capacity!r} is. "
-                f"Use the controller {_OF_WORK[per_period]!r}, or leave it out."
+                f"Use the controller {of_work[1]!r}, or leave it out."
             )
-        if per_period and self.controller not in ("auto", "budget", "bucket"):
+        if per_period and self.controller == "tracker":
             raise CapacityError(
-                f"The controller {self.controller!r} keeps a share of all cases, and cannot count "
+                f"The controller 'tracker' keeps a share of all cases, and cannot count "
                 f"{capacity.value} flags in a period, as --count and --period ask. Use the "
                 "controller 'budget', or give a share (--fraction) and no period."
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what distinguishes this stream from another, as plain JSON.
-
-        Without probes it says nothing about them, as in states from before there were any.
-        """
-        drawn = {"probe": float(self.probe), "probe_key": _fingerprint(self.probe_key)}
+        """Return what distinguishes this stream from another, as plain JSON."""
+        key = None if self.probe_key is None else self.probe_key.encode()
+        given = {
+            "work": None if self.work is None else self.work.columns,
+            "worth": self.worth,
+            "probe": float(self.probe) or None,
+            # It tells keys apart without giving them away.
+            "probe_key": None if key is None else blake2b(key, digest_size=8).hexdigest(),
+        }
         return {
             "controller": self.controller,
             "capacity": None if self.capacity is None else self.capacity.to_json(),
             "period": self.period,
             "starts_at": self.starts_at,
-            **({} if self.work is None else {"work": self.work.columns}),
-            **(drawn if self.probe else {}),
+            **{name: value for name, value in given.items() if value is not None},
         }
-
-
-def _fingerprint(key: str | None) -> str | None:
-    """Return a text that tells keys apart without giving them away."""
-    return None if key is None else hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
 
 
 def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
     """Return a new controller that starts from the calibration scores of a model."""
     settings = settings.resolved(model)
-    known = {
-        "period": settings.period,
-        "expected_arrivals": settings.expected_arrivals,
-        "starts_at": settings.starts_at,
-        "prevalence": model.classifier.reference_prevalence_,
-        "remember": 1,  # the state knows all ids
-        "probe": settings.probe or None,
-        "probe_key": settings.probe_key,
+    classifier, capacity = model.classifier, settings.capacity
+    assert capacity is not None  # `resolved` has filled it in
+    timed = {"period": settings.period, "expected_arrivals": settings.expected_arrivals}
+    drawn = {"probe": settings.probe or None, "probe_key": settings.probe_key}
+    share = {"prevalence": classifier.reference_prevalence_}
+    known: dict[str, dict[str, Any]] = {
+        "tracker": share,
+        "budget": {**timed, "starts_at": settings.starts_at, **drawn},
+        "bucket": {**timed, **share},
     }
-    names = (*_OPTIONS[settings.controller], "remember")
-    options = {name: known[name] for name in names if known[name] is not None}
-    assert settings.capacity is not None  # `resolved` has filled it in
-    if settings.capacity.kind == "effort":
-        kept = {name: given for name, given in options.items() if name != "prevalence"}
-        return model.classifier.controller(settings.capacity, **kept)
+    options = {name: v for name, v in known[settings.controller].items() if v is not None}
+    options["remember"] = 1  # the state knows all ids
+    if capacity.kind == "effort":
+        options.pop("prevalence", None)
+        return classifier.controller(capacity, **options)
     kind: Any = _KINDS[settings.controller]
-    return kind(
-        settings.capacity, calibration_scores=model.classifier.calibration_scores_, **options
-    )
+    return kind(capacity, calibration_scores=classifier.calibration_scores_, **options)
 
 
 def adopt(
@@ -191,21 +174,12 @@ def adopt(
     """Move a controller from another model or capacity to a new one.
 
     What has been used up stays used up, and the threshold moves to the scores of the new model. The
-    controller, its period and its options must be the same.
-
-    Parameters
-    ----------
-    controller : Controller
-        It is changed in place.
-    model : TableModel
-        The new model.
-    settings : StreamSettings
-        The new settings.
-    old : dict
-        The settings of the controller so far, as :meth:`StreamSettings.to_json` returned them.
+    controller, its period and its options must be the same; `old` is what
+    :meth:`StreamSettings.to_json` returned for the controller so far.
     """
     new = settings.to_json()
-    fixed = [key for key in new if key != "capacity" and old.get(key) != new[key]]
+    mine = {"model", "capacity", "scorer"}
+    fixed = [key for key in {**old, **new} if key not in mine and old.get(key) != new.get(key)]
     if fixed:
         raise StateFileError(
             f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
@@ -245,7 +219,6 @@ def run_stream(
     time_field: str = "at",
     batch: int = _TOGETHER,
     reading: ReadOptions | None = None,
-    worth: float | None = None,
     clock: Callable[[], float] = time.time,
     on_finding: Callable[[Finding], None] | None = None,
 ) -> StreamSummary:
@@ -276,9 +249,6 @@ def run_stream(
         are not held back.
     reading : ReadOptions, default=None
         What to know about the values in lines; `None` reads them as the table of the fit.
-    worth : float, default=None
-        The least expected value per unit of effort for which a line is flagged. A line of less
-        uses no slot, and the controller does not see it.
     clock : callable, default=time.time
         Returns the moment of lines without one, if the controller needs it.
     on_finding : callable, default=None
@@ -289,9 +259,9 @@ def run_stream(
     StreamSummary
     """
     reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
-    scores_of = partial(score_items, model, reader.parser)
     first = FirstLines(model, reader.parser, on_finding or _warn)
-    summary, n_read = StreamSummary(), 0
+    tally: Counter[str] = Counter()
+    n_read = 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():
             items = [
@@ -299,16 +269,20 @@ def run_stream(
                 for place, line in enumerate(lines, 1)
                 if line.strip()
             ]
-            n_read += len(lines)
-            items, answers, counts = _answer(scores_of, durable, items, clock, worth)
-            out.write(b"".join(answers))
+            n_read, now = n_read + len(lines), clock()
+            items, scores = _score_all(model, reader, _checked(items, durable.controller, now))
+            answers = _answer(durable, items, scores, now)
+            out.write(b"".join([json.dumps(answer).encode() + b"\n" for answer in answers]))
             out.flush()
-            summary = _sum(summary, counts)
+            tally.update(answer.get("reason", "error") for answer in answers)
+            tally["flag"] += sum(answer.get("flag", False) for answer in answers)
+            tally["lines"] += len(answers)
         first.add(items)
     first.compare()
-    for note in reader.notes() if summary.n_lines > summary.n_errors else ():
+    for note in reader.notes() if tally["lines"] > tally["error"] else ():
         warnings.warn(note, TableNote, stacklevel=2)
-    return summary
+    counted = ("lines", "flag", REASONS[SEEN_BEFORE], "error", reason_of(NOT_WORTH))
+    return StreamSummary(*(tally[name] for name in counted))
 
 
 def _warn(finding: Finding) -> None:
@@ -326,113 +300,86 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _answer(
-    scores_of: Callable[[list[Item]], Floats],
-    durable: DurableController,
-    items: list[Item],
-    clock: Callable[[], float],
-    worth: float | None,
-) -> tuple[list[Item], list[bytes], StreamSummary]:
-    """Decide about parsed lines; return them with their errors, the answers and their numbers."""
-    now = clock()
-    items = _without_future(items, durable.controller, now)
-    items = _without_too_large(items, durable.controller)
-    items, scores = _score_all(scores_of, items)
-    enough = np.ones(scores.size, dtype=bool) if worth is None else reaches(scores, worth)
+def _checked(items: list[Item], controller: Controller, now: float) -> list[Item]:
+    """Mark items as invalid whose moment lies far ahead, or that take more work than any may."""
+    most, latest, farthest = (
+        controller.options.get("max_effort"), controller.now, controller.farthest_jump
+    )  # fmt: skip
+    checked = []
+    for item in items:
+        if item.error is None and most is not None and (item.effort or 0) > most:
+            error = f"It takes {item.effort:g}, more than any case of the fit ({most:g})."
+            item = item._replace(error=error)
+        if item.error is None and controller.is_timed:
+            at = now if item.at is None else item.at
+            if at - max(latest, now) > farthest:  # of both the clock and the lines before
+                ahead = (at - now) / _DAY
+                error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
+                item = item._replace(error=error)
+            elif latest == -math.inf or at - latest <= farthest:
+                latest = max(latest, at)
+        checked.append(item)
+    return checked
+
+
+def _score_all(
+    model: TableModel, reader: LineReader, items: list[Item]
+) -> tuple[list[Item], list[float]]:
+    """Score all valid items together; if that fails, one by one, to find those at fault."""
     valid = [item for item in items if item.error is None]
-    worthy = [item for item, is_enough in zip(valid, enough, strict=True) if is_enough]
-    decisions = iter(_decide(durable, scores[enough], worthy, now) if worthy else [])
-    judged = iter(zip(scores.tolist(), enough.tolist(), strict=True))
-    answers = [
+    try:
+        return items, score_items(model, reader.parser, valid).tolist()
+    except ValueError as error:
+        if len(items) == 1:
+            return [items[0]._replace(error=" ".join(str(error).split()))], []
+    parts = [_score_all(model, reader, [item]) for item in items]
+    return [item for [item], _ in parts], [score for _, scores in parts for score in scores]
+
+
+def _answer(
+    durable: DurableController, items: list[Item], scores: list[float], now: float
+) -> list[dict[str, Any]]:
+    """Decide about the valid items, and return the answers to all."""
+    controller = durable.controller
+    valid = [item for item in items if item.error is None]
+    at = [now if item.at is None else item.at for item in valid]
+    decided = durable.decide(
+        scores,
+        at=at if controller.is_timed else None,
+        ids=[item.id for item in valid],
+        efforts=[item.effort for item in valid] if controller.counts_work else None,
+    )
+    made = zip(scores, at, decided, strict=True)
+    return [
         _invalid(item, item.error)
         if item.error is not None
-        else next(decisions)
-        if (known := next(judged))[1]
-        else _not_worth(item, known[0])
+        else _decision(item, *next(made), controller)
         for item in items
     ]
-    counts = StreamSummary(
-        len(items),
-        sum(answer.get("flag", False) for answer in answers),
-        sum(answer.get("reason") == REASONS[SEEN_BEFORE] for answer in answers),
-        sum("error" in answer for answer in answers),
-        int(np.count_nonzero(~enough)),
-    )
-    return items, [json.dumps(answer).encode() + b"\n" for answer in answers], counts
 
 
 def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
 
 
-def _not_worth(item: Item, score: float) -> dict[str, Any]:
-    known = {"line": item.line, "id": item.shown, "score": score, "flag": False, "threshold": None}
-    return {**known, "reason": "not worth a slot"}
-
-
-def _without_too_large(items: list[Item], controller: Controller) -> list[Item]:
-    """Mark items as invalid that take more work than the bound of the controller allows."""
-    most = controller.options.get("max_effort")
-    if most is None:
-        return items
-    return [
-        item._replace(error=f"It takes {item.effort:g}, more than any case of the fit ({most:g}).")
-        if item.error is None and item.effort is not None and item.effort > most
-        else item
-        for item in items
-    ]
-
-
-def _without_future(items: list[Item], controller: Controller, now: float) -> list[Item]:
-    """Mark items as invalid that lie far ahead of both the clock and the lines before."""
-    if not controller.is_timed:
-        return items
-    latest, farthest, checked = controller.now, controller.farthest_jump, []
-    for item in items:
-        at = now if item.error is not None or item.at is None else item.at
-        if at - max(latest, now) > farthest:
-            ahead = (at - now) / _DAY
-            error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
-            item = item._replace(error=error)
-        elif latest == -math.inf or at - latest <= farthest:
-            latest = max(latest, at)
-        checked.append(item)
-    return checked
-
-
-def _decide(
-    durable: DurableController, scores: Floats, valid: list[Item], now: float
-) -> list[dict[str, Any]]:
-    controller = durable.controller
-    at = np.array([now if item.at is None else item.at for item in valid])
-    efforts = [item.effort for item in valid] if controller.counts_work else None
-    decided = durable.decide(
-        scores,
-        at=at if controller.is_timed else None,
-        ids=[item.id for item in valid],
-        efforts=efforts,
-    )
-    return [
-        _invalid(item, _describe_jump(moment, controller))
-        if each.entry.code == MOMENT_REFUSED
-        else _decision(item, score, each, controller)
-        for item, score, each, moment in zip(
-            valid, scores.tolist(), decided, at.tolist(), strict=True
-        )
-    ]
-
-
-def _decision(item: Item, score: float, made: Decided, controller: Controller) -> dict[str, Any]:
+def _decision(
+    item: Item, score: float, at: float, made: Decided, controller: Controller
+) -> dict[str, Any]:
     """Return the answer to a line; the last fields only with probes, and with a period."""
     entry = made.entry
+    if entry.code == MOMENT_REFUSED:
+        days = f"more than {controller.farthest_jump / _DAY:,.0f} days after the lines before"
+        again = "The clock follows once several lines in a row agree."
+        return _invalid(item, f"The moment {at:.0f} lies {days}. {_UNITS} {again}")
     assert entry.threshold is not None
     assert entry.code is not None
+    is_shown = math.isfinite(entry.threshold) and entry.code != NOT_WORTH
     answer = {
         "line": item.line,
         "id": item.shown,
         "score": score,
         "flag": made.flag,
-        "threshold": entry.threshold if math.isfinite(entry.threshold) else None,
+        "threshold": entry.threshold if is_shown else None,
         "reason": REASONS[SEEN_BEFORE] if made.repeated else reason_of(entry.code),
     }
     if controller.has_probes:
@@ -440,36 +387,3 @@ def _decision(item: Item, score: float, made: Decided, controller: Controller) -
     if controller.is_timed:
         answer["at"] = None if made.repeated else entry.at
     return answer
-
-
-def _describe_jump(at: float, controller: Controller) -> str:
-    return (
-        f"The moment {at:.0f} lies more than {controller.farthest_jump / _DAY:,.0f} days after "
-        f"the lines before. {_UNITS} The clock follows once several lines in a row agree."
-    )
-
-
-def _score_all(
-    scores_of: Callable[[list[Item]], Floats], items: list[Item]
-) -> tuple[list[Item], Floats]:
-    """Score all valid items together; if that fails, one by one, to find those at fault."""
-    valid = [item for item in items if item.error is None]
-    try:
-        return items, scores_of(valid)
-    except ValueError:
-        pass
-    checked, scores = [], []
-    for item in items:
-        if item.error is None:
-            try:
-                scores.append(scores_of([item]))
-            except ValueError as error:
-                item = item._replace(error=" ".join(str(error).split()))
-        checked.append(item)
-    return checked, np.concatenate(scores) if scores else np.empty(0)
-
-
-def _sum(before: StreamSummary, more: StreamSummary) -> StreamSummary:
-    return StreamSummary(
-        *(a + b for a, b in zip(vars(before).values(), vars(more).values(), strict=True))
-    )
