@@ -890,8 +890,8 @@ STREAMED = {
     "days first": (
         {"opened": "31/12/2024"},
         (),
-        "'opened' must be a date such as 2024-05-31; got '31/12/2024'. If dates are written in "
-        "another way, use date_format='opened=...'",
+        "'opened' must be a date such as 2024-05-31; got '31/12/2024'. Use date_format='opened=...' "
+        "if dates are written differently here.",
     ),
     "days first, said": ({"opened": "31/12/2024"}, ("--read", "date_format=DD/MM/YYYY"), "ok"),
     "infinity": ({"amount": "inf"}, (), "'amount' must be a finite number"),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shortlist.tables import flag_rows, select_rows
-from shortlist.tables.columns import as_values, guess_column
+from shortlist.tables._inference import guess_column
+from shortlist.tables.columns import as_values
 
 texts = st.lists(
     st.one_of(

@@ -40,7 +40,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     ("changed", "message"),
     [
         ({"amount": "much"}, "'amount' must be a finite number; got 'much'."),
-        ({"amount": "1.234,5"}, "If it is a number, use decimal=','"),
+        ({"amount": "1.234,5"}, "Use decimal=',' if this file has decimal commas"),
         ({"amount": True}, "'amount' must be a finite number"),
         ({"amount": 10**400}, "'amount' must be a finite number"),
         ({"amount": "1_000"}, "'amount' must be a finite number"),
@@ -49,7 +49,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
         ({"vip": "perhaps"}, "'vip' must be true or false"),
         ({"vip": 3}, "'vip' must be true or false"),
         ({"opened": 17}, "'opened' must be a date"),
-        ({"opened": "soon"}, "use date_format='opened=...'"),
+        ({"opened": "soon"}, "Use date_format='opened=...'"),
         ({"country": {}}, "'country' must be a string"),
         ({"country": "\ud800"}, "'country' must be a string"),
         ({"case": 1.5}, "'case' must be a string or a whole number"),

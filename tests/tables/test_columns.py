@@ -8,12 +8,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
+from shortlist.tables._inference import guess_column
 from shortlist.tables.columns import (
     MISSING_CATEGORY,
     as_ids,
     as_labels,
     as_values,
-    guess_column,
 )
 
 DAY = datetime.date(1970, 1, 3)

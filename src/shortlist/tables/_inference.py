@@ -1,60 +1,69 @@
-"""What a column of texts holds: numbers, dates, truths or categories, and how they are written.
+"""What a column holds: numbers, dates, truths or categories, and how they are written.
 
-Everything that is decided here and that a reader could see otherwise gets a note, which names the
-column and the option that decides otherwise.
+Every debatable decision produces a note.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.extras import load_extra
-from . import _inference_notes as about
-from ._dates import as_days, day_formats, other_order
+from ..exceptions import TableError
+from ._dates import day_formats, other_order, read_date, read_dates
+from ._inference_notes import MONTHS, ORDERED, note
 from .column_format import (
+    OTHER_SIGN,
     PLAIN,
     TRUTHS,
     ColumnFormat,
-    combined,
     currencies,
+    duration,
+    find_number,
     is_currency,
     is_word_for_missing,
-    lowered,
-    matches_all,
-    matches_any,
-    matches_numbers,
-    matches_times,
-    means_missing,
+    number_parts,
     words_for_missing,
 )
+from .columns import combined, is_moment, is_number, is_text
+from .options import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05
 _FEWEST_TEXTS = 50
 _MOST_DIFFERENT = 0.5
 _FEWEST_WORDS = 3
-_DIGITS = r"^[0-9]+$"
+_MOST_SHOWN = 3
+_CODE = "^0[0-9]+$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
 _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
-_MAY_BE_A_DATE = r"^\s*[0-9]{1,4}[./ -]|^\s*[A-Z][a-z]{2,8},? [A-Z0-9]"
+#: A negative number in brackets, or with its minus behind.
+_NEGATIVE = r"\)$|[0-9%A-Za-z€£$] *-$"
+_MAY_BE_A_DATE = r"^[0-9]{1,4}[./ -]|^[A-Z][a-z]{2,8},? [A-Z0-9]"
+_LIKE_DAYS = r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"
 _HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
 _MONTH_AND_YEAR = r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
-_OTHER = {".": ",", ",": "."}
-#: Whole numbers that can be dates: the lowest, the highest, and how they would be written.
-_LIKE_DATES = ((19000101, 21001231, "YYYYMMDD"), (190001, 210012, "YYYYMM"))
+#: Whole numbers that can be dates: their pattern, and how they would be written.
+_LIKE_DATES = {
+    r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$": "YYYYMMDD",
+    r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])$": "YYYYMM",
+}
 
 
 @dataclass(frozen=True)
 class Guess:
-    """The kind and the form of a column, with notes.
+    """The kind and the format of a column, with notes.
 
     `signs` are the decimal signs that its numbers allow: one if they tell, two if either is
     possible, none if there is no sign in them. If either is possible, only `seen` occurs.
@@ -67,40 +76,89 @@ class Guess:
     seen: str = ""
 
 
-def guess_format(
-    texts: Any, name: str, *, format: ColumnFormat = PLAIN, numeric: bool = False
-) -> Guess:
-    """Tell what a column of texts holds.
+class _Texts:
+    """The different texts of a column, first seen first, and how many rows hold each."""
 
-    `form` is what the user said about it; `numeric` says that it holds numbers.
+    def __init__(self, array: Any, counts: NDArray[np.int64]) -> None:
+        self.array, self.counts = array, counts
+        self.n_rows = int(counts.sum())
+
+    @functools.cached_property
+    def values(self) -> list[str]:
+        return list(self.array.to_pylist())
+
+    @classmethod
+    def of(cls, column: Any, format: ColumnFormat) -> _Texts:
+        """Count the texts that are not empty, and that the user does not call missing."""
+        texts = pa.compute.utf8_trim_whitespace(pa.compute.cast(combined(column), pa.string()))
+        counted = texts.drop_null().value_counts()
+        values, counts = counted.field("values"), counted.field("counts")
+        missing = pa.array(["", *format.missing])
+        kept = pa.compute.invert(pa.compute.is_in(pa.compute.utf8_lower(values), missing))
+        return cls(values.filter(kept), counts.filter(kept).to_numpy())
+
+    @property
+    def first(self) -> str:
+        return str(self.array[0].as_py())
+
+    def where(self, mask: Sequence[bool] | NDArray[np.bool_]) -> _Texts:
+        mask = np.asarray(mask, dtype=bool)
+        return _Texts(self.array.filter(pa.array(mask)), self.counts[mask])
+
+    def known(self, format: ColumnFormat) -> _Texts:
+        """Return the texts that do not mean "missing"."""
+        return self.where([not is_word_for_missing(text, format) for text in self.values])
+
+    def matching(self, pattern: str) -> NDArray[np.bool_]:
+        matched = pa.compute.match_substring_regex(self.array, pattern)
+        return np.array(matched, dtype=bool)
+
+    def all(self, pattern: str) -> bool:
+        return bool(self.matching(pattern).all())
+
+    def any(self, pattern: str) -> bool:
+        return bool(self.matching(pattern).any())
+
+
+def guess_column(
+    column: Any, name: str, *, format: ColumnFormat = PLAIN, numeric: bool = False
+) -> Guess:
+    """Infer the kind and the format of an Arrow column, from its type or from all of its texts.
+
+    `format` is what the user said about it; `numeric` says that it holds numbers.
     """
-    present = _present(combined(texts), format)
-    if len(present) == 0:
-        return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
-    if format.date_format is not None:
-        return _dates_as_told(present, name, format)
-    if numeric:
-        return _numbers(present, name, format, forced=True) or _no_numbers(present, name, format)
-    return (
-        _plain_numbers(present, name, format)
-        or _truths(present, name, format)
-        or _dates(present, name, format)
-        or _times(present, name, format)
-        or _numbers(present, name, format)
-        or _no_category(present, name, format)
+    kind = column.type
+    if pa.compute.is_null(combined(column), nan_is_null=True).false_count == 0:
+        return Guess("numeric", format, [note("empty", name)])
+    if is_text(kind):
+        return _guess_texts(_Texts.of(column, format), name, format, numeric)
+    if pa.types.is_boolean(kind):
+        return Guess("boolean", format)
+    if is_number(kind):
+        return Guess("numeric", replace(format, whole=bool(pa.types.is_integer(kind))))
+    if is_moment(kind):
+        return Guess("date", format)
+    raise TableError(
+        f"A model cannot use values of type {kind}. Leave the column out, or "
+        "convert it to numbers, texts, dates or true and false."
     )
 
 
-def _present(texts: Any, format: ColumnFormat) -> Any:
-    """Return the texts that are not empty, and that the user does not call missing."""
-    present = texts.drop_null()
-    words = pa.array(["", *format.missing])
-    return present.filter(pa.compute.invert(pa.compute.is_in(lowered(present), value_set=words)))
+def _guess_texts(texts: _Texts, name: str, format: ColumnFormat, numeric: bool = False) -> Guess:
+    if texts.n_rows == 0:
+        return Guess("numeric", format, [note("empty", name)])
+    if format.date_format is not None:
+        return _dates_as_told(texts, name, format)
+    if numeric:
+        return _numbers(texts, name, format, forced=True) or Guess("categorical", format)
+    ways = (_plain_numbers, _truths, _dates, _durations, _numbers)
+    guesses = (guess(texts, name, format) for guess in ways)
+    return next((guess for guess in guesses if guess), None) or _categories(texts, name, format)
 
 
-def is_prose(texts: Any) -> bool:
+def is_prose(column: Any) -> bool:
     """Return whether a column holds free text: several words, mostly different in every row."""
-    present = combined(texts).drop_null()
+    present = combined(column).drop_null()
     if len(present) < _FEWEST_TEXTS or len(present.unique()) < _MOST_DIFFERENT * len(present):
         return False
     words = pa.compute.count_substring_regex(present, r"\S+")
@@ -117,241 +175,262 @@ def settle_decimals(
     settled = {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
     if len(told) != 1 or decimal == ".":  # some files have both
         return settled
-    return {name: _with_commas(guess) for name, guess in settled.items()}
-
-
-def _with_commas(guess: Guess) -> Guess:
-    """Let whole numbers be written as the other columns are: later ones may have thousands."""
-    if not guess.format.whole:
-        return guess
-    return replace(guess, format=replace(guess.format, decimal=",", thousands="."))
+    # Whole numbers are written as the other columns are: later ones may have thousands.
+    return {
+        name: replace(guess, format=replace(guess.format, decimal=",", thousands="."))
+        if guess.format.whole
+        else guess
+        for name, guess in settled.items()
+    }
 
 
 def _settled(guess: Guess, name: str, decimal: str) -> Guess:
     if len(guess.signs) < 2:
         return guess
-    other = "," if decimal == "." else "."
-    is_decimal = guess.seen == decimal
+    other, is_decimal = OTHER_SIGN[decimal], guess.seen == decimal
+    sign = "comma" if guess.seen == "," else "point"
+    meaning = "decimal sign" if is_decimal else "sign between thousands"
+    said = note("either sign", name, sign=sign, meaning=meaning, other=other)
     thousands = other if not is_decimal or decimal == "," else ""
-    note = (
-        f"{name!r} could be read in two ways. Its {'comma' if guess.seen == ',' else 'point'} is "
-        f"taken for the {'decimal sign' if is_decimal else 'sign between thousands'}. If that is "
-        f"wrong, use decimal={other!r}"
-    )
     format = replace(guess.format, decimal=decimal, thousands=thousands)
-    return replace(guess, format=format, notes=[*guess.notes, note], signs=(decimal,))
+    return replace(guess, format=format, notes=[*guess.notes, said], signs=(decimal,))
+
+
+def _with_missing(format: ColumnFormat, others: _Texts) -> ColumnFormat:
+    missing = (*format.missing, *words_for_missing(others.values))
+    return replace(format, missing=tuple(dict.fromkeys(missing)))
+
+
+def _about_words(others: _Texts, words: _Texts, name: str, n_present: int, what: str) -> list[str]:
+    """Say which words among numbers or dates are read as missing."""
+    if not others.n_rows:
+        return []
+    places = np.argsort(-others.counts, kind="stable")
+    shown = ", ".join(repr(others.values[place]) for place in places[:_MOST_SHOWN])
+    more = len(others.values) - _MOST_SHOWN
+    shown += f" and {more} more" if more > 0 else ""
+    key = "unknown words" if words.n_rows else "words"
+    return [note(key, name, what=what, n=others.n_rows, n_present=n_present, words=shown)]
 
 
 # --- numbers ---
 
 
-def _plain_numbers(present: Any, name: str, format: ColumnFormat) -> Guess | None:
+def _plain_numbers(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
     """Return numbers as a computer writes them, which are by far the most frequent."""
-    trimmed = pa.compute.utf8_trim_whitespace(present)
     try:
-        values = pa.compute.cast(trimmed, pa.float64()).to_numpy()
+        pa.compute.cast(texts.array, pa.float64())
     except pa.ArrowInvalid:
         return None
-    if pa.compute.any(pa.compute.starts_with(trimmed, "0")).as_py() and _are_codes(trimmed):
-        return Guess("categorical", format, [about.codes(trimmed, name)])
-    if not pa.compute.any(pa.compute.match_substring(trimmed, ".")).as_py():
-        return Guess("numeric", replace(format, whole=True), _about_days(values, name))
+    codes = texts.matching(_CODE)
+    if codes.any() and texts.all("^[0-9]+$"):
+        return Guess("categorical", format, [note("codes", name, first=texts.where(codes).first)])
+    if not texts.any(r"\."):
+        return Guess("numeric", replace(format, whole=True), _about_days(texts, name))
     if format.decimal == ",":
         return None
-    if matches_all(trimmed, _MONTH_AND_YEAR):
-        return Guess("numeric", format, [about.months(name, "MM.YYYY")], (".",))
-    if not format.thousands and matches_all(trimmed, _EITHER_WAY):
+    if texts.all(_MONTH_AND_YEAR):
+        return Guess("numeric", format, [_about_months(name, "MM.YYYY")], (".",))
+    if not format.thousands and texts.all(_EITHER_WAY):
         return Guess("numeric", format, [], (".", ","), ".")
     return Guess("numeric", format, [], (".",))
 
 
-def _are_codes(texts: Any) -> bool:
-    return matches_all(texts, _DIGITS) and matches_any(texts, about.CODE)
-
-
-def _about_days(values: Any, name: str) -> list[str]:
+def _about_days(texts: _Texts, name: str) -> list[str]:
     """Say that whole numbers may be dates: read as numbers, months have gaps between years."""
-    days = values[np.isfinite(values)]
-    for low, high, written in _LIKE_DATES:
-        months = days // (100 if written.endswith("DD") else 1) % 100
-        is_date = (days >= low) & (days <= high) & (months >= 1) & (months <= 12)
-        if written.endswith("DD"):
-            is_date &= (days % 100 >= 1) & (days % 100 <= 31)
-        if days.size and is_date.all() and days.min() < days.max():
-            return [about.months(name, written)]
-    return []
+    finite = texts.where(~texts.matching("(?i)^[+-]?(nan|inf)"))
+    written = next((w for pattern, w in _LIKE_DATES.items() if finite.all(pattern)), None)
+    return [_about_months(name, written)] if written and len(finite.values) > 1 else []
+
+
+def _about_months(name: str, written: str, taken: str = "read as a number") -> str:
+    what = "dates" if "D" in written else "months"
+    return note("months", name, what=what, written=written, taken=taken)
 
 
 def _numbers(
-    present: Any, name: str, format: ColumnFormat, *, forced: bool = False
+    texts: _Texts, name: str, format: ColumnFormat, *, forced: bool = False
 ) -> Guess | None:
     """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
-    format = replace(format, unit=_unit(present))
+    plain, format = format, replace(format, unit=_unit(texts))
     told = [format.decimal] if format.thousands else [".", ","]
-    by_sign = {sign: _as_bools(matches_numbers(present, sign, format.unit)) for sign in told}
-    n_read = {sign: int(is_number.sum()) for sign, (is_number, _) in by_sign.items()}
+    forms = {sign: replace(format, decimal=sign, thousands=OTHER_SIGN[sign]) for sign in told}
+    parts = {sign: [number_parts(text, forms[sign]) for text in texts.values] for sign in told}
+    masks = {sign: np.array([part is not None for part in parts[sign]]) for sign in told}
+    n_read = {sign: int(texts.counts[mask].sum()) for sign, mask in masks.items()}
     best = max(told, key=lambda sign: n_read[sign])
-    is_number, is_percent = by_sign[best]
-    others = present.filter(pa.array(~is_number))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
-    numbers = present.filter(pa.array(is_number))
+    numbers, others = texts.where(masks[best]), texts.where(~masks[best])
+    words, found = others.known(format), [part for part in parts[best] if part]
+    n_percent = int(numbers.counts[[bool(part["percent"]) for part in found]].sum())
+    is_mixed = 0 < n_percent < numbers.n_rows
+
+    def as_text(key: str, **values: Any) -> Guess:
+        return Guess("categorical", plain, [note(key, name, **values)])
+
+    if forced and (numbers.n_rows == 0 or is_mixed):
+        return as_text("no numbers")
     if not forced:
-        doubt = _doubt(by_sign, words, numbers, others, name)
-        if doubt is not None:
-            return Guess("categorical", replace(format, unit=""), doubt) if doubt else None
-    if n_read[best] == 0 or (is_percent.any() and int(is_percent.sum()) != n_read[best]):
-        return None
-    missing = tuple(dict.fromkeys((*format.missing, *words_for_missing(others.to_pylist()))))
-    found = replace(format, percent=bool(is_percent.any()), missing=missing)
-    beside = currencies(numbers, replace(found, decimal=best, thousands=_OTHER[best]))
-    found = replace(found, currency=beside[0] if len(beside) == 1 else "")
-    signs = _signs(numbers, n_read)
-    seen = "," if matches_any(numbers, ",") else "."
+        n_either = int(texts.counts[np.logical_or.reduce(list(masks.values()))].sum())
+        if n_either > numbers.n_rows and n_either >= (1 - _MOST_OTHER_WORDS) * texts.n_rows:
+            return as_text("conflict", first=numbers.first, other=others.first)
+        if len(numbers.values) < 2:
+            return None
+        if words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
+            if 2 * numbers.n_rows <= texts.n_rows:
+                return None
+            return as_text("many words", n=words.n_rows, n_present=texts.n_rows, first=words.first)
+        if is_mixed:
+            return as_text("percent")
+    beside = currencies(found)
+    format = replace(format, percent=n_percent > 0, currency=beside[0] if len(beside) == 1 else "")
+    format = _with_missing(format, others)
+    signs, seen = _signs(numbers, n_read), "," if numbers.any(",") else "."
     if len(signs) == 1 and (best == "," or seen == ","):
-        found = replace(found, decimal=best, thousands=_OTHER[best])
-    notes = about.look(found, numbers, name) if len(signs) < 2 else []
-    notes += about.words(others, words, name, len(present))
-    return Guess("numeric", found, notes, signs, seen)
+        format = replace(format, decimal=best, thousands=OTHER_SIGN[best])
+    notes = _about_look(numbers, name, format, beside) if len(signs) < 2 else []
+    notes += _about_words(others, words, name, texts.n_rows, "numbers")
+    return Guess("numeric", format, notes, signs, seen)
 
 
-def _doubt(
-    by_sign: Any, words: list[str], numbers: Any, others: Any, name: str
-) -> list[str] | None:
-    """Return why a column is not plainly numeric, as notes; None if it is."""
-    n_present = len(numbers) + len(others)
-    is_any = np.logical_or.reduce([is_number for is_number, _ in by_sign.values()])
-    best = max(int(is_number.sum()) for is_number, _ in by_sign.values())
-    if int(is_any.sum()) > best and int(is_any.sum()) >= (1 - _MOST_OTHER_WORDS) * n_present:
-        return [about.conflict(numbers, others, name)]
-    if len(numbers.unique()) < 2:
-        return []
-    if len(words) > _MOST_OTHER_WORDS * n_present:
-        return [about.many_words(words, name, n_present)] if 2 * len(numbers) > n_present else []
-    percent = max(int(is_percent.sum()) for _, is_percent in by_sign.values())
-    return [about.percent(name)] if 0 < percent < len(numbers) else None
-
-
-def _unit(present: Any) -> str:
+def _unit(texts: _Texts) -> str:
     """Return what stands behind nearly every number, such as kg."""
-    sample = pa.compute.utf8_trim_whitespace(present.slice(0, 1_000))
-    units = pa.compute.struct_field(pa.compute.extract_regex(sample, _WITH_UNIT), "unit")
+    found = pa.compute.extract_regex(texts.array.slice(0, 1_000), _WITH_UNIT)
+    units = pa.compute.struct_field(found, "unit")
     if len(units.unique().drop_null()) != 1 or 2 * units.null_count > len(units):
         return ""
     unit = str(units.drop_null()[0].as_py())
     return "" if is_currency(unit) else unit
 
 
-def _as_bools(pair: Any) -> tuple[Any, Any]:
-    return tuple(np.array(each, dtype=bool) for each in pair)  # type: ignore[return-value]
-
-
-def _signs(numbers: Any, n_read: dict[str, int]) -> tuple[str, ...]:
+def _signs(numbers: _Texts, n_read: dict[str, int]) -> tuple[str, ...]:
     """Return the decimal signs that the numbers allow."""
     if len(n_read) == 1:
         return tuple(n_read)
-    if not matches_any(numbers, r"[.,]"):
+    if not numbers.any("[.,]"):
         return ()
-    if n_read["."] == n_read[","]:
-        return (".", ",")
-    return (max(n_read, key=lambda sign: n_read[sign]),)
+    most = max(n_read.values())
+    return tuple(sign for sign, n in n_read.items() if n == most)
 
 
-def _no_numbers(present: Any, name: str, format: ColumnFormat) -> Guess:
-    note = f"{name!r} holds no numbers, although numeric=... names it. It is treated as text."
-    return Guess("categorical", format, [note])
+def _about_look(numbers: _Texts, name: str, format: ColumnFormat, beside: list[str]) -> list[str]:
+    """Say how numbers are read that are not written as a computer writes them."""
+    negative = numbers.where(numbers.matching(_NEGATIVE))
+    has_thousands = bool(format.thousands) and numbers.any(f"[0-9][{format.thousands}][0-9]{{3}}")
+    looks = {
+        "decimal commas": format.decimal == ",",
+        "a sign between thousands": has_thousands,
+        "gaps between thousands": not has_thousands and numbers.any(r"[0-9][\s'’][0-9]{3}"),
+        "%": format.percent,
+        f"the unit {format.unit}": bool(format.unit),
+        "currencies": bool(beside),
+        "brackets or a minus behind if they are negative": negative.n_rows > 0,
+    }
+    seen = [look for look, is_seen in looks.items() if is_seen]
+    if not seen:
+        return []
+    first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
+    value = find_number(first, format)
+    notes = [note("look", name, seen=_listed(seen), first=first, value=value)]
+    return notes + ([note("currencies", name, found=_listed(beside))] if len(beside) > 1 else [])
 
 
-def _times(present: Any, name: str, format: ColumnFormat) -> Guess | None:
+def _listed(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _durations(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
     """Return durations and times of day, which have one colon, or two."""
-    if not matches_any(present.slice(0, 100), "[0-9]:[0-9]"):
+    if not texts.any("[0-9]:[0-9]"):
         return None
-    n_read = {colons: np.array(matches_times(present, colons), dtype=bool) for colons in (1, 2)}
-    colons, is_read = max(n_read.items(), key=lambda pair: int(pair[1].sum()))
-    others = present.filter(pa.array(~is_read))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
-    if not is_read.any() or len(words) > _MOST_OTHER_WORDS * len(present):
+    read = {n: np.array([duration(t, n) is not None for t in texts.values]) for n in (1, 2)}
+    colons, is_read = max(read.items(), key=lambda pair: int(texts.counts[pair[1]].sum()))
+    others = texts.where(~is_read)
+    words = others.known(format)
+    if not is_read.any() or words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
         return None
-    missing = tuple(dict.fromkeys((*format.missing, *words_for_missing(others.to_pylist()))))
-    found = replace(format, colons=colons, missing=missing)
-    notes = [about.times(present.filter(pa.array(is_read)), found, name)]
-    return Guess("numeric", found, notes + about.words(others, words, name, len(present)))
+    first = texts.where(is_read).first
+    notes = [note("durations", name, first=first, value=duration(first, colons))]
+    notes += _about_words(others, words, name, texts.n_rows, "numbers")
+    return Guess("numeric", _with_missing(replace(format, colons=colons), others), notes)
 
 
-def _no_category(present: Any, name: str, format: ColumnFormat) -> Guess:
-    """Return categories, with a note if the texts look like months, numbers or parts of years."""
-    texts = present.filter(pa.array(~means_missing(present, format)))
-    if len(texts) == 0:
-        return Guess("categorical", format)
-    months = about.month_format(texts)
-    if months:
-        return Guess("categorical", format, [about.months(name, months, as_text=True)])
-    n_numbers = np.array(pa.compute.match_substring_regex(texts, _BEGINS_AS_A_NUMBER)).sum()
-    many = len(texts.unique()) >= _FEWEST_TEXTS or matches_all(texts, _HAS_A_YEAR)
-    odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * len(texts)
-    odd = odd or about.looks_ordered(texts)
-    return Guess("categorical", format, [about.odd_numbers(texts, name)] if odd else [])
+# --- truths, dates and categories ---
 
 
-# --- truths and dates ---
-
-
-def _truths(present: Any, name: str, format: ColumnFormat) -> Guess | None:
-    words = set(lowered(present.unique()).to_pylist())
+def _truths(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+    words = {text.lower() for text in texts.values}
     if not words <= set(TRUTHS) or words <= {"0", "1"}:
         return None
     if words <= {"true", "false"}:
         return Guess("boolean", format)
     shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
-    return Guess("boolean", format, [f"{name!r} holds {shown}, read as true and false."])
+    return Guess("boolean", format, [note("truths", name, words=shown)])
 
 
-def _dates(present: Any, name: str, format: ColumnFormat) -> Guess | None:
-    if not matches_any(present.slice(0, 100), _MAY_BE_A_DATE):
+def _dates(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+    if not texts.any(_MAY_BE_A_DATE):
         return None
-    texts = present.filter(pa.array(~means_missing(present, format)))
-    formats = day_formats(texts) if len(texts) else []
+    known = texts.known(format)
+    formats = day_formats(known.values, known.counts) if known.n_rows else []
     if not formats:
-        return _no_dates(texts, name, format)
+        return _as_text("no such days", known, name, format) if known.all(_LIKE_DAYS) else None
     date_format, n_read = formats[0]
-    if len(texts) - n_read > _MOST_OTHER_WORDS * len(texts):
-        return Guess("categorical", format, [about.mixed_dates(texts, date_format, name)])
+    is_read = ~np.isnan(read_dates(known.values, date_format))
+    read, left = known.where(is_read), known.where(~is_read)
+    if known.n_rows - n_read > _MOST_OTHER_WORDS * known.n_rows:
+        return _as_text("several formats", read, name, format, other=left.first)
     if len(formats) > 1:
-        return Guess("categorical", format, [about.either_order(texts, name)])
-    found = _dates_as_told(present, name, replace(format, date_format=date_format))
-    notes = _about_other_order(texts, date_format, name)
+        return _as_text("either order", known, name, format)
+    found = _dates_as_told(texts, name, replace(format, date_format=date_format))
+    notes = _about_other_order(left, date_format, name)
     if date_format not in (None, "%d.%m.%Y"):
-        notes = [about.order(texts, date_format, name), *notes]
+        day = np.datetime64(int(read_date(read.first, date_format)), "D")
+        notes = [note("dates", name, first=read.first, day=day), *notes]
     return replace(found, notes=[*notes, *found.notes])
 
 
-def _about_other_order(texts: Any, date_format: str | None, name: str) -> list[str]:
+def _as_text(key: str, texts: _Texts, name: str, format: ColumnFormat, **values: Any) -> Guess:
+    return Guess("categorical", format, [note(key, name, first=texts.first, **values)])
+
+
+def _about_other_order(left: _Texts, date_format: str | None, name: str) -> list[str]:
     """Say that some dates have day and month in the other order, if some must have."""
     other = other_order(date_format)
     if other is None:
         return []
-    left = texts.filter(pa.array(np.isnan(as_days(texts, ColumnFormat(date_format=date_format)))))
-    swapped = left.filter(pa.array(~np.isnan(as_days(left, ColumnFormat(date_format=other)))))
-    return [about.other_order(swapped, date_format, name)] if len(swapped) else []
+    swapped = left.where(~np.isnan(read_dates(left.values, other)))
+    if not swapped.n_rows:
+        return []
+    part = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
+    return [note("other order", name, other=swapped.first, part=part)]
 
 
-def _no_dates(texts: Any, name: str, format: ColumnFormat) -> Guess | None:
-    if not matches_all(texts, r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"):
-        return None
-    note = (
-        f"{name!r} looks like dates, such as {texts[0].as_py()!r}, but not all exist. It is "
-        f"treated as text. Say how they are written with date_format='{name}=...'"
-    )
-    return Guess("categorical", format, [note])
-
-
-def _dates_as_told(present: Any, name: str, format: ColumnFormat) -> Guess:
+def _dates_as_told(texts: _Texts, name: str, format: ColumnFormat) -> Guess:
     """Read dates as the user says, if most texts are such dates."""
-    is_read = ~np.isnan(as_days(present, format))
-    others = present.filter(pa.array(~is_read))
-    words = [text for text in others.to_pylist() if not is_word_for_missing(text, format)]
-    if len(words) > _MOST_OTHER_WORDS * len(present):
-        return guess_format(present, name, format=replace(format, date_format=None))
-    missing = (*format.missing, *words_for_missing(others.to_pylist()))
-    found = replace(format, missing=tuple(dict.fromkeys(missing)))
-    notes = about.words(others, words, name, len(present), what="dates") if len(others) else []
-    return Guess("date", found, notes)
+    others = texts.where(np.isnan(read_dates(texts.values, format.date_format)))
+    words = others.known(format)
+    if words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
+        return _guess_texts(texts, name, replace(format, date_format=None))
+    notes = _about_words(others, words, name, texts.n_rows, "dates")
+    return Guess("date", _with_missing(format, others), notes)
+
+
+def _categories(texts: _Texts, name: str, format: ColumnFormat) -> Guess:
+    """Return categories, with a note if the texts look like months, numbers or parts of years."""
+    known = texts.known(format)
+    if not known.n_rows:
+        return Guess("categorical", format)
+    for pattern, written in MONTHS.items():
+        if (
+            known.all(pattern)
+            and not np.isnan(read_dates(known.values, as_strptime(written))).any()
+        ):
+            said = _about_months(name, written, "treated as text")
+            return Guess("categorical", format, [said])
+    n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())
+    many = len(known.values) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
+    is_odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * known.n_rows
+    if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in ORDERED)):
+        return _as_text("odd", known, name, format)
+    return Guess("categorical", format)

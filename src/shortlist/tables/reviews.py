@@ -14,10 +14,11 @@ from .._core.probing import PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
+from ._inference import guess_column
 from ._labels import MOST_LABELS
 from ._repeats import IdCounter
 from .column_format import PLAIN
-from .columns import as_values, guess_column
+from .columns import as_values
 from .model import TableModel
 from .options import INFER_ALL, ReadOptions
 from .read import open_table

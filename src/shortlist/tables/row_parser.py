@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from .._core.extras import load_extra
 from .._core.validation import LARGEST
-from .column_format import ColumnFormat, read_number, read_truth, sentinels
-from .columns import MISSING_CATEGORY, as_values
+from .column_format import ColumnFormat, read_number, sentinels
+from .columns import missing_value, number_text, remedy_for, takes_numbers, text_reader
 from .options import INFER_ALL, ReadOptions
 from .schema import Feature, TableSchema
 
-pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
-_SECONDS = 86_400
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Whole seconds, in years whose seconds pandas can turn into days without rounding twice.
-_MOMENT = re.compile(
-    r"(18[3-9]|19\d|20\d)\d-\d\d-\d\d([T ]\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?)?", re.ASCII
-)
-_MOST_REMEMBERED = 1 << 16
+_MOST_REMEMBERED = 1 << 12
 _EXPECTED = {
     "numeric": "a finite number",
     "boolean": "true or false",
@@ -48,7 +38,10 @@ class RowParser:
 
     def __init__(self, schema: TableSchema, reading: ReadOptions = INFER_ALL) -> None:
         self._features = schema.adapted(reading).features
-        self._columns = [(f.name, _PARSERS[f.kind](f)) for f in self._features]
+        self._columns = [
+            (f.name, _number_parser(f) if f.kind == "numeric" else _text_parser(f))
+            for f in self._features
+        ]
         self._weights = {} if schema.work is None else schema.work.columns
 
     def values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -86,18 +79,13 @@ def parse_number(value: Any, format: ColumnFormat) -> float:
         number = float(value)
     else:
         raise TypeError
-    if number is None:
-        return math.nan
     if abs(number) > LARGEST:
         raise ValueError
     return number
 
 
-# --- one parser for each kind: missing values, then what is frequent, then all the rest ---
-
-
-def _numeric(feature: Feature) -> Callable[[Any], float]:
-    format, missing = feature.format, frozenset(sentinels(feature.format))
+def _number_parser(feature: Feature) -> Callable[[Any], float]:
+    format, missing = feature.format, sentinels(feature.format)
 
     def parse(value: Any) -> float:
         if value is None:
@@ -108,75 +96,22 @@ def _numeric(feature: Feature) -> Callable[[Any], float]:
     return parse
 
 
-def _boolean(feature: Feature) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
+def _text_parser(feature: Feature) -> Callable[[Any], Any]:
+    missing = missing_value(feature.kind)
+    read = functools.lru_cache(_MOST_REMEMBERED)(text_reader(feature.kind, feature.format))
+    takes_others = feature.kind != "date" or takes_numbers("date", feature.format)
+
+    def parse(value: Any) -> Any:
+        if isinstance(value, str):
+            value.encode()  # raises an error for half of a surrogate pair
+            return read(value)
         if value is None:
-            return math.nan
-        return float(value if isinstance(value, bool) else read_truth(_as_text(value)))
-
-    return parse
-
-
-def _categorical(feature: Feature) -> Callable[[Any], str]:
-    words = frozenset(feature.format.missing)
-
-    def parse(value: Any) -> str:
-        if value is None:
-            return MISSING_CATEGORY
-        text = _as_text(value).strip()
-        return MISSING_CATEGORY if not text or text.lower() in words else text
-
-    return parse
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-    if not isinstance(value, str):
+            return missing
+        if takes_others and isinstance(value, (bool, int, float)):
+            return read(str(value).lower() if isinstance(value, bool) else number_text(value))
         raise TypeError
-    value.encode()  # raises an error for half of a surrogate pair
-    return value
-
-
-def _date(feature: Feature) -> Callable[[Any], float]:
-    format = feature.format
-    words, is_iso = frozenset(format.missing), format.date_format is None
-
-    @functools.lru_cache(_MOST_REMEMBERED)
-    def as_column(text: str) -> float:
-        return float(as_values(pa.array([text]), "date", feature.name, format)[0])
-
-    def parse(value: Any) -> float:
-        if value is None:
-            return math.nan
-        if not isinstance(value, str):
-            raise TypeError
-        days = _days(value) if is_iso and value not in words else None
-        return as_column(value) if days is None else days
 
     return parse
-
-
-def _days(text: str) -> float | None:
-    """Return a date of the usual form as days since 1970, and None for another form."""
-    if _MOMENT.fullmatch(text) is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH
-    return (since.days * _SECONDS + since.seconds) / _SECONDS
-
-
-_PARSERS: dict[str, Callable[[Feature], Callable[[Any], Any]]] = {
-    "numeric": _numeric,
-    "boolean": _boolean,
-    "date": _date,
-    "categorical": _categorical,
-}
 
 
 # --- what is wrong ---
@@ -192,24 +127,11 @@ def _check(fields: Mapping[str, Any], feature: Feature, parse: Callable[[Any], A
     try:
         parse(value)
     except _ERRORS:
-        raise ValueError(
-            f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}."
-            f"{_remedy(value, feature)}"
-        ) from None
-
-
-def _remedy(value: Any, feature: Feature) -> str:
-    """Return the option that could read a text, if there is one."""
-    if not isinstance(value, str) or feature.kind not in ("numeric", "date"):
-        return ""
-    if feature.kind == "date":
-        return f" If dates are written in another way, use date_format='{feature.name}=...'"
-    other = "," if feature.format.decimal == "." else "."
-    try:
-        read_number(value, replace(feature.format, decimal=other, thousands=feature.format.decimal))
-    except ValueError:
-        return ""
-    return f" If it is a number, use decimal={other!r}"
+        text = value if isinstance(value, str) else ""
+        remedy = text and remedy_for(text, feature.name, feature.kind, feature.format)
+        wanted = _EXPECTED[feature.kind]
+        message = f"{feature.name!r} must be {wanted}; got {value!r:.80}. {remedy}"
+        raise ValueError(message.strip()) from None
 
 
 def _weight(given: Any, option: str, name: str) -> float:

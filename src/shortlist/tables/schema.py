@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._inference import Guess, is_prose, settle_decimals
+from ._inference import Guess, guess_column, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
 from ._repeats import IdCounter, Repeated
 from ._source import OpenTable
 from ._text_files import is_utf8
-from .column_format import PLAIN, ColumnFormat
-from .columns import MISSING_CATEGORY, SOMEWHERE, Place, as_ids, as_values, guess_column
+from .column_format import MISSING_CATEGORY, PLAIN, ColumnFormat
+from .columns import SOMEWHERE, Place, as_ids, as_values
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .work import WorkColumns
