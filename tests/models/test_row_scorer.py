@@ -44,7 +44,7 @@ from shortlist.aware import (
     CapacityAwareLinearClassifier,
 )
 from shortlist.learners import CapacityEnsembleClassifier
-from shortlist.models.scorer import SCORER_KINDS, compile_scorer
+from shortlist.models import compile_scorer
 
 CAPACITY = Capacity.multiple(2)
 NUMBERS = ["a", "b", "c"]
@@ -258,31 +258,30 @@ def test_the_first_class_may_be_the_rare_one(name, kind):
 
 
 @pytest.mark.parametrize("learner", ["lightgbm", "logistic"])
-def test_the_models_of_folds_are_scored_together_and_one_by_one(learner):
-    """The mean of all, and each alone, as the rule of folds asks for them."""
+def test_the_models_of_folds_are_scored_together(learner):
+    """The score is the mean of all of them."""
     model = fitted(LEARNERS[learner][0], cv=10, ensemble=True)
     scorer = compile_scorer(model, X)
-    assert (scorer.n_models, scorer.kind) == (10, LEARNERS[learner][1])
+    assert scorer.kind == LEARNERS[learner][1]
     agree(scorer, scorer.score_rows(rows_of(X)), model.score_samples(X))
-    alone = model.estimators_[7].predict_proba(X)[:, 1]
-    agree(scorer, scorer.score_rows(rows_of(X), fold=7), alone)
 
 
-def test_native_categories_of_boosting():
-    """Codes that the trees split by sets, and codes that they have never seen."""
+def test_native_categories_of_boosting_are_left_to_the_model():
+    """Trees that split by sets of codes score for themselves."""
     rng = np.random.default_rng(0)
     numbers = np.column_stack([rng.integers(0, 40, 600), rng.normal(size=600)])
-    numbers[rng.random(600) < 0.05, 0] = np.nan
     y = rng.random(600) < np.where(np.isin(numbers[:, 0] % 7, [1, 4]), 0.5, 0.1)
-    asked = np.column_stack([np.r_[np.arange(-2, 60), np.nan], np.zeros(63)])
     histogram = HistGradientBoostingClassifier(max_iter=10, categorical_features=[0])
     lightgbm = LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5)
     for learner, params in ((histogram, {}), (lightgbm, {"categorical_feature": [0]})):
         model = CapacityClassifier(learner, capacity=CAPACITY, rare_label=True, random_state=0)
         model.fit(numbers, y, **params)
         scorer = compile_scorer(model, numbers)
-        assert scorer.kind == "exact", scorer.note
-        np.testing.assert_array_equal(scorer.score_rows(asked.tolist()), model.score_samples(asked))
+        assert scorer.kind == "columns"
+        assert "native categories" in scorer.note
+        np.testing.assert_array_equal(
+            scorer.score_rows(numbers[:50].tolist()), model.score_samples(numbers[:50])
+        )
 
 
 @pytest.mark.parametrize(
@@ -300,9 +299,8 @@ def test_native_categories_of_boosting():
             ),
             "exact",
         ),
-        (make_pipeline(columns(scale=False), RobustScaler(), StandardScaler()), "exact"),
+        (make_pipeline(columns(scale=False), StandardScaler(), StandardScaler()), "exact"),
         (make_pipeline(columns(), FunctionTransformer()), "exact"),
-        (make_pipeline(columns(), SplineTransformer(3)), "exact"),
         (
             ColumnTransformer(
                 [
@@ -311,7 +309,7 @@ def test_native_categories_of_boosting():
                 ],
                 sparse_threshold=0,
             ),
-            "exact",
+            "model",
         ),
         (
             make_pipeline(
@@ -326,7 +324,7 @@ def test_native_categories_of_boosting():
     ],
 )
 def test_preparations(prepared, kind):
-    """Encoders, scalers and imputers in any order; what is not known is called itself."""
+    """Encoders, scalers and imputers in any order."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fitted(RandomForestClassifier(10, random_state=0), prepared)
@@ -337,12 +335,22 @@ def test_preparations(prepared, kind):
         np.testing.assert_array_equal(scorer.score_rows(rows_of(new)), model.score_samples(new))
 
 
+@pytest.mark.parametrize("step", [SplineTransformer(3), RobustScaler()])
+def test_a_pipeline_scores_for_itself_from_its_first_unknown_step_on(step):
+    """The columns before it are prepared by compiled functions."""
+    model = fitted(make_pipeline(step, RandomForestClassifier(10, random_state=0)))
+    scorer = compile_scorer(model, X)
+    assert scorer.kind == "columns"
+    assert type(step).__name__ in scorer.note
+    np.testing.assert_array_equal(scorer.score_rows(rows_of(X)), model.score_samples(X))
+
+
 def test_an_unknown_text_that_is_an_error_stays_one():
     """The message is that of the encoder."""
     prepared = ColumnTransformer([("shop", OneHotEncoder(sparse_output=False), ["shop"])])
     model = fitted(RandomForestClassifier(5), prepared)
     scorer = compile_scorer(model, X)
-    assert scorer.kind == "exact"
+    assert scorer.kind == "model"
     with pytest.raises(ValueError, match="unknown categories"):
         scorer.score_row([1.0, 2.0, 3.0, "east", "n1"])
 
@@ -357,9 +365,6 @@ def test_what_cannot_be_compiled_is_asked_itself():
     assert "scored by the model itself" in scorer.note
     assert scorer.score_row(rows_of(X)[0]) == model.score_samples(X[:1])[0]
     np.testing.assert_array_equal(scorer.score_rows(rows_of(X)), model.score_samples(X))
-    for fold, each in enumerate(model.estimators_):
-        ours = scorer.score_rows(rows_of(X), fold=fold)
-        np.testing.assert_array_equal(ours, each.predict_proba(X)[:, 1])
 
 
 def test_a_scorer_that_differs_is_not_used():
@@ -373,7 +378,6 @@ def test_a_scorer_that_differs_is_not_used():
     scorer = compile_scorer(fitted(Forest(10, random_state=0)), X)
     assert scorer.kind == "model"
     assert "differ" in scorer.note
-    assert SCORER_KINDS[-1] == "model"
 
 
 def test_a_flag_implies_a_flag_of_the_model(pair):

@@ -7,26 +7,39 @@ error of at most about n units in the last place times the sum of the sizes of i
 order (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2). The bounds here cover
 two such errors: that of the sum here, and that of the model's.
 
-A node of a tree takes 16 bytes, and its two children are neighbours: a large forest takes one read
-from memory per level of each tree.
+One function prepares the features of all parts of the model, and one walks all of its trees. A node
+of a tree takes 16 bytes, and its two children are neighbours: a large forest takes one read from
+memory per level of each tree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
-from . import blueprint
-from ._grown_trees import GrownTree
-from ._plan import Encoded, Plan, Refused, Vocabulary, plan_of
+from ._columns import NAN, Category, Feature, Vocabulary
+from .blueprint import (
+    ACTIVATIONS,
+    Asked,
+    Layers,
+    Leaf,
+    Logistic,
+    LogOdds,
+    Node,
+    Sum,
+    Trees,
+    Vectors,
+    Weighted,
+    is_exact,
+    leaves_of,
+)
 
 #: The largest relative error of one operation.
 _UNIT = 2.0**-53
@@ -36,96 +49,171 @@ _FEW = 16
 _TINY = float(np.float32(1e-35))
 
 _NODE = np.dtype([("value", np.float64), ("code", np.int32), ("left", np.int32)])
-_MISSING_LEFT, _IN_SET = 1, 2  # the lowest bits of a code; the feature lies above them
 _AT_ONCE = 8  # trees that are walked together
 
+Scores = list[Doubles]
 
-def compiled(
-    node: blueprint.Node, vocabulary: Vocabulary, plans: dict[int, Plan]
-) -> Callable[[Encoded], Doubles]:
-    """Return a function of encoded rows. Parts with the same preparation share its result."""
-    if isinstance(node, blueprint.Leaf):
-        key, score = id(node.prepared), _LEAVES[type(node)](node)
-        if key not in plans:
-            plans[key] = plan_of(node.prepared, vocabulary)
-        plan = plans[key]
-        return lambda rows: score(rows.prepared_by(plan))
-    parts = [compiled(part, vocabulary, plans) for part in node.parts]
-    combine = _COMBINED[type(node)](node)
-    if len(parts) == 1:
-        (only,) = parts
-        return lambda rows: combine([only(rows)])
-    return lambda rows: combine([part(rows) for part in parts])
+
+class Refused(Exception):
+    """A row for which the model itself has to answer, most likely by an error."""
+
+
+class Compiled:
+    """A blueprint as a function of rows of plain values."""
+
+    def __init__(self, node: Node) -> None:
+        leaves = leaves_of(node)
+        self._columns = _Columns(Vocabulary(each for leaf in leaves for each in leaf.features))
+        trees = [leaf for leaf in leaves if isinstance(leaf, Trees)]
+        others = [leaf for leaf in leaves if not isinstance(leaf, Trees)]
+        self._forest = _Forest(trees, [self._columns.place(leaf) for leaf in trees])
+        self._others = [_LEAVES[type(leaf)](leaf, self._columns.place(leaf)) for leaf in others]
+        places = {id(leaf): place for place, leaf in enumerate([*trees, *others])}
+        self._combine = _combined(node, places)
+        self._columns.finish()
+
+    def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
+        """Score rows, or raise Refused."""
+        X = self._columns(rows)
+        return self._combine([*self._forest(X), *[score(X) for score in self._others]])
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+class _Columns:
+    """The features of all leaves side by side, each list of them once for each way to read it."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._features: list[tuple[Feature, int]] = []
+        self._places: dict[tuple[int, int], int] = {}
+
+    def place(self, leaf: Leaf) -> int:
+        """Return where the features of a leaf begin."""
+        reading = _reading(leaf)
+        key = id(leaf.features), reading
+        if key not in self._places:
+            self._places[key] = len(self._features)
+            self._features += [(feature, reading) for feature in leaf.features]
+        return self._places[key]
+
+    def finish(self) -> None:
+        """Turn the features into arrays.
+
+        The feature of a text is in a table, from `start` on; `start` is -1 for all others. That of
+        a missing number is `missing`; another number goes through stages, or is `present`.
+        """
+        numbers, codes = self._vocabulary.numbers, list(self._vocabulary.codes)
+        n_features = len(self._features)
+        n_stages = max((len(getattr(f, "stages", ())) for f, _ in self._features), default=0)
+        source, start = np.zeros((2, n_features), dtype=np.int32)
+        missing, present = np.full((2, n_features), math.nan)
+        stages = np.tile([[0.0], [1.0]], (n_stages, n_features))  # less 0, divided by 1
+        table: list[float] = []
+        for k, (feature, _) in enumerate(self._features):
+            if isinstance(feature, Category):
+                source[k], start[k] = len(numbers) + codes.index(feature.column), len(table)
+                table += self._vocabulary.table(feature)
+                continue
+            source[k], start[k], missing[k] = numbers.index(feature.column), -1, feature.missing
+            present[k] = math.nan if feature.present is None else feature.present
+            for stage, change in enumerate(feature.stages):
+                stages[2 * stage : 2 * stage + 2, k] = change
+        readings = np.array([reading for _, reading in self._features], dtype=np.int8)
+        self._arrays = (source, start, missing, present, stages, np.array(table, float), readings)
+
+    def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
+        """Return the features of rows; texts are looked up first."""
+        numbers, codes = self._vocabulary.numbers, self._vocabulary.codes.items()
+        values = np.array(
+            [
+                [row[k] for k in numbers]
+                + [known.get(row[k] if row[k] == row[k] else NAN, 0) for k, known in codes]
+                for row in rows
+            ],
+            dtype=np.float64,
+        )
+        X = np.empty((len(rows), self._arrays[0].size))
+        if not _prepare(values, *self._arrays, X):
+            raise Refused
+        return X
+
+
+_SINGLE, _TINY_IS_ZERO, _NO_GAPS, _NO_INFINITY = 1, 2, 4, 8
+
+
+def _reading(leaf: Leaf) -> int:
+    """Return how a leaf reads numbers."""
+    if not isinstance(leaf, Trees):
+        return 0
+    rounding = {"none": 0, "single": _SINGLE, "tiny": _TINY_IS_ZERO}[leaf.rounding]
+    return rounding + _NO_GAPS * (not leaf.takes_gaps) + _NO_INFINITY * (not leaf.takes_infinity)
+
+
+@njit(cache=True)
+def _prepare(values, sources, starts, missing, present, stages, table, readings, out):
+    """Compute features as the libraries do, and return whether they take all of them."""
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            number = values[i, sources[k]]
+            if starts[k] >= 0:
+                number = table[starts[k] + np.int64(number)]
+            elif number != number:
+                number = missing[k]
+            elif present[k] == present[k]:
+                number = present[k]
+            else:
+                for stage in range(0, stages.shape[0], 2):
+                    number = (number - stages[stage, k]) / stages[stage + 1, k]
+            reading = readings[k]
+            if reading & _SINGLE:
+                number = np.float64(np.float32(number))
+            elif reading & _TINY_IS_ZERO and abs(number) <= _TINY:
+                number = 0.0
+            out[i, k] = number
+            if number != number:
+                if reading & _NO_GAPS:
+                    return False
+            elif reading & _NO_INFINITY and number - number != 0:
+                return False
+    return True
 
 
 # --- trees ---------------------------------------------------------------------------------------
 
 
-def _trees(node: blueprint.Trees) -> Callable[[Doubles], Doubles]:
-    leaves, n_trees, divisor = _packed(node), len(node.grown.trees), node.divisor
-    if node.rounding == "none" and node.takes_gaps and node.takes_infinity:
-        return leaves
-    tiny = _TINY if node.rounding == "tiny" else -1.0
-    how = np.array([node.rounding == "single", tiny, not node.takes_gaps, not node.takes_infinity])
+class _Forest:
+    """All trees of a model; returns the sum of each leaf of the blueprint."""
 
-    def score(X: Doubles) -> Doubles:
-        numbers = np.empty_like(X)
-        if not _read(X, how, numbers):
-            raise Refused
-        sums = leaves(numbers)
-        if not node.in_order:
-            sums -= 2.02 * (n_trees + 2) * _UNIT * sums
-        return sums if divisor == 1 else sums / divisor
+    def __init__(self, leaves: list[Trees], places: list[int]) -> None:
+        trees = [
+            (tree, first, place)
+            for place, (leaf, first) in enumerate(zip(leaves, places, strict=True))
+            for tree in leaf.trees
+        ]
+        sizes = [tree.left.size for tree, _, _ in trees]
+        self._nodes = np.empty(sum(sizes), dtype=_NODE)
+        self._roots = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        self._sums_of = np.array([place for _, _, place in trees], dtype=np.int64)
+        for root, (tree, first, _) in zip(self._roots.tolist(), trees, strict=True):
+            left, right = tree.left.astype(np.int64), tree.right.astype(np.int64)
+            codes = (tree.feature.astype(np.int64) + first) * 2 + tree.missing_left
+            _pack(left, right, codes, tree.value, self._nodes, root)
+        slack = [0.0 if leaf.in_order else 2.02 * (len(leaf.trees) + 2) * _UNIT for leaf in leaves]
+        self._slack = np.array(slack)[:, np.newaxis]
+        self._starts = np.array([leaf.start for leaf in leaves])[:, np.newaxis]
+        self._divisors = np.array([float(leaf.divisor) for leaf in leaves])[:, np.newaxis]
 
-    return score
-
-
-@njit(cache=True)
-def _read(X, how, out):
-    """Round numbers as a library does, and return whether it takes all of them."""
-    to_single, tiny = how[0] != 0, how[1]
-    refuses_gaps, refuses_infinity = how[2] != 0, how[3] != 0
-    for i in range(X.shape[0]):
-        for k in range(X.shape[1]):
-            number = X[i, k]
-            if to_single:
-                number = np.float64(np.float32(number))
-            elif abs(number) <= tiny:
-                number = 0.0
-            out[i, k] = number
-            if number != number:
-                if refuses_gaps:
-                    return False
-            elif refuses_infinity and number - number != 0:
-                return False
-    return True
-
-
-def _packed(node: blueprint.Trees) -> Callable[[Doubles], Doubles]:
-    """Return the sum of the leaves that a row reaches, in the order of the trees."""
-    trees, sets, start, least = node.grown
-    sizes = np.array([tree.left.size for tree in trees], dtype=np.int64)
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    nodes = np.empty(int(sizes.sum()), dtype=_NODE)
-    set_starts = np.cumsum([0, *(words.size for words in sets)]).astype(np.int64)
-    words = np.concatenate([np.empty(0, np.uint32), *sets]).astype(np.uint32)
-    for root, tree in zip(roots.tolist(), trees, strict=True):
-        left = np.ascontiguousarray(tree.left, np.int64)
-        right = np.ascontiguousarray(tree.right, np.int64)
-        values = np.where(tree.in_set >= 0, tree.in_set, tree.value).astype(np.float64)
-        _pack(left, right, _codes(tree), values, nodes, root)
-
-    def leaves(X: Doubles) -> Doubles:
-        out = np.empty(len(X))
-        _add_leaves(nodes, roots, set_starts, words, X, start, least, out)
-        return out
-
-    return leaves
-
-
-def _codes(tree: GrownTree) -> NDArray[np.int64]:
-    flags = _MISSING_LEFT * tree.missing_left.astype(np.int64) + _IN_SET * (tree.in_set >= 0)
-    return np.maximum(tree.feature, 0).astype(np.int64) * 4 + flags
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the scores of the leaves (rows) for rows (columns)."""
+        if not self._starts.size:
+            return self._starts
+        sums = np.repeat(self._starts, len(X), axis=1)
+        _add_leaves(self._nodes, self._roots, self._sums_of, X, sums)
+        sums -= self._slack * sums
+        sums /= self._divisors
+        return sums
 
 
 @njit(cache=True)
@@ -148,10 +236,9 @@ def _pack(left, right, codes, values, nodes, start):
 
 
 @njit(cache=True)
-def _add_leaves(nodes, roots, set_starts, words, X, start, least, out):
+def _add_leaves(nodes, roots, sums_of, X, sums):
     """Walk down several trees at once: while one waits for memory, the others go on."""
     at = np.empty(_AT_ONCE, np.int64)
-    out[:] = start
     for first in range(0, roots.size, _AT_ONCE):
         n_trees = min(_AT_ONCE, roots.size - first)
         for i in range(X.shape[0]):
@@ -166,129 +253,127 @@ def _add_leaves(nodes, roots, set_starts, words, X, start, least, out):
                         continue
                     is_going = True
                     code = nodes[node].code
-                    value = nodes[node].value
-                    number = X[i, code >> 2]
-                    if code & 2:
-                        is_in = _is_in_set(number, np.int64(value), set_starts, words, least)
-                        goes_right = is_in == ((code & 1) == 1)
-                    elif number != number:
-                        goes_right = (code & 1) == 0
-                    else:
-                        goes_right = number > value
+                    number = X[i, code >> 1]
+                    is_missing, goes_left = number != number, (code & 1) == 1
+                    goes_right = not goes_left if is_missing else number > nodes[node].value
                     at[k] = left + np.int64(goes_right)
             for k in range(n_trees):  # in their order
-                out[i] += nodes[at[k]].value
-
-
-@njit(cache=True)
-def _is_in_set(number, which, set_starts, words, least):
-    n_bits = 32 * (set_starts[which + 1] - set_starts[which])
-    if not (number >= least and number < n_bits):
-        return False
-    bit = np.int64(number)
-    word = words[set_starts[which] + (bit >> 5)]
-    return (word >> np.uint32(bit & 31)) & np.uint32(1) == 1
+                sums[sums_of[first + k], i] += nodes[at[k]].value
 
 
 # --- sums of products, and classifiers themselves ------------------------------------------------
 
-_ACTIVATIONS: dict[str, Callable[[Doubles], Doubles]] = {
-    "identity": lambda z: z,
-    "logistic": expit,
-    "relu": lambda z: np.maximum(z, 0),
-    "tanh": np.tanh,
-}
 
-
-def _layers(node: blueprint.Layers) -> Callable[[Doubles], Doubles]:
-    activate, last = _ACTIVATIONS[node.activation], len(node.weights) - 1
-    layers = [
-        (np.ascontiguousarray(W, dtype=np.float64), np.asarray(b, dtype=np.float64))
-        for W, b in zip(node.weights, node.shifts, strict=True)
-    ]
+def _layers(leaf: Layers, first: int) -> Callable[[Doubles], Doubles]:
+    weights = tuple(np.ascontiguousarray(W, dtype=np.float64) for W in leaf.weights)
+    shifts = tuple(np.array(b, dtype=np.float64) for b in leaf.shifts)
+    activation = ACTIVATIONS.index(leaf.activation)
 
     def low(X: Doubles) -> Doubles:
-        values, errors = X, np.zeros(X.shape)
-        for place, (W, b) in enumerate(layers):
-            sums, bounds = np.empty((2, len(X), b.size))
-            if not _next_layer(values, errors, W, b, sums, bounds):
-                raise Refused
-            values, errors = sums, bounds
-            if place < last:  # none of these functions is steeper than 1
-                values = activate(values)
-                errors += _FEW * _UNIT * np.abs(values)
-        return values[:, 0] - errors[:, 0]
+        out = np.empty(len(X))
+        if not _low_sums(X, first, weights, shifts, activation, out):
+            raise Refused
+        return out
 
     return low
 
 
 @njit(cache=True)
-def _next_layer(X, errors, W, b, values, bounds):
-    """Fill in the sums of a layer, and how far those of the model can be from them.
+def _low_sums(X, first, weights, shifts, activation, out):
+    """Fill in what the last sums of a network are not below.
 
     Returns False for numbers that are not finite, whose bounds are not finite either.
     """
-    rounding = 2.02 * (W.shape[0] + 2) * 2.0**-53
-    for i in range(X.shape[0]):
-        for j in range(W.shape[1]):
-            value, size, moved = b[j], abs(b[j]), 0.0
-            for k in range(W.shape[0]):
-                value += X[i, k] * W[k, j]
-                size += (abs(X[i, k]) + errors[i, k]) * abs(W[k, j])
-                moved += errors[i, k] * abs(W[k, j])
-            values[i, j] = value
-            bound = moved * (1 + 1e-12) + rounding * size
-            bounds[i, j] = bound
-            if bound - bound != 0:
-                return False
+    values = X[:, first : first + weights[0].shape[0]].copy()
+    errors = np.zeros(values.shape)
+    for place in range(len(weights)):
+        if place:
+            _activate(values, errors, activation)
+        values, errors = _next_layer(values, errors, weights[place], shifts[place])
+    for i in range(out.size):
+        out[i] = values[i, 0] - errors[i, 0]
+        if errors[i, 0] - errors[i, 0] != 0:
+            return False
     return True
 
 
-def _asked(node: blueprint.Asked) -> Callable[[Doubles], Doubles]:
-    ask, learner = node.ask, node.learner
+@njit(cache=True)
+def _next_layer(values, errors, W, b):
+    """Return the sums of a layer, and how far those of the model can be from them."""
+    rounding = 2.02 * (W.shape[0] + 2) * _UNIT
+    sums, bounds = np.empty((len(values), b.size)), np.empty((len(values), b.size))
+    for i in range(len(values)):
+        for j in range(b.size):
+            total, size, moved = b[j], abs(b[j]), 0.0
+            for k in range(W.shape[0]):
+                total += values[i, k] * W[k, j]
+                size += (abs(values[i, k]) + errors[i, k]) * abs(W[k, j])
+                moved += errors[i, k] * abs(W[k, j])
+            sums[i, j], bounds[i, j] = total, moved * (1 + 1e-12) + rounding * size
+    return sums, bounds
+
+
+@njit(cache=True)
+def _activate(values, errors, activation):
+    """Apply one of `ACTIVATIONS`, none of which is steeper than 1."""
+    for i in range(len(values)):
+        for j in range(values.shape[1]):
+            number = values[i, j]
+            if activation == 1:
+                values[i, j] = 1 / (1 + math.exp(-number))
+            elif activation == 2:
+                values[i, j] = max(number, 0.0)
+            elif activation == 3:
+                values[i, j] = math.tanh(number)
+            errors[i, j] += _FEW * _UNIT * abs(values[i, j])
+
+
+def _asked(leaf: Asked, first: int) -> Callable[[Doubles], Doubles]:
+    ask, learner, end = leaf.ask, leaf.learner, first + len(leaf.features)
 
     def score(X: Doubles) -> Doubles:
-        asked = {"method": ask.method, "rare_label": ask.label, "classes": ask.classes}
-        return np.asarray(score_classes(learner, X, **asked).rare, dtype=np.float64)
+        own = np.ascontiguousarray(X[:, first:end])
+        asked = score_classes(learner, own, method=ask.method, rare_label=ask.label).rare
+        return np.asarray(asked, dtype=np.float64)
 
     return score
 
 
-_LEAVES: dict[type, Callable[[Any], Callable[[Doubles], Doubles]]] = {
-    blueprint.Asked: _asked,
-    blueprint.Layers: _layers,
-    blueprint.Trees: _trees,
-    blueprint.Vectors: _asked,
+_LEAVES: dict[type, Callable[[Any, int], Callable[[Doubles], Doubles]]] = {
+    Asked: _asked,
+    Layers: _layers,
+    Vectors: _asked,
 }
 
 
 # --- combinations --------------------------------------------------------------------------------
 
-_Combine = Callable[[list[Doubles]], Doubles]
+
+def _combined(node: Node, places: dict[int, int]) -> Callable[[Scores], Doubles]:
+    """Return a function of the scores of all leaves."""
+    if isinstance(node, Leaf):
+        place = places[id(node)]
+        return lambda scores: scores[place]
+    combine = _COMBINED[type(node)](node)
+    parts = [_combined(part, places) for part in node.parts]
+    return lambda scores: combine([part(scores) for part in parts])
 
 
-def _sum(node: blueprint.Sum) -> _Combine:
-    return _added if node.divisor == 1 else lambda scores: _added(scores) / node.divisor
+def _sum(node: Sum) -> Callable[[Scores], Doubles]:
+    def added(scores: Scores) -> Doubles:
+        total = scores[0].copy()
+        for more in scores[1:]:  # in their order, as NumPy does for several rows
+            total += more
+        return total / node.divisor
+
+    return added
 
 
-def _added(scores: list[Doubles]) -> Doubles:
-    """Add up scores in their order, as NumPy does for several rows."""
-    total = scores[0].copy()
-    for more in scores[1:]:
-        total += more
-    return total
-
-
-def averaged(scores: list[Doubles]) -> Doubles:
-    """Average scores: add up in order, and divide."""
-    return _added(scores) / len(scores) if len(scores) > 1 else scores[0]
-
-
-def _logistic(node: blueprint.Logistic) -> _Combine:
+def _logistic(node: Logistic) -> Callable[[Scores], Doubles]:
     probability: Callable[[Doubles], Doubles] = expit
     if node.steepness is not None:
         probability = _of_lightgbm(node.steepness)
-    if blueprint.is_exact(node):
+    if is_exact(node):
         if node.complement:
             return lambda scores: 1 - probability(-scores[0])
         return lambda scores: probability(scores[0])
@@ -310,7 +395,7 @@ def _of_lightgbm(steepness: float) -> Callable[[Doubles], Doubles]:
     return lambda raw: np.array([of_one(number) for number in raw.tolist()])
 
 
-def _weighted(node: blueprint.Weighted) -> _Combine:
+def _weighted(node: Weighted) -> Callable[[Scores], Doubles]:
     weights = node.weights
     return lambda scores: _weighted_below(np.array(scores), weights)
 
@@ -324,11 +409,11 @@ def _weighted_below(scores, weights):
         for k in range(weights.size):
             total += weights[k] * scores[k, i]
             size += abs(weights[k] * scores[k, i])
-        out[i] = total - 2.02 * (weights.size + 2) * 2.0**-53 * size
+        out[i] = total - 2.02 * (weights.size + 2) * _UNIT * size
     return out
 
 
-def _log_odds(node: blueprint.LogOdds) -> _Combine:
+def _log_odds(node: LogOdds) -> Callable[[Scores], Doubles]:
     slack, pull = 2.02 * (node.n_terms + 8) * _UNIT, node.pull
     return lambda scores: _log_odds_below(scores[0], pull, slack)
 
@@ -344,10 +429,9 @@ def _log_odds_below(chances, pull, slack):
     return out
 
 
-_COMBINED: dict[type, Callable[[Any], _Combine]] = {
-    blueprint.Logistic: _logistic,
-    blueprint.LogOdds: _log_odds,
-    blueprint.Negated: lambda node: lambda scores: -scores[0],
-    blueprint.Sum: _sum,
-    blueprint.Weighted: _weighted,
+_COMBINED: dict[type, Callable[[Any], Callable[[Scores], Doubles]]] = {
+    Logistic: _logistic,
+    LogOdds: _log_odds,
+    Sum: _sum,
+    Weighted: _weighted,
 }

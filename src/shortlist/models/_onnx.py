@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.extras import load_extra
 from . import blueprint
-from ._columns import NAN, Called, Category, Joined, Listed, Number, Prepared, Unsupported
-from ._grown_trees import GrownTree
-from ._plan import Vocabulary
+from ._columns import NAN, Category, Feature, Number, Unsupported, Vocabulary
+from ._trees import GrownTree
 
 onnx = load_extra("onnx", needed_for="Exporting to ONNX")
 
@@ -102,7 +101,7 @@ def _column(name: str, kind: str) -> Any:
 
 
 class ScoreGraph:
-    """Adds the scores of blueprints to a graph, each preparation of the columns once.
+    """Adds the scores of blueprints to a graph, each list of features once.
 
     `inputs` are the names of the inputs of all columns; an empty text stands for `missing`.
     """
@@ -110,38 +109,27 @@ class ScoreGraph:
     def __init__(
         self, graph: Graph, vocabulary: Vocabulary, inputs: list[str], missing: str | None
     ) -> None:
-        self._graph, self._vocabulary = graph, vocabulary
-        self._numbers = {column: inputs[column] for column in vocabulary.numbers}
+        self._graph, self._vocabulary, self._inputs = graph, vocabulary, inputs
         self._codes = {
-            column: self._code(inputs[column], known, refused, missing)
-            for column, known, refused in zip(
-                vocabulary.texts, vocabulary.codes, vocabulary.refused, strict=True
-            )
+            column: self._code(inputs[column], known, NAN if missing is None else missing)
+            for column, known in vocabulary.codes.items()
         }
         self._prepared: dict[int, str] = {}
 
     def score(self, node: blueprint.Node) -> str:
         """Add a score, of shape (n, 1); return its name."""
         if type(node) is blueprint.Asked:
-            raise Unsupported(type(node.learner).__name__)
+            raise Unsupported(node.name)
         if isinstance(node, blueprint.Leaf):
-            return _LEAVES[type(node)](self._graph, node, self._prepare(node.prepared))
+            return _LEAVES[type(node)](self._graph, node, self._prepare(node.features))
         return _COMBINED[type(node)](self._graph, node, [self.score(part) for part in node.parts])
 
     # --- columns ---------------------------------------------------------------------------------
 
-    def _code(
-        self, column: str, known: dict[Any, int], refused: set[int], missing: str | None
-    ) -> str:
+    def _code(self, column: str, known: dict[Any, int], missing: str) -> str:
         """Add the code of a text, of shape (n,)."""
-        texts = {text: code for text, code in known.items() if isinstance(text, str)}
-        if any(not isinstance(value, str) for value in known if value is not None):
-            raise Unsupported("an encoder of numbers")
-        of_missing = texts.pop(NAN, 0) if missing is None else texts.get(missing, 0)
-        texts.pop(NAN, None)
-        texts.setdefault("", of_missing)
-        if refused & {0, *texts.values()}:
-            raise Unsupported("an encoder that raises an error for unknown or missing texts")
+        texts = {text: code for text, code in known.items() if text not in (None, NAN)}
+        texts.setdefault("", known.get(missing, 0))
         code = self._graph.add(
             "LabelEncoder",
             column,
@@ -152,32 +140,20 @@ class ScoreGraph:
         )
         return self._graph.add("Reshape", code, self._graph.constant([-1], np.int64))
 
-    def _prepare(self, prepared: Prepared) -> str:
-        if id(prepared) not in self._prepared:
-            self._prepared[id(prepared)] = self._add_prepared(prepared)
-        return self._prepared[id(prepared)]
+    def _prepare(self, features: list[Feature]) -> str:
+        if id(features) not in self._prepared:
+            self._prepared[id(features)] = self._add_features(features)
+        return self._prepared[id(features)]
 
-    def _add_prepared(self, prepared: Prepared) -> str:
-        if isinstance(prepared, Listed):
-            return self._add_listed(prepared)
-        if isinstance(prepared, Joined):
-            return self._graph.concat([self._prepare(part) for part in prepared.parts])
-        assert isinstance(prepared, Called)
-        raise Unsupported(type(prepared.transformer).__name__)
-
-    def _add_listed(self, prepared: Listed) -> str:
+    def _add_features(self, features: list[Feature]) -> str:
         """Add numbers, marks and the texts of each column as blocks, then put them in order."""
         blocks: dict[Any, list[int]] = {}
-        for place, feature in enumerate(prepared.features):
-            key = (
-                feature.lookup.column if isinstance(feature, Category) else feature.present is None
-            )
-            blocks.setdefault((type(feature), key), []).append(place)
-        parts = [
-            self._add_block([prepared.features[place] for place in places])
-            for places in blocks.values()
-        ]
-        order = np.argsort([place for places in blocks.values() for place in places])
+        for place, feature in enumerate(features):
+            is_text = isinstance(feature, Category)
+            key = feature.column if is_text else feature.present is None  # type: ignore[union-attr]
+            blocks.setdefault((is_text, key), []).append(place)
+        parts = [self._add_block([features[place] for place in block]) for block in blocks.values()]
+        order = np.argsort([place for block in blocks.values() for place in block])
         together = self._graph.concat(parts)
         if (np.diff(order) == 1).all():
             return together
@@ -186,11 +162,10 @@ class ScoreGraph:
     def _add_block(self, features: list[Any]) -> str:
         graph = self._graph
         if isinstance(features[0], Category):
-            column = features[0].lookup.column
-            examples = self._vocabulary.examples(column)
-            table = [[feature.number(value) for feature in features] for value in examples]
-            return graph.add("Gather", graph.constant(table), self._codes[column], axis=0)
-        values = graph.concat([self._numbers[feature.column] for feature in features])
+            table = np.transpose([self._vocabulary.table(feature) for feature in features])
+            codes = self._codes[features[0].column]
+            return graph.add("Gather", graph.constant(table), codes, axis=0)
+        values = graph.concat([self._inputs[feature.column] for feature in features])
         missing = graph.constant([feature.missing for feature in features])
         is_missing = graph.add("IsNaN", values)
         if features[0].present is not None:
@@ -215,17 +190,14 @@ class ScoreGraph:
 
 
 def _trees(graph: Graph, node: blueprint.Trees, items: str) -> str:
-    trees, _, start, _ = node.grown
-    if any((tree.in_set >= 0).any() for tree in trees):
-        raise Unsupported("boosting with native categories")
     if node.rounding == "single":
         items = graph.add("Cast", graph.add("Cast", items, to=_FLOAT), to=_DOUBLE)
     elif node.rounding == "tiny":
         is_tiny = graph.add("LessOrEqual", graph.add("Abs", items), graph.constant(_TINY))
         items = graph.add("Where", is_tiny, graph.constant(0.0), items)
-    summed = graph.add("TreeEnsemble", items, domain=_ML, **_tree_attributes(trees))
-    if start:
-        summed = graph.add("Add", summed, graph.constant(start))
+    summed = graph.add("TreeEnsemble", items, domain=_ML, **_tree_attributes(node.trees))
+    if node.start:
+        summed = graph.add("Add", summed, graph.constant(node.start))
     return _divided(graph, summed, node.divisor)
 
 
@@ -273,10 +245,10 @@ def _with_a_node(tree: GrownTree) -> GrownTree:
     """Turn a tree of one leaf into a comparison whose two results are equal."""
     if tree.left.size > 1:
         return tree
-    leaf, none = float(tree.value[0]), np.full(3, -1)
+    leaf = float(tree.value[0])
     left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
     values = np.array([0.0, leaf, leaf])
-    return GrownTree(left, right, np.zeros(3, int), values, np.zeros(3, bool), none)
+    return GrownTree(left, right, np.zeros(3, int), values, np.zeros(3, bool))
 
 
 def _layers(graph: Graph, node: blueprint.Layers, items: str) -> str:
@@ -346,7 +318,6 @@ def _log_odds(graph: Graph, node: blueprint.LogOdds, parts: list[str]) -> str:
 _COMBINED: dict[type, Callable[[Graph, Any, list[str]], str]] = {
     blueprint.Logistic: _logistic,
     blueprint.LogOdds: _log_odds,
-    blueprint.Negated: lambda graph, node, parts: graph.add("Neg", *parts),
     blueprint.Sum: _sum,
     blueprint.Weighted: _weighted,
 }

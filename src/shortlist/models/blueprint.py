@@ -1,9 +1,9 @@
-"""The blueprint of a fitted model: how it turns prepared rows into scores.
+"""The blueprint of a fitted model: how it turns the features of a row into a score.
 
-A blueprint is a tree. Its leaves take the features of a row (`_columns`) and are trees, layers of
-sums, support vectors, or a classifier that is asked itself. Its other nodes combine scores. All of
-them rise with the label that was asked for. There are two back ends: `_compiled` makes functions of
-single rows of it, and `_onnx` a graph. To add a model, add a function to `_BY_TYPE`.
+A blueprint is a tree. Its leaves take features (`_columns`) and are trees, layers of sums, support
+vectors, or a classifier that is asked itself. Its other nodes combine scores. All scores rise with
+the label that was asked for. There are two back ends: `_compiled` makes functions of single rows of
+it, and `_onnx` a graph. To add a model, add a function to `_BY_TYPE`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from .._core.arrays import Doubles
-from ._columns import (
-    Listed,
-    Number,
-    Prepared,
-    Unsupported,
-    some_of,
-    transformed,
-    without_names,
-)
-from ._grown_trees import GrownTrees, histogram_trees, lightgbm_trees, sklearn_trees
+from ._columns import Feature, Number, Unsupported, transformed, without_names
+from ._trees import GrownTree, histogram_tree, lightgbm_trees, sklearn_tree
 
+#: The activations of networks.
 ACTIVATIONS = ("identity", "logistic", "relu", "tanh")
 
 
@@ -36,7 +30,6 @@ class Ask:
 
     method: str
     label: Any
-    classes: Any = None
 
     def place(self, learner: Any) -> int:
         """Return the column of the label."""
@@ -48,20 +41,21 @@ class Ask:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """Scores of prepared rows."""
+    """Scores of features."""
 
-    prepared: Prepared
+    features: list[Feature]
 
 
 @dataclass(frozen=True, eq=False)
 class Trees(Leaf):
-    """The sum of the leaves that a row reaches, divided by a number.
+    """The sum of the leaves that a row reaches, added to `start` and divided by a number.
 
     Numbers are rounded to single precision (`rounding="single"`), or tiny ones to zero ("tiny").
     Trees `in_order` are added up in their order. Missing and infinite numbers may be refused.
     """
 
-    grown: GrownTrees
+    trees: list[GrownTree]
+    start: float = 0.0
     rounding: str = "none"
     divisor: int = 1
     in_order: bool = True
@@ -80,10 +74,11 @@ class Layers(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class Asked(Leaf):
-    """What a classifier itself says."""
+    """What a classifier itself says; `name` is what there is no blueprint for."""
 
     learner: Any
     ask: Ask
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +102,6 @@ class Combined:
 
 
 Node = Leaf | Combined
-
-
-@dataclass(frozen=True, eq=False)
-class Negated(Combined):
-    """The score of the other one of two labels, where there are no rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,136 +151,146 @@ def leaves_of(node: Node) -> list[Leaf]:
 def is_exact(node: Node) -> bool:
     """Return whether a back end can repeat the bits of the model: the order of sums is known."""
     if isinstance(node, Combined):
-        kept = isinstance(node, (Logistic, Negated, Sum))
-        return kept and all(map(is_exact, node.parts))
+        return isinstance(node, (Logistic, Sum)) and all(map(is_exact, node.parts))
     return isinstance(node, Trees) and node.in_order
+
+
+def mean_of(parts: list[Node]) -> Node:
+    """Return the mean of scores."""
+    return parts[0] if len(parts) == 1 else Sum(parts, len(parts))
 
 
 def scores_of(classifier: Any, n_columns: int) -> list[Node]:
     """Return the blueprints of the models of a fitted classifier, whose mean is its score."""
-    columns = Listed([Number(column) for column in range(n_columns)])
-    ask = Ask(classifier.response_method_, classifier.rare_label_, classifier.classes_)
+    columns: list[Feature] = [Number(column) for column in range(n_columns)]
+    ask = Ask(classifier.response_method_, classifier.rare_label_)
     return [_score_of(model, columns, ask) for model in classifier.estimators_]
 
 
-def _score_of(model: Any, prepared: Prepared, ask: Ask) -> Node:
-    """Return how prepared rows are scored by a fitted classifier, pipeline or search."""
+def _score_of(model: Any, features: list[Feature], ask: Ask) -> Node:
+    """Return how features are scored by a fitted classifier, pipeline or search."""
     if hasattr(model, "best_estimator_"):
-        return _score_of(model.best_estimator_, prepared, ask)
+        return _score_of(model.best_estimator_, features, ask)
     name = type(model).__name__
-    if name == "FrozenEstimator":
-        return _score_of(model.estimator, prepared, ask)
-    if name == "Pipeline":
-        for _, step in model.steps[:-1]:
-            prepared = transformed(step, prepared)
-        return _score_of(model.steps[-1][1], prepared, ask)
     try:
-        return _BY_TYPE.get(name, _asked)(model, prepared, ask)
-    except Unsupported:
-        return _asked(model, prepared, ask)
+        if name in _BY_TYPE:
+            return _BY_TYPE[name](model, features, ask)
+    except Unsupported as error:
+        name = str(error)
+    return Asked(features, without_names(model), ask, name)
 
 
-def _asked(learner: Any, prepared: Prepared, ask: Ask) -> Asked:
-    return Asked(prepared, without_names(learner), ask)
-
-
-def _mean_of(parts: list[Node]) -> Node:
-    return parts[0] if len(parts) == 1 else Sum(parts, len(parts))
+def _pipeline(model: Any, features: list[Feature], ask: Ask) -> Node:
+    """Follow the steps as far as they are known, and ask the rest of the pipeline itself."""
+    for place, (_, step) in enumerate(model.steps[:-1]):
+        try:
+            features = transformed(step, features)
+        except Unsupported as error:
+            rest = [(name, without_names(each)) for name, each in model.steps[place:]]
+            return Asked(features, Pipeline(rest), ask, str(error))
+    return _score_of(model.steps[-1][1], features, ask)
 
 
 # --- trees ---------------------------------------------------------------------------------------
 
 
-def _forest(learner: Any, prepared: Prepared, ask: Ask) -> Trees:
-    if ask.method != "predict_proba" or learner.n_outputs_ != 1:
-        raise Unsupported(f"{type(learner).__name__} with several outputs")
-    trees = getattr(learner, "estimators_", [learner])
-    is_sparse = isinstance(prepared, Listed) and prepared.is_sparse
+def _forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
+    place, grown = ask.place(learner), getattr(learner, "estimators_", [learner])
     takes_gaps = get_tags(learner).input_tags.allow_nan and learner.monotonic_cst is None
     return Trees(
-        prepared,
-        sklearn_trees(trees, ask.place(learner)),
+        features,
+        [sklearn_tree(each.tree_, place) for each in grown],
         rounding="single",
-        divisor=len(trees),
+        divisor=len(grown),
         in_order=getattr(learner, "n_jobs", None) in (None, 1),
-        takes_gaps=bool(takes_gaps and not is_sparse),
+        takes_gaps=bool(takes_gaps),
         takes_infinity=False,
     )
 
 
-def _histogram_boosting(learner: Any, prepared: Prepared, ask: Ask) -> Node:
-    if len(learner.classes_) != 2:
-        raise Unsupported("boosting with more than two classes")
-    if learner._preprocessor is not None:
-        prepared = transformed(learner._preprocessor, prepared)
-    return _outcome(Trees(prepared, histogram_trees(learner)), ask.place(learner), ask)
+def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node:
+    if len(learner.classes_) != 2 or learner._preprocessor is not None:
+        raise Unsupported("boosting with native categories, or with more than two classes")
+    trees = [histogram_tree(predictor.nodes) for (predictor,) in learner._predictors]
+    start = float(np.ravel(learner._baseline_prediction)[0])
+    return _boosted(trees, learner, features, ask, start=start)
 
 
-def _lightgbm(learner: Any, prepared: Prepared, ask: Ask) -> Node:
+def _lightgbm(learner: Any, features: list[Feature], ask: Ask) -> Node:
     objective, *options = str(learner.booster_.dump_model(num_iteration=1)["objective"]).split()
     if objective != "binary" or len(learner.classes_) != 2:
         raise Unsupported(f"LightGBM with the objective {objective!r}")
     steepness = float(dict(option.split(":") for option in options)["sigmoid"])
-    raw = Trees(prepared, lightgbm_trees(learner.booster_), rounding="tiny")
-    return _outcome(raw, ask.place(learner), ask, steepness)
+    trees = lightgbm_trees(learner.booster_)
+    return _boosted(trees, learner, features, ask, rounding="tiny", steepness=steepness)
 
 
-def _outcome(raw: Node, place: int, ask: Ask, steepness: float | None = None) -> Node:
-    """Turn a raw score of the second of two classes into what was asked for."""
-    score = raw if place == 1 else Negated([raw])
+def _boosted(
+    trees: list[GrownTree],
+    learner: Any,
+    features: list[Feature],
+    ask: Ask,
+    *,
+    start: float = 0.0,
+    rounding: str = "none",
+    steepness: float | None = None,
+) -> Node:
+    """Return the score or the probability of a label, from trees for the second of two classes."""
+    second = ask.place(learner) == 1
+    if not second:
+        trees, start = [tree.negated() for tree in trees], -start
+    score = Trees(features, trees, start, rounding)
     if ask.method == "decision_function":
         return score
-    return Logistic([score], complement=place == 0, steepness=steepness)
+    return Logistic([score], complement=not second, steepness=steepness)
 
 
-def _bagging(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _bagging(model: Any, features: list[Feature], ask: Ask) -> Node:
     if ask.method != "predict_proba" or model.n_jobs not in (None, 1):
         raise Unsupported("bagging with n_jobs, or without probabilities")
     place, parts = ask.place(model), []
-    for each, features in zip(model.estimators_, model.estimators_features_, strict=True):
+    for each, chosen in zip(model.estimators_, model.estimators_features_, strict=True):
         if len(each.classes_) != len(model.classes_):
             raise Unsupported("bagging with samples of one class")
         inner = Ask(ask.method, np.asarray(each.classes_).tolist()[place])
-        parts.append(_score_of(each, some_of(prepared, np.asarray(features).tolist()), inner))
-    return _mean_of(parts)
+        is_all = np.array_equal(chosen, np.arange(len(features)))
+        some = features if is_all else [features[column] for column in chosen]
+        parts.append(_score_of(each, some, inner))
+    return mean_of(parts)
 
 
 # --- sums of products ----------------------------------------------------------------------------
 
 
-def _linear(learner: Any, prepared: Prepared, ask: Ask) -> Node:
+def _linear(learner: Any, features: list[Feature], ask: Ask) -> Node:
     if len(learner.classes_) != 2:
         raise Unsupported(f"{type(learner).__name__} with more than two classes")
-    shift = np.broadcast_to(learner.intercept_, 1)
-    return _layers(
-        [np.reshape(learner.coef_, (-1, 1))], [shift], "identity", learner, prepared, ask
-    )
+    weights = np.reshape(learner.coef_, (-1, 1))
+    form = Layers(features, [weights], [np.broadcast_to(learner.intercept_, 1)])
+    return _layers(form, learner, ask)
 
 
-def _network(learner: Any, prepared: Prepared, ask: Ask) -> Node:
+def _network(learner: Any, features: list[Feature], ask: Ask) -> Node:
     if learner.out_activation_ != "logistic" or learner.n_outputs_ != 1:
         raise Unsupported("a network with more than two classes")
     if learner.activation not in ACTIVATIONS:
         raise Unsupported(f"a network with the activation {learner.activation!r}")
-    given = (learner.coefs_, learner.intercepts_, learner.activation)
-    return _layers(*given, learner, prepared, ask)
+    form = Layers(features, learner.coefs_, learner.intercepts_, learner.activation)
+    return _layers(form, learner, ask)
 
 
-def _layers(
-    weights: Any, shifts: Any, activation: str, learner: Any, prepared: Prepared, ask: Ask
-) -> Node:
-    """Return the score or the probability of a label; the sum of the other one is negated."""
+def _layers(form: Layers, learner: Any, ask: Ask) -> Node:
+    """Return the score or the probability of a label, from layers for the second of two classes."""
     second = ask.place(learner) == 1
-    weights, shifts = list(weights), list(shifts)
     if not second:
-        weights[-1], shifts[-1] = -weights[-1], -shifts[-1]
-    form = Layers(prepared, weights, shifts, activation)
+        weights, shifts = ([*numbers[:-1], -numbers[-1]] for numbers in (form.weights, form.shifts))
+        form = Layers(form.features, weights, shifts, form.activation)
     if ask.method == "decision_function":
         return form
     return Logistic([form], complement=not second)
 
 
-def _svc(learner: Any, prepared: Prepared, ask: Ask) -> Asked:
+def _svc(learner: Any, features: list[Feature], ask: Ask) -> Asked:
     gamma = 1 / learner.n_features_in_ if learner.gamma == "auto" else learner.gamma
     # scikit-learn does not publish the number that "scale" stands for.
     is_known = learner.kernel == "linear" or not isinstance(gamma, str)
@@ -298,17 +298,18 @@ def _svc(learner: Any, prepared: Prepared, ask: Ask) -> Asked:
         raise Unsupported("SVC with another kernel, or with probabilities")
     sign = 1.0 if ask.place(learner) == 1 else -1.0
     weights, shift = sign * learner.dual_coef_[0], sign * float(learner.intercept_[0])
-    return _vectors(learner, prepared, ask, weights, shift, gamma)
+    return _vectors(learner, features, ask, weights, shift, gamma)
 
 
 def _vectors(
-    learner: Any, prepared: Prepared, ask: Ask, weights: Doubles, shift: float, gamma: Any
+    learner: Any, features: list[Feature], ask: Ask, weights: Doubles, shift: float, gamma: Any
 ) -> Vectors:
     if learner.kernel not in ("linear", "rbf"):
         raise Unsupported(f"{type(learner).__name__} with the kernel {learner.kernel!r}")
     gamma = None if learner.kernel == "linear" else float(gamma)
     vectors = np.asarray(learner.support_vectors_, dtype=np.float64)
-    return Vectors(prepared, without_names(learner), ask, vectors, weights, shift, gamma)
+    asked = (features, without_names(learner), ask, type(learner).__name__)
+    return Vectors(*asked, vectors, weights, shift, gamma)
 
 
 # --- models of this library ----------------------------------------------------------------------
@@ -319,44 +320,44 @@ def _check_rare(model: Any, ask: Ask) -> None:
         raise Unsupported(f"{type(model).__name__} for another label than its rare one")
 
 
-def _aware_forest(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _aware_forest(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
     inner = Ask("predict_proba", True)
-    parts: list[Node] = [_forest(each, prepared, inner) for each in model.forests_]
+    parts: list[Node] = [_forest(each, features, inner) for each in model.forests_]
     return Weighted(parts, np.asarray(model.weights_, dtype=np.float64))
 
 
-def _aware_boosting(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _aware_boosting(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
     parts: list[Node] = [
-        Trees(prepared, lightgbm_trees(booster), rounding="tiny", takes_infinity=False)
+        Trees(features, lightgbm_trees(booster), rounding="tiny", takes_infinity=False)
         for booster in model.boosters_
     ]
     # With this loss, one booster continues the other; otherwise the boosters of folds are averaged.
-    return Sum(parts) if model.loss_ == "detection" else _mean_of(parts)
+    return Sum(parts) if model.loss_ == "detection" else mean_of(parts)
 
 
-def _aware_linear(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _aware_linear(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
-    return Layers(prepared, [model.coef_[0][:, np.newaxis]], [np.zeros(1)])
+    return Layers(features, [model.coef_[0][:, np.newaxis]], [np.zeros(1)])
 
 
-def _aware_svc(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _aware_svc(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
-    return _vectors(model, prepared, ask, np.ravel(model.dual_coef_), 0.0, model.gamma_)
+    return _vectors(model, features, ask, np.ravel(model.dual_coef_), 0.0, model.gamma_)
 
 
-def _ensemble(model: Any, prepared: Prepared, ask: Ask) -> Node:
+def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
     """Return the mean log-odds of the members, or the probability made of it."""
     if len(model.classes_) != 2 or any(min(of.values()) < 0 for of in model.weights_.values()):
         raise Unsupported("an ensemble with more than two classes, or with negative weights")
-    views = {name: transformed(view, prepared) for name, view in model.columns_.items()}
+    views = {name: transformed(view, features) for name, view in model.columns_.items()}
     inner, weights = Ask("predict_proba", ask.place(model)), []
     parts: list[Node] = []
     for name, by_form in model.members_.items():
         view = views[model.views_[name]]
         for form, models in by_form.items():
-            chances = _mean_of([_score_of(each, view, inner) for each in models])
+            chances = mean_of([_score_of(each, view, inner) for each in models])
             n_trees = sum(len(each.estimators_) for each in models if hasattr(each, "estimators_"))
             parts.append(LogOdds([chances], float(n_trees or 10_000), n_trees + len(models)))
             weights.append(model.weights_[name][form])
@@ -365,7 +366,7 @@ def _ensemble(model: Any, prepared: Prepared, ask: Ask) -> Node:
 
 
 # By name: LightGBM is optional, and nothing else of scikit-learn need be imported.
-_BY_TYPE: dict[str, Callable[[Any, Prepared, Ask], Node]] = {
+_BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "BaggingClassifier": _bagging,
     "CapacityAwareBoostingClassifier": _aware_boosting,
     "CapacityAwareForestClassifier": _aware_forest,
@@ -373,8 +374,8 @@ _BY_TYPE: dict[str, Callable[[Any, Prepared, Ask], Node]] = {
     "CapacityAwareSVC": _aware_svc,
     "CapacityEnsembleClassifier": _ensemble,
     "DecisionTreeClassifier": _forest,
-    "ExtraTreeClassifier": _forest,
     "ExtraTreesClassifier": _forest,
+    "FrozenEstimator": lambda model, features, ask: _score_of(model.estimator, features, ask),
     "HistGradientBoostingClassifier": _histogram_boosting,
     "LGBMClassifier": _lightgbm,
     "LinearDiscriminantAnalysis": _linear,
@@ -382,6 +383,7 @@ _BY_TYPE: dict[str, Callable[[Any, Prepared, Ask], Node]] = {
     "LogisticRegression": _linear,
     "LogisticRegressionCV": _linear,
     "MLPClassifier": _network,
+    "Pipeline": _pipeline,
     "RandomForestClassifier": _forest,
     "RidgeClassifier": _linear,
     "SVC": _svc,

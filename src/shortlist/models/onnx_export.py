@@ -30,9 +30,8 @@ from .._core.ranking import cell_of
 from .._core.scoring import n_rows
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
-from ._columns import Unsupported
+from ._columns import Unsupported, Vocabulary
 from ._onnx import Graph, ScoreGraph
-from ._plan import Vocabulary
 from .blueprint import leaves_of, scores_of
 
 onnxruntime = load_extra("onnxruntime", needed_for="Exporting to ONNX")
@@ -248,7 +247,8 @@ def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tupl
     inputs = [graph.input(name, kind) for name, kind in kinds.items()]
     try:
         nodes = scores_of(classifier, len(kinds))
-        vocabulary = Vocabulary(leaf.prepared for node in nodes for leaf in leaves_of(node))
+        leaves = [leaf for node in nodes for leaf in leaves_of(node)]
+        vocabulary = Vocabulary(feature for leaf in leaves for feature in leaf.features)
         builder = ScoreGraph(graph, vocabulary, inputs, missing)
         scores = [builder.score(node) for node in nodes]
     except Unsupported as error:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .._core.arrays import Doubles
-from .._core.scoring import score_classes
 from ..classifier import CapacityClassifier
-from ._columns import Unsupported
-from ._compiled import averaged, compiled
-from ._plan import Encoded, Plan, Refused, Vocabulary
-from .blueprint import Asked, is_exact, leaves_of, scores_of
+from ._compiled import Compiled, Refused
+from .blueprint import Asked, is_exact, leaves_of, mean_of, scores_of
 
-#: How a row is scored: by compiled functions with the bits of the model, by compiled functions that
-#: are never above the model, by compiled functions for the columns and the learner itself, or by
-#: the model.
-SCORER_KINDS = ("exact", "bounded", "columns", "model")
-_FEW = 50
 # A quarter of the margin that an exported graph keeps.
 _TOLERANCE = 2.0**-32
 
@@ -32,32 +24,30 @@ class RowScorer:
     Attributes
     ----------
     kind : str
-        One of :data:`SCORER_KINDS`:
+        How a row is scored:
 
-        - "exact": the scores have the bits of the model's.
-        - "bounded": sums of products differ in their last digits with the order of their terms. A
-          bound of this difference is subtracted: no score is above that of the model, whatever rows
-          it is asked for together. What is flagged here is flagged by the model.
+        - "exact": by compiled functions; the scores have the bits of the model's.
+        - "bounded": by compiled functions. Sums of products differ in their last digits with the
+          order of their terms, and a bound of this difference is subtracted: no score is above that
+          of the model, whatever rows it is asked for together. What is flagged here is flagged by
+          the model.
         - "columns": the columns are prepared by compiled functions, and the learner itself scores.
         - "model": the model does everything.
     note : str
         Empty, or a sentence that says why the scorer is slower than others.
-    n_models : int
-        Number of models whose mean is the score.
     """
 
     def __init__(
         self,
         kind: str,
         note: str,
-        models: Sequence[Callable[[Encoded], Doubles]],
-        encode: Callable[[Any], Encoded],
-        by_model: Callable[[Any, int | None], Doubles],
+        score: Callable[[Sequence[Sequence[Any]]], Doubles] | None,
+        by_model: Callable[[Sequence[Sequence[Any]]], Doubles],
     ) -> None:
-        self.kind, self.note, self.n_models = kind, note, len(models)
-        self._models, self._encode, self._by_model = models, encode, by_model
+        self.kind, self.note = kind, note
+        self._score, self._by_model = score or by_model, by_model
 
-    def score_row(self, values: Sequence[Any], *, fold: int | None = None) -> float:
+    def score_row(self, values: Sequence[Any]) -> float:
         """Score one row.
 
         Parameters
@@ -65,23 +55,19 @@ class RowScorer:
         values : sequence
             The values of the columns in the order of `fit`: numbers, with NaN for missing ones, and
             texts.
-        fold : int, default=None
-            The number of one model, if the classifier has one for each fold; None takes the mean.
 
         Returns
         -------
         float
         """
-        return float(self.score_rows([values], fold=fold)[0])
+        return float(self.score_rows([values])[0])
 
-    def score_rows(self, rows: Sequence[Sequence[Any]], *, fold: int | None = None) -> Doubles:
+    def score_rows(self, rows: Sequence[Sequence[Any]]) -> Doubles:
         """Score several rows; each gets the score that it gets alone.
 
         Parameters
         ----------
         rows : sequence of sequences
-            As for :meth:`score_row`.
-        fold : int, default=None
             As for :meth:`score_row`.
 
         Returns
@@ -91,12 +77,9 @@ class RowScorer:
         if len(rows) == 0:
             return np.empty(0)
         try:
-            encoded = self._encode(rows)
-            if fold is not None:
-                return self._models[fold](encoded)
-            return averaged([score(encoded) for score in self._models])
+            return self._score(rows)
         except Refused:
-            return np.asarray(self._by_model(rows, fold), dtype=np.float64)
+            return self._by_model(rows)
 
 
 def compile_scorer(
@@ -105,9 +88,10 @@ def compile_scorer(
     """Turn a fitted classifier into functions that score a row of plain values in microseconds.
 
     Compiled are columns that are imputed, scaled and encoded by scikit-learn's transformers; trees,
-    forests, bagging and boosting of scikit-learn and LightGBM; linear models; and the aware
-    forests, boosting and linear models. Other learners score for themselves. If the result differs
-    from the classifier on the rows `X`, or cannot be made, the scorer asks the classifier.
+    forests, bagging and boosting of scikit-learn and LightGBM; linear models and networks;
+    ensembles of this package; and the aware forests, boosting and linear models. Other learners
+    score for themselves. If the result differs from the classifier on the rows `X`, or cannot be
+    made, the scorer asks the classifier.
 
     Parameters
     ----------
@@ -141,22 +125,20 @@ def compile_scorer(
     True
     """
     frame = _Frame(X, columns)
-    by_model = _ByModel(classifier, frame)
+
+    def by_model(rows: Sequence[Sequence[Any]]) -> Doubles:
+        return np.asarray(classifier.score_samples(frame.of(rows)), dtype=np.float64)
+
     try:
-        scorer = _compiled(classifier, by_model, frame.n_columns)
-        problem = _difference(scorer, by_model, X, frame.values(X))
-    except Unsupported as error:
-        problem = f"{error} is not supported"
+        node = mean_of(scores_of(classifier, X.shape[1]))
+        scorer = RowScorer(*_kind(node), Compiled(node), by_model)
+        problem = _difference(scorer, classifier.score_samples(X), frame.values(X))
     except Exception as error:  # whatever it is: the model itself can answer
         problem = f"{type(error).__name__}: {error}"
     if not problem:
         return scorer
     note = f"Rows are scored by the model itself, which is slower: {problem}."
-    return RowScorer("model", note, [_refuse] * by_model.n_models, _refuse, by_model)
-
-
-def _refuse(rows: Any) -> NoReturn:
-    raise Refused
+    return RowScorer("model", note, None, by_model)
 
 
 class _Frame:
@@ -164,7 +146,6 @@ class _Frame:
 
     def __init__(self, X: Any, columns: Sequence[str] | None) -> None:
         self._make: Any = None
-        self.n_columns = X.shape[1]
         if hasattr(X, "columns"):
             self._names = list(X.columns if columns is None else columns)
             self._make = type(X)
@@ -176,7 +157,7 @@ class _Frame:
         columns = [X[name].to_list() for name in self._names]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def frame(self, rows: Sequence[Sequence[Any]]) -> Any:
+    def of(self, rows: Sequence[Sequence[Any]]) -> Any:
         """Return what the classifier takes."""
         if self._make is None:
             return np.array(rows, dtype=np.float64)
@@ -184,55 +165,22 @@ class _Frame:
         return self._make(dict(zip(self._names, columns, strict=True)))
 
 
-class _ByModel:
-    """Asks the classifier itself, for the mean of its models or for one of them."""
-
-    def __init__(self, classifier: Any, frame: _Frame) -> None:
-        self._classifier, self._frame = classifier, frame
-        self.n_models = len(classifier.estimators_)
-
-    def __call__(self, rows: Any, fold: int | None) -> Doubles:
-        return self.of_frame(self._frame.frame(rows), fold)
-
-    def of_frame(self, X: Any, fold: int | None) -> Doubles:
-        """Score what the classifier takes."""
-        classifier = self._classifier
-        if fold is None:
-            return np.asarray(classifier.score_samples(X))
-        options = {"method": classifier.response_method_, "rare_label": classifier.rare_label_}
-        return np.asarray(score_classes(classifier.estimators_[fold], X, **options).rare)
+def _kind(node: Any) -> tuple[str, str]:
+    """Return the kind of a compiled scorer, and a note."""
+    own = sorted({leaf.name for leaf in leaves_of(node) if isinstance(leaf, Asked)})
+    if own:
+        return "columns", f"{' and '.join(own)} is not compiled, and scores prepared rows itself."
+    return "exact" if is_exact(node) else "bounded", ""
 
 
-def _compiled(classifier: Any, by_model: _ByModel, n_columns: int) -> RowScorer:
-    scores = scores_of(classifier, n_columns)
-    leaves = [leaf for score in scores for leaf in leaves_of(score)]
-    vocabulary = Vocabulary(leaf.prepared for leaf in leaves)
-    plans: dict[int, Plan] = {}
-    models = [compiled(score, vocabulary, plans) for score in scores]
-    kind, note = "exact" if all(map(is_exact, scores)) else "bounded", ""
-    if own := sorted({type(leaf.learner).__name__ for leaf in leaves if isinstance(leaf, Asked)}):
-        kind = "columns"
-        note = f"{' and '.join(own)} is not compiled, and scores prepared rows itself."
-    return RowScorer(kind, note, models, vocabulary.encode, by_model)
-
-
-# --- comparison with the model -------------------------------------------------------------------
-
-
-def _difference(scorer: RowScorer, by_model: _ByModel, X: Any, rows: list[list[Any]]) -> str:
+def _difference(scorer: RowScorer, theirs: Any, rows: list[list[Any]]) -> str:
     """Return what is wrong with the scores of a scorer, or nothing."""
-    few = slice(None) if by_model.n_models == 1 else slice(_FEW)  # of the mean of all models
-    folds = range(by_model.n_models) if by_model.n_models > 1 else []
-    for fold, chosen in ((None, few), *((fold, slice(None)) for fold in folds)):
-        theirs = by_model.of_frame(X[chosen], fold)
-        ours = scorer.score_rows(rows[chosen], fold=fold)
-        if theirs.dtype != np.float64:
-            return f"its scores have the type {theirs.dtype}"
-        one = scorer.score_rows(rows[:1], fold=fold)
-        if not _agree(scorer.kind, ours, theirs) or not _agree(scorer.kind, one, theirs[:1]):
-            largest = float(np.abs(ours - theirs).max())
-            return f"compiled scores differ from its own by up to {largest:.1e}"
-    return ""
+    if theirs.dtype != np.float64:
+        return f"its scores have the type {theirs.dtype}"
+    ours, one = scorer.score_rows(rows), scorer.score_rows(rows[:1])
+    if _agree(scorer.kind, ours, theirs) and _agree(scorer.kind, one, theirs[:1]):
+        return ""
+    return f"compiled scores differ from its own by up to {np.abs(ours - theirs).max():.1e}"
 
 
 def _agree(kind: str, ours: Doubles, theirs: Doubles) -> bool:
