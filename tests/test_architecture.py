@@ -38,7 +38,7 @@ NOT_FOR_USERS = {"_core", "cli"}
 FOREIGN = {
     *("_jdf", "_meta", "_meta_nonempty"),
     *("_fields", "_replace", "_asdict", "_exit", "_getframe", "_callback_fit_ctx"),
-    *("_baseline_prediction", "_bin_mapper", "_predictors", "_preprocessor"),
+    *("_baseline_prediction", "_predictors", "_preprocessor", "_transformer_to_input_indices"),
 }
 LEVEL = {module: number for number, row in enumerate(ROWS) for module in row}
 TREES = {
