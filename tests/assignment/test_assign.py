@@ -7,9 +7,8 @@ from numpy.testing import assert_array_equal
 from shortlist import assign
 from shortlist.assignment import solve_assignment
 from shortlist.assignment._highs import solve_with_highs
-from shortlist.assignment._problem import check_problem
-from shortlist.assignment.assigned import _value
-from shortlist.assignment.integers import FixedPoint, solve_integers
+from shortlist.assignment.integers import FixedPoint, PerLimit, solve_integers
+from shortlist.assignment.problem import check_problem
 from shortlist.exceptions import CapacityError
 
 
@@ -177,7 +176,7 @@ def test_hundreds_of_rows_that_compete(rng, n_segments, coarse):
         }
         found = solve_assignment(values, **problem)
         checked = check_problem(values, **problem)
-        best = _value(checked, solve_with_highs(checked).columns)
+        best = checked.value_of(solve_with_highs(checked)[0])
         assert found.value == pytest.approx(best, rel=1e-9)
         assert found.bound == pytest.approx(found.value, rel=1e-12)
 
@@ -194,13 +193,7 @@ def test_a_fixed_point_keeps_whole_numbers_and_forbidden_columns():
 @pytest.mark.parametrize("tie_keys", [None, lambda rows: -rows.astype(float)])
 def test_whole_numbers_are_solved_with_ties_by_key_or_by_row(tie_keys):
     """The first row wins a tie without keys, the lowest key with them; the price is the same."""
-    found = solve_integers(
-        np.array([[2], [2], [2]]),
-        class_limits=np.array([1]),
-        segment_of=np.zeros(3, dtype=np.intp),
-        segment_limits=np.array([3]),
-        total=3,
-        tie_keys=tie_keys,
-    )
-    assert_array_equal(found.columns, [1, 0, 0] if tie_keys is None else [0, 0, 1])
-    assert_array_equal(found.class_prices, [2])
+    gains, limits = np.array([[2], [2], [2]]), PerLimit(np.array([1]), np.array([3]), 3)
+    columns, prices = solve_integers(gains, limits, np.zeros(3, dtype=np.intp), tie_keys)
+    assert_array_equal(columns, [1, 0, 0] if tie_keys is None else [0, 0, 1])
+    assert_array_equal(prices.classes, [2])

@@ -11,8 +11,7 @@ from numpy.testing import assert_array_equal
 from shortlist import assign
 from shortlist.assignment import solve_assignment
 from shortlist.assignment._highs import solve_with_highs
-from shortlist.assignment._problem import check_problem
-from shortlist.assignment.assigned import _value
+from shortlist.assignment.problem import check_problem
 
 tied = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 fine = st.floats(-10, 10)
@@ -65,7 +64,7 @@ def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
     assert not np.isneginf(
         np.asarray(instance["values"])[np.arange(problem.n_rows), found.columns]
     ).any()
-    best = _value(problem, solve_with_highs(problem).columns)
+    best = problem.value_of(solve_with_highs(problem)[0])
     scale = 1 + abs(best)
     assert abs(found.value - best) <= 1e-6 * scale
     assert abs(found.bound - found.value) <= 1e-10 * scale
@@ -159,6 +158,6 @@ def test_crossing_segments_are_solved_to_the_optimum(data):
     problem, found = check(instance), solve_assignment(**instance)
     assert counts_within(problem, found.columns)
     everything = (np.array(columns) for columns in product(range(m + 1), repeat=n))
-    best = max(_value(problem, c) for c in everything if counts_within(problem, c))
+    best = max(problem.value_of(c) for c in everything if counts_within(problem, c))
     assert abs(found.value - best) <= 1e-9
     assert found.bound >= found.value - 1e-9

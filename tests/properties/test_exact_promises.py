@@ -24,6 +24,7 @@ from shortlist._core.binomial import (
 )
 from shortlist._core.hashing import hash_ids
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
+from shortlist.assignment.integers import PerLimit
 from shortlist.exceptions import ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _prices, _rule
@@ -179,8 +180,9 @@ def test_segments_share_the_error(overall):
 
 
 def test_several_classes_share_the_error():
-    """Each of four limits gets a quarter."""
-    rule = _prices.OrderStatistic.confident(4, error=0.2)
+    """Each of four limits that could be exceeded gets a quarter."""
+    limits = PerLimit([TENTH, TENTH, None], [TENTH, Fraction(0), Fraction(1)], TENTH)
+    rule = _prices.OrderStatistic.confident(limits, error=0.2)
     assert rule.k(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
     assert rule.sample_size(TENTH) == guarantees.confident_sample_size(TENTH, error=0.05)
 
@@ -192,7 +194,7 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
     class Asked(Exception):
         pass
 
-    def confident(n_limits, *, error):
+    def confident(ratios, *, error):
         asked["limits"] = error
         raise Asked
 

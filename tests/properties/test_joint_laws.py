@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.multiclass._capacities import Ratios
+from shortlist.assignment.integers import PerLimit
 from shortlist.multiclass._prices import plug_in_prices
 from shortlist.multiclass._values import JointSample
 
@@ -26,10 +26,10 @@ def samples(draw):
     segments = draw(hnp.arrays(np.intp, n, elements=st.integers(0, n_segments - 1)))
     keys = draw(st.none() | hnp.arrays(np.float64, n, elements=st.floats(0, 1, exclude_max=True)))
     sample = JointSample(gains, np.zeros(n), segments, keys, False)
-    limits = Ratios(
+    limits = PerLimit(
         draw(st.lists(ratios, min_size=m, max_size=m)),
-        draw(ratios),
         draw(st.lists(ratios, min_size=n_segments, max_size=n_segments)),
+        draw(ratios),
     )
     return sample, limits
 
@@ -78,9 +78,8 @@ def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
     sample, limits = drawn
     prices = plug_in_prices(sample, limits)
     reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
-    assert_array_equal(prices.class_prices, reversed_prices.class_prices)
-    assert_array_equal(prices.segment_prices, reversed_prices.segment_prices)
-    assert prices.total_price == reversed_prices.total_price
+    for found, expected in zip(prices.prices, reversed_prices.prices, strict=True):
+        assert_array_equal(found, expected)
 
 
 @given(
@@ -95,7 +94,7 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     """The price is the threshold of the plug-in rule, with ties left out whole."""
     assume(percent == 0 or (scores.size + 1) * percent >= 100)  # enough for a threshold
     capacity = Capacity.fraction(percent / 100)
-    limits = Ratios([capacity.as_ratio()], None, [None])
+    limits = PerLimit([capacity.as_ratio()], [None], None)
     nowhere = np.zeros(scores.size, dtype=np.intp)
     # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40

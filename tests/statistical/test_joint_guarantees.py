@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shortlist.multiclass._capacities import Ratios
+from shortlist.assignment.integers import PerLimit
 from shortlist.multiclass._prices import OrderStatistic, guaranteed_prices
 from shortlist.multiclass._values import JointSample
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
@@ -49,13 +49,13 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     population = JointSample(
         gains, np.zeros(size), rng.integers(n_segments, size=size), rng.uniform(size=size), False
     )
-    limits = Ratios(
+    limits = PerLimit(
         [Fraction(1, 20), Fraction(1, 25)],
-        Fraction(2, 25),
         [Fraction(1, 10), Fraction(3, 50), Fraction(1, 20)],
+        Fraction(2, 25),
     )
-    names = {"classes": ["1", "2"], "segments": ["a", "b", "c"]}
-    rule = OrderStatistic.confident(limits.n_limits, error=0.05)
+    names = PerLimit(["1", "2"], ["a", "b", "c"], "the total")
+    rule = OrderStatistic.confident(limits, error=0.05)
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))

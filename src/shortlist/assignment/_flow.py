@@ -20,6 +20,7 @@ class. The caller makes these first steps all at once.
 from __future__ import annotations
 
 from collections import namedtuple
+from heapq import heappop, heappush
 
 import numpy as np
 from numba import njit
@@ -35,15 +36,17 @@ _State = namedtuple("_State", "gain segment chosen order place start seen enter 
 
 @njit(cache=True)
 def best_flow(gain, segment, order, start, first, class_limit, segment_limit, total):
-    """Return the chosen column of each row (0: left alone), and the best row for each open move.
+    """Return the chosen column of each row (0: left alone), and prices that prove the optimum.
 
     `order` holds the rows for each class, grouped by segment and by falling gain within a segment.
     `start` is the position where each segment begins. Of equal gains, the first row wins. `first`
     holds the columns after the first steps.
     """
     n_classes, n_segments = gain.shape[1], start.size - 1
-    heaps = empty_heaps(2 * n_segments * n_classes + n_classes**2, 1024)
-    heaps = with_room(heaps, np.count_nonzero(first) * n_classes)
+    # Heaps of the rows put back, and of the flagged rows that could leave, or change: pairs of
+    # minus the gain and the row, the smallest on top. Outdated pairs are dropped on the way.
+    nobody = (np.int64(0), np.int64(0))
+    heaps = [[nobody for _ in range(0)] for _ in range(2 * n_segments * n_classes + n_classes**2)]
     state, class_load, segment_load = _start(gain, segment, order, start, first, heaps)
     rows = np.empty(2 * n_classes + 2, np.int64)
     targets = np.empty(2 * n_classes + 2, np.int64)
@@ -55,13 +58,13 @@ def best_flow(gain, segment, order, start, first, class_limit, segment_limit, to
         if end < 0 or gained <= 0:
             break
         n_moves, first_segment = _trace(state, end, to_class, to_segment, rows, targets)
-        heaps = with_room(heaps, n_moves * (n_classes + 1))
         for move in range(n_moves):
             _move(state, heaps, rows[move], targets[move])
         class_load[end] += 1
         segment_load[first_segment] += 1
         n_flagged += 1
-    return state.chosen, state.enter, state.change, state.leave, class_load, segment_load
+    room = class_load < class_limit, segment_load < segment_limit, n_flagged < total
+    return state.chosen, _lowest_prices(state, room)
 
 
 @njit(cache=True)
@@ -97,47 +100,53 @@ def _best_path(state, class_has_room, segment_has_room):
     """Return the last class of the best path, the predecessor of each node, and the gain."""
     n_segments, n_classes = state.enter.shape
     at_class = np.full(n_classes, FORBIDDEN, np.int64)
-    at_segment = np.full(n_segments, FORBIDDEN, np.int64)
+    at_segment = np.where(segment_has_room, 0, FORBIDDEN)
     to_class = np.full(n_classes, -1, np.int64)  # a class, or n_classes + a segment
     to_segment = np.full(n_segments, -1, np.int64)  # a class, or -1 for a beginning
-    improved = np.zeros(n_segments, np.bool_)
-    for s in range(n_segments):
-        if segment_has_room[s]:
-            at_segment[s] = 0
-            improved[s] = True
-    unsettled = True
-    while unsettled:
-        unsettled = False
-        for s in range(n_segments):
-            if not improved[s]:
-                continue
-            improved[s] = False
-            for j in range(n_classes):
-                row = state.enter[s, j]
-                if row >= 0 and at_segment[s] + state.gain[row, j] > at_class[j]:
-                    at_class[j] = at_segment[s] + state.gain[row, j]
-                    to_class[j] = n_classes + s
-                    unsettled = True
-        for j in range(n_classes):
-            if at_class[j] == FORBIDDEN:
-                continue
-            for k in range(n_classes):
-                row = state.change[j, k]
-                if row >= 0:
-                    there = at_class[j] + state.gain[row, k] - state.gain[row, j]
-                    if there > at_class[k]:
-                        at_class[k], to_class[k] = there, j
-                        unsettled = True
-            for s in range(n_segments):
-                row = state.leave[j, s]
-                if row >= 0 and at_class[j] - state.gain[row, j] > at_segment[s]:
-                    at_segment[s], to_segment[s] = at_class[j] - state.gain[row, j], j
-                    improved[s] = unsettled = True
+    improved = segment_has_room.copy()
+    while _relax(state, at_class, at_segment, to_class, to_segment, improved):
+        pass
     end, gained = -1, FORBIDDEN
     for j in range(n_classes):
         if class_has_room[j] and at_class[j] > gained:
             end, gained = j, at_class[j]
     return end, to_class, to_segment, gained
+
+
+@njit(cache=True)
+def _relax(state, at_class, at_segment, to_class, to_segment, improved):
+    """Try every move from the segments that have improved, and from all classes.
+
+    Return whether any node has got a larger gain; `improved` marks the segments that did.
+    """
+    n_segments, n_classes = state.enter.shape
+    any_better = False
+    for s in range(n_segments):
+        if not improved[s]:
+            continue
+        improved[s] = False
+        for j in range(n_classes):
+            row = state.enter[s, j]
+            if row >= 0 and at_segment[s] + state.gain[row, j] > at_class[j]:
+                at_class[j] = at_segment[s] + state.gain[row, j]
+                to_class[j] = n_classes + s
+                any_better = True
+    for j in range(n_classes):
+        if at_class[j] == FORBIDDEN:
+            continue
+        for k in range(n_classes):
+            row = state.change[j, k]
+            if row >= 0:
+                there = at_class[j] + state.gain[row, k] - state.gain[row, j]
+                if there > at_class[k]:
+                    at_class[k], to_class[k] = there, j
+                    any_better = True
+        for s in range(n_segments):
+            row = state.leave[j, s]
+            if row >= 0 and at_class[j] - state.gain[row, j] > at_segment[s]:
+                at_segment[s], to_segment[s] = at_class[j] - state.gain[row, j], j
+                improved[s] = any_better = True
+    return any_better
 
 
 @njit(cache=True)
@@ -175,10 +184,10 @@ def _move(state, heaps, row, target):
         for k in range(n_classes):
             if state.change[source, k] == row:
                 heap = 2 * n_segments * n_classes + source * n_classes + k
-                state.change[source, k] = _best_flagged(state, heaps, heap, source)
+                state.change[source, k] = _top(heaps[heap], state.chosen, source + 1)
         if state.leave[source, s] == row:
             heap = n_segments * n_classes + source * n_segments + s
-            state.leave[source, s] = _best_flagged(state, heaps, heap, source)
+            state.leave[source, s] = _top(heaps[heap], state.chosen, source + 1)
     if target == 0:
         _offer_to_enter(state, heaps, row, s)
     else:
@@ -197,22 +206,18 @@ def _best_entering(state, heaps, s, j):
         row = state.order[j, position]
         if state.gain[row, j] != FORBIDDEN:
             best = row
-    heap = s * state.gain.shape[1] + j
-    while heaps.top[heap] >= 0 and state.chosen[heaps.row[heaps.top[heap]]] != 0:
-        drop_top(heaps, heap)
-    if heaps.top[heap] >= 0:
-        row = heaps.row[heaps.top[heap]]
-        if best < 0 or state.place[j, row] < state.place[j, best]:
-            best = row
+    row = _top(heaps[s * state.gain.shape[1] + j], state.chosen, 0)
+    if row >= 0 and (best < 0 or state.place[j, row] < state.place[j, best]):
+        best = row
     return best
 
 
 @njit(cache=True)
-def _best_flagged(state, heaps, heap, j):
-    """Find the best row of a heap that is still flagged as class `j`; drop outdated entries."""
-    while heaps.top[heap] >= 0 and state.chosen[heaps.row[heaps.top[heap]]] != j + 1:
-        drop_top(heaps, heap)
-    return heaps.row[heaps.top[heap]] if heaps.top[heap] >= 0 else -1
+def _top(heap, chosen, column):
+    """Return the best row of a heap that still has a column, or -1; drop outdated entries."""
+    while len(heap) and chosen[heap[0][1]] != column:
+        heappop(heap)
+    return heap[0][1] if len(heap) else -1
 
 
 @njit(cache=True)
@@ -222,7 +227,7 @@ def _offer_to_enter(state, heaps, row, s):
         if state.gain[row, j] == FORBIDDEN:
             continue
         if state.place[j, row] < state.seen[s, j]:  # otherwise the row is still ahead in the list
-            push(heaps, s * n_classes + j, state.gain[row, j], row)
+            heappush(heaps[s * n_classes + j], (-state.gain[row, j], row))
         best = state.enter[s, j]
         if best < 0 or state.place[j, row] < state.place[j, best]:
             state.enter[s, j] = row
@@ -234,94 +239,63 @@ def _offer_to_change_and_leave(state, heaps, row, s, j):
     for k in range(n_classes):
         if k != j and state.gain[row, k] != FORBIDDEN:
             heap = 2 * n_segments * n_classes + j * n_classes + k
-            push(heaps, heap, state.gain[row, k] - state.gain[row, j], row)
-            state.change[j, k] = _best_flagged(state, heaps, heap, j)
+            heappush(heaps[heap], (state.gain[row, j] - state.gain[row, k], row))
+            state.change[j, k] = _top(heaps[heap], state.chosen, j + 1)
     heap = n_segments * n_classes + j * n_segments + s
-    push(heaps, heap, -state.gain[row, j], row)
-    state.leave[j, s] = _best_flagged(state, heaps, heap, j)
+    heappush(heaps[heap], (state.gain[row, j], row))
+    state.leave[j, s] = _top(heaps[heap], state.chosen, j + 1)
 
 
-# --- heaps ------------------------------------------------------------------------------------
+# --- prices -----------------------------------------------------------------------------------
 #
-# Many max-heaps share one pool of nodes. Entries are (key, row); the smaller row wins a tie. These
-# are pairing heaps (Fredman, Sedgewick, Sleator and Tarjan, Algorithmica 1986): adding an entry
-# takes one comparison, and no heap needs to know its final size in advance.
-
-#: Arrays over nodes (`key`, `row`, first `child`, next `sibling`), `top` over heaps, `used` nodes.
-Heaps = namedtuple("Heaps", "key row child sibling top used")
-_NONE = -1
+# The graph of moves gets a source before the segments and a sink behind the classes. Prices are
+# differences of potentials at which no move gains anything. Of all valid prices, the lowest are
+# chosen: first for the total, then for the classes, then for the segments. With these, a row that
+# is worth strictly more than its prices is flagged in every optimum. Therefore flagging strictly
+# above the prices can never exceed a capacity.
 
 
 @njit(cache=True)
-def empty_heaps(n_heaps, room):
-    """Return `n_heaps` empty heaps with room for `room` entries in total."""
-    return Heaps(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.full(n_heaps, _NONE, np.int64),
-        np.zeros(1, np.int64),
-    )
+def _lowest_prices(state, room):
+    """Return the prices of the classes, of the segments and of the total, in units of `gain`."""
+    n_segments, n_classes = state.enter.shape
+    total_price = 0
+    if not room[2]:
+        # The best path from the source to the sink, if the total allowed one more flag.
+        _, total_price = _potentials(state, room, FORBIDDEN, True)
+    class_prices, _ = _potentials(state, room, -total_price, False)
+    segment_prices = np.zeros(n_segments, np.int64)
+    for s in range(n_segments):
+        for j in range(n_classes):
+            row = state.enter[s, j]
+            if row >= 0:
+                surplus = state.gain[row, j] - class_prices[j] - total_price
+                segment_prices[s] = max(segment_prices[s], surplus)
+    return class_prices, segment_prices, total_price
 
 
 @njit(cache=True)
-def with_room(heaps, extra):
-    """Return heaps with room for `extra` more entries: the same ones, or a copy twice as large."""
-    used = heaps.used[0]
-    if used + extra <= heaps.key.size:
-        return heaps
-    larger = empty_heaps(heaps.top.size, 2 * (used + extra))
-    larger.key[:used] = heaps.key[:used]
-    larger.row[:used] = heaps.row[:used]
-    larger.child[:used] = heaps.child[:used]
-    larger.sibling[:used] = heaps.sibling[:used]
-    larger.top[:] = heaps.top
-    larger.used[0] = used
-    return larger
-
-
-@njit(cache=True)
-def push(heaps, heap, key, row):
-    """Add an entry to one of the heaps."""
-    node = heaps.used[0]
-    heaps.used[0] = node + 1
-    heaps.key[node], heaps.row[node] = key, row
-    heaps.child[node] = heaps.sibling[node] = _NONE
-    heaps.top[heap] = _meld(heaps, heaps.top[heap], node)
-
-
-@njit(cache=True)
-def drop_top(heaps, heap):
-    """Remove the top entry: pair its children left to right, then join the pairs right to left."""
-    node = heaps.child[heaps.top[heap]]
-    pairs = _NONE
-    while node != _NONE:
-        partner = heaps.sibling[node]
-        following = heaps.sibling[partner] if partner != _NONE else _NONE
-        pair = _meld(heaps, node, partner)
-        heaps.sibling[pair] = pairs
-        pairs, node = pair, following
-    joined = _NONE
-    while pairs != _NONE:
-        following = heaps.sibling[pairs]
-        joined = _meld(heaps, joined, pairs)
-        pairs = following
-    if joined != _NONE:
-        heaps.sibling[joined] = _NONE
-    heaps.top[heap] = joined
-
-
-@njit(cache=True)
-def _meld(heaps, a, b):
-    if a == _NONE:
-        return b
-    if b == _NONE:
-        return a
-    if heaps.key[b] > heaps.key[a] or (
-        heaps.key[b] == heaps.key[a] and heaps.row[b] < heaps.row[a]
-    ):
-        a, b = b, a
-    heaps.sibling[b] = heaps.child[a]
-    heaps.child[a] = b
-    return a
+def _potentials(state, room, sink_to_source, from_source):
+    """Return the largest gain of any path to each class, and to the sink."""
+    n_segments, n_classes = state.enter.shape
+    class_has_room, segment_has_room, _ = room
+    at_class = np.full(n_classes, FORBIDDEN, np.int64)
+    at_segment = np.full(n_segments, FORBIDDEN, np.int64)
+    unused = np.empty(max(n_classes, n_segments), np.int64)
+    at_source, at_sink = (0, FORBIDDEN) if from_source else (FORBIDDEN, 0)
+    while True:
+        before = at_source, at_sink
+        # Prices are not negative: what reaches the source also reaches the sink and the classes.
+        at_sink = max(at_sink, at_source)
+        if sink_to_source != FORBIDDEN and at_sink != FORBIDDEN:
+            at_source = max(at_source, at_sink + sink_to_source)
+        at_class = np.maximum(at_class, at_sink)
+        at_segment = np.where(segment_has_room, np.maximum(at_segment, at_source), at_segment)
+        reached = at_segment != FORBIDDEN
+        better = _relax(state, at_class, at_segment, unused, unused, reached)
+        at_source = max(at_source, at_segment.max())
+        for j in range(n_classes):
+            if class_has_room[j]:
+                at_sink = max(at_sink, at_class[j])
+        if not better and before == (at_source, at_sink):
+            return at_class, at_sink

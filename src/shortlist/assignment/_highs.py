@@ -7,17 +7,20 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from .._core.arrays import Floats, Ints, Rows
-from ._problem import Problem, Solution
+from .problem import Problem
 
 
-def solve_with_highs(problem: Problem) -> Solution:
-    """Solve any problem without splitting rows; the prices are those of the relaxation."""
+def solve_with_highs(problem: Problem) -> tuple[Ints, Floats]:
+    """Solve any problem without splitting rows; return columns and the prices of the relaxation.
+
+    The prices are in the order of the limits: classes, total, segments.
+    """
     rows, classes = np.nonzero(np.isfinite(problem.gains) & (problem.gains > 0))
     gains = problem.gains[rows, classes]
     columns = np.zeros(problem.n_rows, dtype=np.int64)
     limits, limit = _limits(problem, rows, classes)
     if not rows.size:
-        return _priced(problem, columns, np.zeros(limit.size - problem.n_rows))
+        return columns, np.zeros(limit.size - problem.n_rows)
     scale = gains.max()  # HiGHS measures with absolute tolerances
     found = milp(
         -gains / scale,
@@ -33,8 +36,7 @@ def solve_with_highs(problem: Problem) -> Solution:
         raise RuntimeError("HiGHS returned an assignment that exceeds the limits.")
     columns[rows[flagged]] = classes[flagged] + 1
     relaxed = linprog(-gains / scale, A_ub=limits, b_ub=limit, bounds=(0, None), method="highs")
-    prices = np.maximum(-relaxed.ineqlin.marginals[problem.n_rows :], 0) * scale
-    return _priced(problem, columns, prices)
+    return columns, np.maximum(-relaxed.ineqlin.marginals[problem.n_rows :], 0) * scale
 
 
 def _limits(problem: Problem, rows: Rows, classes: Rows) -> tuple[sparse.csr_array, Floats]:
@@ -52,10 +54,3 @@ def _limits(problem: Problem, rows: Rows, classes: Rows) -> tuple[sparse.csr_arr
     ]
     limit = np.concatenate([limit for _, limit in families]).astype(np.float64)
     return sparse.csr_array(sparse.vstack(blocks)), limit
-
-
-def _priced(problem: Problem, columns: Ints, prices: Floats) -> Solution:
-    m = problem.class_limits.size
-    sizes = [part.limits.size for part in problem.segmentations]
-    by_segment = np.split(prices[m + 1 :], np.cumsum(sizes)[:-1]) if sizes else []
-    return Solution(columns, prices[:m], by_segment, float(prices[m]))

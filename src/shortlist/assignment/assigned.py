@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from .._core.arrays import Floats, Ints
 from .._core.hashing import keys_by_id
 from .._core.validation import check_ids, check_seed
 from ._highs import solve_with_highs
-from ._problem import Problem, Segmentation, Segments, Solution, check_problem
-from .integers import FixedPoint, solve_integers
+from .integers import FixedPoint, PerLimit, solve_integers
+from .problem import Problem, Segments, check_problem
 
 
 @dataclass(frozen=True)
@@ -25,25 +26,43 @@ class Assignment:
     ----------
     columns : ndarray of int, shape (n_rows,)
         The column chosen for each row; 0 is "leave it".
-    value : float
-        Sum of the chosen values (times the case values).
     prices : ndarray of shape (n_columns - 1,)
         The value of one more unit of each column's capacity; 0 where the capacity is not used up.
     total_price : float
         The same for the total.
     segment_prices : dict, or list of dicts
         The same for each segment; a list if several segmentations cross.
-    bound : float
-        The prices prove that no assignment within the limits is worth more. It equals `value` up to
-        rounding. If segmentations cross, `value` may be lower, because rows cannot be split.
     """
 
     columns: Ints
-    value: float
     prices: Floats
     total_price: float
     segment_prices: dict[Any, float] | list[dict[Any, float]]
-    bound: float
+    problem: Problem = field(repr=False)
+
+    @cached_property
+    def value(self) -> float:
+        """Sum of the chosen values (times the case values)."""
+        return self.problem.value_of(self.columns)
+
+    @cached_property
+    def bound(self) -> float:
+        """The prices prove that no assignment within the limits is worth more.
+
+        It equals `value` up to rounding. If segmentations cross, `value` may be lower, because rows
+        cannot be split.
+        """
+        problem = self.problem
+        surplus = problem.gains - self.prices - self.total_price
+        paid = problem.class_limits @ self.prices + problem.total * self.total_price
+        named = self.segment_prices
+        several = named if isinstance(named, list) else [named]
+        for part, prices in zip(problem.segmentations, several, strict=False):
+            own = np.array(list(prices.values()))
+            surplus -= own[part.codes, np.newaxis]
+            paid += part.limits @ own
+        kept = np.maximum(surplus.max(axis=1, initial=0.0), 0.0)
+        return float(problem.left_alone.sum() + paid + kept.sum())
 
 
 def assign(
@@ -133,7 +152,7 @@ def assign(
     ... ).tolist()
     [1, 0, 1]
     """
-    problem = check_problem(
+    return solve_assignment(
         values,
         capacities,
         total=total,
@@ -141,8 +160,9 @@ def assign(
         segment_capacities=segment_capacities,
         case_values=case_values,
         efforts=efforts,
-    )
-    return _solve(problem, ids, random_state).columns
+        ids=ids,
+        random_state=random_state,
+    ).columns
 
 
 def solve_assignment(
@@ -192,59 +212,25 @@ def solve_assignment(
         case_values=case_values,
         efforts=efforts,
     )
-    found = _solve(problem, ids, random_state)
-    named = [
-        dict(zip(part.labels.tolist(), prices.tolist(), strict=True))
-        for part, prices in zip(problem.segmentations, found.segment_prices, strict=True)
-    ]
-    return Assignment(
-        columns=found.columns,
-        value=_value(problem, found.columns),
-        prices=found.class_prices,
-        total_price=found.total_price,
-        segment_prices=named if len(named) > 1 else (named[0] if named else {}),
-        bound=_bound(problem, found),
-    )
-
-
-def _solve(problem: Problem, ids: ArrayLike | None, random_state: Any) -> Solution:
     keys = keys_by_id(check_ids(ids, problem.n_rows), seed=check_seed(random_state))
     if len(problem.segmentations) > 1:
-        return solve_with_highs(problem)
-    scale = FixedPoint.for_gains(problem.gains)
-    part = problem.segmentations[0] if problem.segmentations else _one_segment(problem.n_rows)
-    solution = solve_integers(
-        scale.to_integers(problem.gains),
-        class_limits=problem.class_limits,
-        segment_of=part.codes,
-        segment_limits=part.limits,
-        total=problem.total,
-        tie_keys=keys,
-    )
-    by_segment = [scale.to_floats(solution.segment_prices)] if problem.segmentations else []
-    return Solution(
-        solution.columns,
-        scale.to_floats(solution.class_prices),
-        by_segment,
-        float(scale.to_floats(solution.total_price)),
-    )
+        columns, prices = solve_with_highs(problem)
+        m, sizes = problem.class_limits.size, [part.limits.size for part in problem.segmentations]
+        by_segment = np.split(prices[m + 1 :], np.cumsum(sizes)[:-1])
+        return _named(problem, columns, PerLimit(prices[:m], by_segment, float(prices[m])))
+    scale, part = FixedPoint.for_gains(problem.gains), problem.one_segmentation
+    limits = PerLimit(problem.class_limits, part.limits, problem.total)
+    units = scale.to_integers(problem.gains)
+    columns, found = solve_integers(units, limits, part.codes, keys)
+    classes, segments, whole = (scale.to_floats(each) for each in found)
+    return _named(problem, columns, PerLimit(classes, [segments], float(whole)))
 
 
-def _one_segment(n_rows: int) -> Segmentation:
-    return Segmentation(np.array([0]), np.zeros(n_rows, dtype=np.intp), np.array([n_rows]))
-
-
-def _value(problem: Problem, columns: Ints) -> float:
-    flagged = np.flatnonzero(columns)
-    return float(problem.left_alone.sum() + problem.gains[flagged, columns[flagged] - 1].sum())
-
-
-def _bound(problem: Problem, found: Solution) -> float:
-    """Return the dual value: all capacities at their prices, plus the surplus of the rows."""
-    surplus = problem.gains - found.class_prices - found.total_price
-    paid = problem.class_limits @ found.class_prices + problem.total * found.total_price
-    for part, prices in zip(problem.segmentations, found.segment_prices, strict=True):
-        surplus -= prices[part.codes, np.newaxis]
-        paid += part.limits @ prices
-    kept = np.maximum(surplus.max(axis=1, initial=0.0), 0.0)
-    return float(problem.left_alone.sum() + paid + kept.sum())
+def _named(problem: Problem, columns: Ints, prices: PerLimit) -> Assignment:
+    """Return the assignment, with the names of the segments."""
+    named = [
+        dict(zip(part.labels.tolist(), own.tolist(), strict=True))
+        for part, own in zip(problem.segmentations, prices.segments, strict=False)
+    ]
+    by_segment = named if len(named) > 1 else (named[0] if named else {})
+    return Assignment(columns, prices.classes, prices.total, by_segment, problem)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .._core.arrays import Floats, Ints, Rows
 from .._core.ranking import TieKeys
 from ._flow import FORBIDDEN, best_flow
-from ._prices import lowest_prices
 
 # The largest gain gets this many bits. Paths through up to 2**14 classes then fit into 64.
 _BITS = 46
@@ -19,16 +18,6 @@ class FixedPoint(NamedTuple):
     """A scale for values as whole numbers, whose sums and comparisons are exact.
 
     The value 1 becomes ``2**exponent`` units. A power of two keeps whole numbers whole.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist.assignment.integers import FixedPoint
-    >>> gains = np.array([0.25, 0.5, -1.0])
-    >>> scale = FixedPoint.for_gains(gains)
-    >>> units = scale.to_integers(gains)
-    >>> bool(units[1] == 2 * units[0]), scale.to_floats(units).tolist()
-    (True, [0.25, 0.5, -1.0])
     """
 
     exponent: int
@@ -45,11 +34,8 @@ class FixedPoint(NamedTuple):
         largest = 2.0 ** (_BITS + 4)
         with np.errstate(over="ignore"):
             scaled = np.rint(np.ldexp(gains, self.exponent))
+        integers = np.clip(scaled, -largest, largest).astype(np.int64)
         forbidden = np.isneginf(gains)
-        scaled = np.clip(scaled, -largest, largest)
-        if forbidden.any():
-            scaled[forbidden] = 0
-        integers = scaled.astype(np.int64)
         if forbidden.any():
             integers[forbidden] = FORBIDDEN
         return integers
@@ -59,96 +45,44 @@ class FixedPoint(NamedTuple):
         return np.ldexp(np.asarray(units, dtype=np.float64), -self.exponent)
 
 
-class IntegerSolution(NamedTuple):
-    """The chosen column of each row, and prices in the units of the gains."""
+class PerLimit(NamedTuple):
+    """One entry for each limit: an array or a list for the classes and the segments, the total."""
 
-    columns: Ints
-    class_prices: Ints
-    segment_prices: Ints
-    total_price: int
-
-
-class _Limits(NamedTuple):
-    classes: Ints
-    segment_of: Rows
-    segments: Ints
-    total: int
+    classes: Any
+    segments: Any
+    total: Any
 
 
 def solve_integers(
-    gains: Ints,
-    *,
-    class_limits: Ints,
-    segment_of: Rows,
-    segment_limits: Ints,
-    total: int,
-    tie_keys: TieKeys | None = None,
-) -> IntegerSolution:
-    """Solve an assignment problem whose gains are whole numbers, without checking the arguments.
+    gains: Ints, limits: PerLimit, segment_of: Rows, tie_keys: TieKeys | None = None
+) -> tuple[Ints, PerLimit]:
+    """Solve an assignment problem whose gains are whole numbers; return columns and prices.
 
-    :func:`~shortlist.assign` and :class:`~shortlist.MulticlassCapacityClassifier` are built on it.
-
-    Parameters
-    ----------
-    gains : ndarray of int64, shape (n_rows, m)
-        The gain of each column over leaving the row alone, from `FixedPoint.to_integers`.
-    class_limits : ndarray of int64, shape (m,)
-        How many rows may get each column.
-    segment_of : ndarray of int, shape (n_rows,)
-        The number of each row's segment.
-    segment_limits : ndarray of int64
-        How many rows of each segment may get any column.
-    total : int
-        How many rows may get any column.
-    tie_keys : callable, default=None
-        Returns a key for each of some row numbers; the lowest key wins a tie. `None` prefers the
-        first row. Prices do not depend on it.
-
-    Returns
-    -------
-    IntegerSolution
-        Column 0 leaves the row alone; column j + 1 stands for column j of the gains. The prices are
-        the lowest that prove the optimum: first of the total, then of the classes, then of the
-        segments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist.assignment.integers import solve_integers
-    >>> found = solve_integers(
-    ...     np.array([[5, 1], [6, 4], [3, 0]]),
-    ...     class_limits=np.array([1, 1]),
-    ...     segment_of=np.zeros(3, dtype=int),
-    ...     segment_limits=np.array([3]),
-    ...     total=3,
-    ... )
-    >>> found.columns.tolist(), found.class_prices.tolist()
-    ([1, 2, 0], [3, 0])
+    `gains` over leaving a row alone have a column for each class, `limits` whole numbers. The lowest
+    tie key wins a tie; without keys, the first row does. Column 0 leaves a row alone; column j + 1
+    stands for column j of the gains. The prices are the lowest that prove the optimum: first of the
+    total, then of the classes, then of the segments. They do not depend on the keys.
     """
-    limits = _Limits(class_limits, segment_of, segment_limits, total)
-    class_prices = np.zeros(class_limits.size, dtype=np.int64)
-    segment_prices, total_price = np.zeros(segment_limits.size, dtype=np.int64), 0
     columns = _unlimited(gains)
-    if _within(columns, limits):
-        return IntegerSolution(columns, class_prices, segment_prices, total_price)
-    columns = np.zeros(len(gains), dtype=np.int64)
-    usable = _usable(gains, limits)
-    if usable.size:
-        if tie_keys is not None:
-            usable = usable[np.argsort(tie_keys(usable), kind="stable")]
-        open_classes = np.flatnonzero(class_limits > 0)
-        names, segment = np.unique(segment_of[usable], return_inverse=True)
-        part = _solve_part(
-            np.ascontiguousarray(gains[np.ix_(usable, open_classes)]),
-            _Limits(
-                class_limits[open_classes], segment.astype(np.int64), segment_limits[names], total
-            ),
-        )
-        columns[usable] = np.concatenate([[0], open_classes + 1])[part.columns]
-        class_prices[open_classes], segment_prices[names] = part.class_prices, part.segment_prices
-        total_price = part.total_price
-    solution = IntegerSolution(columns, class_prices, segment_prices, total_price)
-    return _price_what_is_closed(solution, gains, limits)
+    nothing = PerLimit(np.zeros_like(limits.classes), np.zeros_like(limits.segments), 0)
+    if _within(columns, limits, segment_of):
+        return columns, nothing
+    columns, usable = np.zeros_like(columns), _usable(gains, limits, segment_of)
+    if not usable.size:
+        return columns, _with_closed(nothing, gains, limits, segment_of)
+    if tie_keys is not None:
+        usable = usable[np.argsort(tie_keys(usable), kind="stable")]
+    classes = np.flatnonzero(limits.classes > 0)
+    names, segment = np.unique(segment_of[usable], return_inverse=True)
+    chosen, (class_prices, segment_prices, total_price) = _solve_part(
+        np.ascontiguousarray(gains[np.ix_(usable, classes)]),
+        PerLimit(limits.classes[classes], limits.segments[names], limits.total),
+        segment.astype(np.int64),
+    )
+    columns[usable] = np.concatenate([[0], classes + 1])[chosen]
+    nothing.classes[classes], nothing.segments[names] = class_prices, segment_prices
+    prices = nothing._replace(total=total_price)
+    return columns, _with_closed(prices, gains, limits, segment_of)
 
 
 def _unlimited(gains: Ints) -> Ints:
@@ -158,9 +92,9 @@ def _unlimited(gains: Ints) -> Ints:
     return np.where(gains.max(axis=1) > 0, gains.argmax(axis=1) + 1, 0)
 
 
-def _within(columns: Ints, limits: _Limits) -> bool:
+def _within(columns: Ints, limits: PerLimit, segment_of: Rows) -> bool:
     by_class = np.bincount(columns, minlength=limits.classes.size + 1)[1:]
-    by_segment = np.bincount(limits.segment_of[columns > 0], minlength=limits.segments.size)
+    by_segment = np.bincount(segment_of[columns > 0], minlength=limits.segments.size)
     return bool(
         np.all(by_class <= limits.classes)
         and np.all(by_segment <= limits.segments)
@@ -168,21 +102,18 @@ def _within(columns: Ints, limits: _Limits) -> bool:
     )
 
 
-def _usable(gains: Ints, limits: _Limits) -> Rows:
+def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
     """Return the rows that an optimum, or its prices, may need.
 
     With room for F flags in a segment, only its F best rows of each class can matter: any other row
     could be replaced by one of these that is left alone. One more row sets the price.
     """
     total = min(limits.total, int(limits.classes.sum()), int(limits.segments.sum()))
-    room = np.minimum(limits.segments, total)
-    if total == 0:
-        return np.zeros(0, dtype=np.intp)
     usable = np.zeros(len(gains), dtype=bool)
-    for s, rows in enumerate(_rows_by_segment(limits)):
-        if not rows.size or not room[s]:
+    for s, rows in enumerate(_rows_by_segment(segment_of, limits.segments.size)):
+        keep = int(min(limits.segments[s], total)) + 1
+        if not rows.size or keep == 1:
             continue
-        keep = int(room[s]) + 1
         for j in np.flatnonzero(limits.classes > 0):
             gain = gains[rows, j]
             # A gain below 0 is never taken, and no row has to set a price of 0.
@@ -191,42 +122,23 @@ def _usable(gains: Ints, limits: _Limits) -> Rows:
     return np.flatnonzero(usable)
 
 
-def _rows_by_segment(limits: _Limits) -> list[Rows]:
-    if limits.segments.size == 1:
-        return [np.arange(limits.segment_of.size)]
-    by_segment = np.argsort(limits.segment_of, kind="stable")
-    ends = np.cumsum(np.bincount(limits.segment_of, minlength=limits.segments.size))
-    return np.split(by_segment, ends[:-1])
+def _rows_by_segment(segment_of: Rows, n_segments: int) -> list[Rows]:
+    if n_segments == 1:
+        return [np.arange(segment_of.size)]
+    ends = np.cumsum(np.bincount(segment_of, minlength=n_segments))
+    return np.split(np.argsort(segment_of, kind="stable"), ends[:-1])
 
 
-def _solve_part(gains: Ints, limits: _Limits) -> IntegerSolution:
+def _solve_part(gains: Ints, limits: PerLimit, segment_of: Ints) -> tuple[Ints, Any]:
     """Solve for the rows that matter: classes with room, and segments that all occur."""
-    order = np.stack([np.lexsort((-gain, limits.segment_of)) for gain in gains.T])
-    start = np.concatenate([[0], np.cumsum(np.bincount(limits.segment_of))])
-    first = _first_steps(gains, limits)
-    columns, enter, change, leave, class_load, segment_load = best_flow(
-        gains,
-        limits.segment_of,
-        order,
-        start,
-        first,
-        limits.classes,
-        limits.segments,
-        limits.total,
-    )
-    prices = lowest_prices(
-        gains,
-        enter,
-        change,
-        leave,
-        class_load < limits.classes,
-        segment_load < limits.segments,
-        int(class_load.sum()) < limits.total,
-    )
-    return IntegerSolution(columns, *prices)
+    order = np.stack([np.lexsort((-gain, segment_of)) for gain in gains.T])
+    start = np.concatenate([[0], np.cumsum(np.bincount(segment_of))])
+    first = _first_steps(gains, limits, segment_of)
+    found: tuple[Ints, Any] = best_flow(gains, segment_of, order, start, first, *limits)
+    return found
 
 
-def _first_steps(gains: Ints, limits: _Limits) -> Ints:
+def _first_steps(gains: Ints, limits: PerLimit, segment_of: Ints) -> Ints:
     """Give the best rows their best class, until the first limit would be exceeded."""
     best, gain = gains.argmax(axis=1), gains.max(axis=1)
     ranked = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain > 0)]
@@ -234,7 +146,7 @@ def _first_steps(gains: Ints, limits: _Limits) -> Ints:
         limits.total,
         ranked.size,
         _first_excess(best[ranked], limits.classes),
-        _first_excess(limits.segment_of[ranked], limits.segments),
+        _first_excess(segment_of[ranked], limits.segments),
     )
     columns = np.zeros(len(gains), dtype=np.int64)
     columns[ranked[:n_first]] = best[ranked[:n_first]] + 1
@@ -252,22 +164,21 @@ def _first_excess(groups: Rows, limits: Ints) -> int:
     return int(by_group[begins[exceeded] + limits[exceeded]].min())
 
 
-def _price_what_is_closed(
-    solution: IntegerSolution, gains: Ints, limits: _Limits
-) -> IntegerSolution:
+def _with_closed(prices: PerLimit, gains: Ints, limits: PerLimit, segment_of: Rows) -> PerLimit:
     """Price the capacities of zero, which the flow leaves out, at the most that a row would pay."""
-    _, class_prices, segment_prices, total_price = solution
     if not gains.size:
-        return solution
+        return prices
     if limits.total == 0:
-        return solution._replace(total_price=max(0, int(gains.max())))
-    is_open = limits.classes > 0
+        return prices._replace(total=max(0, int(gains.max())))
+    is_open, closed = limits.classes > 0, np.flatnonzero(limits.classes == 0)
     for s in np.flatnonzero(limits.segments == 0):
-        surplus = gains[limits.segment_of == s] - class_prices - total_price
-        segment_prices[s] = max(0, int(surplus[:, is_open].max(initial=0)))
-    closed = np.flatnonzero(~is_open)
+        surplus = gains[segment_of == s] - prices.classes - prices.total
+        prices.segments[s] = max(0, int(surplus[:, is_open].max(initial=0)))
     if closed.size:
-        surplus = gains - class_prices - segment_prices[limits.segment_of, np.newaxis] - total_price
+        paid_anyway = prices.segments[segment_of, np.newaxis] + prices.total
+        surplus = gains - prices.classes - paid_anyway
         paid = np.maximum(surplus[:, is_open].max(axis=1, initial=0), 0)
-        class_prices[closed] = np.maximum((surplus[:, closed] - paid[:, np.newaxis]).max(axis=0), 0)
-    return solution
+        prices.classes[closed] = np.maximum(
+            (surplus[:, closed] - paid[:, np.newaxis]).max(axis=0), 0
+        )
+    return prices

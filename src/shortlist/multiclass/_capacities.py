@@ -13,24 +13,11 @@ from .._core.arrays import Rows
 from .._core.binomial import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
+from ..assignment.integers import PerLimit
+from ..assignment.problem import in_flags
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
-
-
-@dataclass(frozen=True)
-class Ratios:
-    """Limits as exact fractions of all items (for a segment, of its own); None means no limit."""
-
-    classes: list[Fraction | None]
-    total: Fraction | None
-    segments: list[Fraction | None]
-
-    @property
-    def n_limits(self) -> int:
-        """Number of limits that could be exceeded."""
-        several = [*self.classes, self.total, *self.segments]
-        return sum(ratio is not None and 0 < ratio < 1 for ratio in several)
 
 
 @dataclass(frozen=True)
@@ -77,12 +64,15 @@ class JointCapacities:
         """Return the exact share of a label in `fit`; without a label, of all rare labels."""
         return EstimatedShare(self._count(label), sum(self.counts.values()))
 
-    def ratios(self) -> Ratios:
-        """Return all limits as exact fractions, at the shares of `fit`."""
+    def ratios(self) -> PerLimit:
+        """Return all limits as exact fractions, at the shares of `fit`; None means no limit.
+
+        That of a segment is a fraction of its own items.
+        """
         shares = {label: self.prevalence(label) for label in (None, *self.classes)}
         return self._ratios_at(shares)
 
-    def lowest_ratios(self, *, error: float) -> Ratios:
+    def lowest_ratios(self, *, error: float) -> PerLimit:
         """Return all limits at lower bounds of the shares, which hold together up to `error`."""
         n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
         return self._ratios_at(
@@ -149,11 +139,11 @@ class JointCapacities:
     def _count(self, label: Any) -> int:
         return sum(self.counts[rare] for rare in (self.classes if label is None else [label]))
 
-    def _ratios_at(self, shares: dict[Any, Fraction]) -> Ratios:
-        return Ratios(
+    def _ratios_at(self, shares: dict[Any, Fraction]) -> PerLimit:
+        return PerLimit(
             [_ratio(capacity, shares[label]) for label, capacity in self.classes.items()],
-            _ratio(self.total, shares[None]),
             [_ratio(capacity, shares[None]) for capacity in self.segment_limits],
+            _ratio(self.total, shares[None]),
         )
 
 
@@ -180,13 +170,13 @@ def check_joint_capacities(
     same = each.pop() if len(each) == 1 else None
     if isinstance(segment_capacities, Mapping):
         segment_capacities = {
-            name: _in_flags(limit, same) for name, limit in segment_capacities.items()
+            name: in_flags(limit, same) for name, limit in segment_capacities.items()
         }
     joint = JointCapacities(
-        {label: _in_flags(limit, work.get(label)) for label, limit in classes.items()},
+        {label: in_flags(limit, work.get(label)) for label, limit in classes.items()},
         counts,
-        None if total is None else _in_flags(check_capacity(total), same),
-        check_segment_capacities(segment_capacities, _in_flags(other_segments, same)),
+        None if total is None else in_flags(check_capacity(total), same),
+        check_segment_capacities(segment_capacities, in_flags(other_segments, same)),
         efforts,
     )
     absent = [label for label in joint.classes if not counts[label]]
@@ -202,20 +192,6 @@ def check_joint_capacities(
             "No capacity was given: all classes are unlimited, and so is the total."
         )
     return joint
-
-
-def _in_flags(limit: Any, effort: Any) -> Any:
-    """Return a budget of work as a number of flags, where all flags take the same effort."""
-    if not isinstance(limit, Capacity) or limit.kind != "effort":
-        return limit
-    if effort is None:
-        raise CapacityError(
-            f"{limit!r} is a budget of work. Say how much a flag of each class takes: "
-            "class_efforts={'fraud': 30, 'error': 10}. A budget for several classes together is "
-            "exact only if they take the same; efforts that differ from item to item are kept by "
-            "CapacityClassifier."
-        )
-    return limit.as_flags(effort)
 
 
 def _check_classes(capacities: Any, counts: dict[Any, int]) -> dict[Any, Capacity | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .._core.arrays import Floats, Ints, Rows
 from .._core.hashing import hash_ids
 from .._core.ranking import cut_after
 from .._core.validation import warn_user
-from ..assignment.integers import FixedPoint, solve_integers
+from ..assignment.integers import FixedPoint, PerLimit, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
 from ..thresholds.guarantees import (
     confident_k,
@@ -24,7 +24,6 @@ from ..thresholds.guarantees import (
     expected_sample_size,
     plug_in_k,
 )
-from ._capacities import Ratios
 from ._values import JointSample
 
 #: A cut that no surplus exceeds.
@@ -51,18 +50,14 @@ class Prices:
     """
 
     scale: FixedPoint
-    class_prices: Ints
-    segment_prices: Ints
-    total_price: int
-    class_cuts: Ints
-    segment_cuts: Ints
-    total_cut: int
+    prices: PerLimit
+    cuts: PerLimit
 
     def margins(self, units: Ints, segments: Rows) -> _Margins:
         """Compare the classes after prices; a class that may never be flagged does not compete."""
-        net = units - self.class_prices - self.segment_prices[segments, np.newaxis]
-        net -= self.total_price
-        net[:, self.class_cuts == NEVER] = -NEVER
+        net = units - self.prices.classes - self.prices.segments[segments, np.newaxis]
+        net -= self.prices.total
+        net[:, self.cuts.classes == NEVER] = -NEVER
         best = net.argmax(axis=1)
         everyone = np.arange(len(net))
         surplus = net[everyone, best]
@@ -73,8 +68,8 @@ class Prices:
         """Return the column of each item (0 to leave it, j + 1 for class j), and its surplus."""
         units = _to_units(items.gains, self.scale, items.keys)
         best, lead, surplus = self.margins(units, items.segments)
-        flagged = (lead > self.class_cuts[best]) & (surplus > self.total_cut)
-        flagged &= surplus > self.segment_cuts[items.segments]
+        flagged = (lead > self.cuts.classes[best]) & (surplus > self.cuts.total)
+        flagged &= surplus > self.cuts.segments[items.segments]
         return np.where(flagged, best + 1, 0), surplus
 
 
@@ -89,53 +84,46 @@ def _to_units(gains: Floats, scale: FixedPoint, keys: Floats | None) -> Ints:
     return units
 
 
-def plug_in_prices(sample: JointSample, ratios: Ratios) -> Prices:
+def plug_in_prices(sample: JointSample, ratios: PerLimit) -> Prices:
     """Keep all capacities on the sample itself, at the lowest prices of its best assignment."""
-    scale = FixedPoint.for_gains(sample.gains)
+    scale, n = FixedPoint.for_gains(sample.gains), len(sample)
     units = _to_units(sample.gains, scale, sample.keys)
     in_segment = np.bincount(sample.segments, minlength=len(ratios.segments))
-    solution = solve_integers(
-        units,
-        class_limits=_whole(ratios.classes, len(sample)),
-        segment_of=sample.segments,
-        segment_limits=_whole(ratios.segments, in_segment),
-        total=int(_whole([ratios.total], len(sample))[0]),
+    limits = PerLimit(
+        np.array([_whole(ratio, n) for ratio in ratios.classes]),
+        np.array(
+            [_whole(*each) for each in zip(ratios.segments, in_segment.tolist(), strict=True)]
+        ),
+        _whole(ratios.total, n),
     )
-    prices = Prices(
-        scale,
-        solution.class_prices,
-        solution.segment_prices,
-        solution.total_price,
-        class_cuts=_open_or_never(ratios.classes),
-        segment_cuts=_open_or_never(ratios.segments),
-        total_cut=int(_open_or_never([ratios.total])[0]),
+    _, prices = solve_integers(units, limits, sample.segments)
+    cuts = PerLimit(
+        np.array([_open_or_never(ratio) for ratio in ratios.classes]),
+        np.array([_open_or_never(ratio) for ratio in ratios.segments]),
+        _open_or_never(ratios.total),
     )
-    return _price_empty_segments(prices, units, in_segment, ratios)
+    return _price_empty_segments(Prices(scale, prices, cuts), units, in_segment, ratios)
 
 
-def _whole(ratios: list[Fraction | None], sizes: Any) -> Ints:
-    sizes = np.broadcast_to(sizes, len(ratios)).tolist()
-    limits = [
-        size if ratio is None else math.floor(ratio * size)
-        for ratio, size in zip(ratios, sizes, strict=True)
-    ]
-    return np.array(limits, dtype=np.int64)
+def _whole(ratio: Fraction | None, size: int) -> int:
+    return size if ratio is None else math.floor(ratio * size)
 
 
-def _open_or_never(ratios: list[Fraction | None]) -> Ints:
-    """Return cuts of 0, or `NEVER` where the capacity is zero."""
-    return np.array([NEVER if ratio == 0 else 0 for ratio in ratios], dtype=np.int64)
+def _open_or_never(ratio: Fraction | None) -> int:
+    """Return a cut of 0, or `NEVER` if the capacity is zero."""
+    return NEVER if ratio == 0 else 0
 
 
-def _price_empty_segments(prices: Prices, units: Ints, in_segment: Rows, ratios: Ratios) -> Prices:
+def _price_empty_segments(
+    prices: Prices, units: Ints, in_segment: Rows, ratios: PerLimit
+) -> Prices:
     """Price a segment without calibration items as if all items belonged to it."""
-    segment_prices = prices.segment_prices.copy()
     for s in np.flatnonzero(in_segment == 0):
         ratio = ratios.segments[s]
         if ratio is not None and ratio > 0:
             surplus = prices.margins(units, np.full(len(units), s)).surplus
-            segment_prices[s] = _cut(surplus, plug_in_k(len(units), ratio))
-    return replace(prices, segment_prices=segment_prices)
+            prices.prices.segments[s] = _cut(surplus, plug_in_k(len(units), ratio))
+    return prices
 
 
 def _cut(values: Ints, k: int) -> int:
@@ -161,8 +149,10 @@ class OrderStatistic(NamedTuple):
         return cls(expected_k, expected_sample_size, "guarantee='expected'")
 
     @classmethod
-    def confident(cls, n_limits: int, *, error: float) -> OrderStatistic:
+    def confident(cls, ratios: PerLimit, *, error: float) -> OrderStatistic:
         """Keep all limits at once, except with probability `error`, which they share."""
+        several = [*ratios.classes, *ratios.segments, ratios.total]
+        n_limits = sum(ratio is not None and 0 < ratio < 1 for ratio in several)
         share = error / max(n_limits, 1)
         return cls(
             partial(confident_k, error=share),
@@ -173,11 +163,11 @@ class OrderStatistic(NamedTuple):
 
 def guaranteed_prices(
     sample: JointSample,
-    ratios: Ratios,
+    ratios: PerLimit,
     rule: OrderStatistic,
     *,
     rng: np.random.Generator,
-    names: dict[str, list[str]],
+    names: PerLimit,
 ) -> Prices:
     """Keep all capacities for future items, as the rule of order statistics promises.
 
@@ -196,30 +186,25 @@ def guaranteed_prices(
     cut_at = _Cuts(rule, groups, rng)
     everyone = np.arange(len(unseen))
     class_cuts = [
-        cut_at(np.where(found.best == j, found.lead, -1), everyone, ratio, names["classes"][j])
+        cut_at(np.where(found.best == j, found.lead, -1), everyone, ratio, names.classes[j])
         for j, ratio in enumerate(ratios.classes)
     ]
     segment_cuts = [
-        cut_at(found.surplus, np.flatnonzero(unseen.segments == s), ratio, names["segments"][s])
+        cut_at(found.surplus, np.flatnonzero(unseen.segments == s), ratio, names.segments[s])
         for s, ratio in enumerate(ratios.segments)
     ]
-    total_cut = cut_at(found.surplus, everyone, ratios.total, "the total")
+    total_cut = cut_at(found.surplus, everyone, ratios.total, names.total)
     cut_at.warn()
-    return replace(
-        prices,
-        class_cuts=np.array(class_cuts, dtype=np.int64),
-        segment_cuts=np.array(segment_cuts, dtype=np.int64),
-        total_cut=total_cut,
-    )
+    return replace(prices, cuts=PerLimit(np.array(class_cuts), np.array(segment_cuts), total_cut))
 
 
-def _without_hopeless(ratios: Ratios, n: int, rule: OrderStatistic) -> Ratios:
+def _without_hopeless(ratios: PerLimit, n: int, rule: OrderStatistic) -> PerLimit:
     """Close the classes for which `n` items are too few."""
     classes = [
         Fraction(0) if ratio is not None and rule.k(n, ratio) < 0 else ratio
         for ratio in ratios.classes
     ]
-    return replace(ratios, classes=classes)
+    return ratios._replace(classes=classes)
 
 
 class _Cuts:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats, Mask, Rows
 from .._core.hashing import check_keyed_alike
 from .._core.validation import check_option
-from ..capacity import Capacity
+from ..assignment.integers import PerLimit
 from ._capacities import JointCapacities
 from ._prices import NEVER, OrderStatistic, Prices, guaranteed_prices, plug_in_prices
 from ._values import JointSample
@@ -48,13 +48,6 @@ class JointDecisions(NamedTuple):
         return self.columns > 0
 
 
-class Choice(NamedTuple):
-    """The column of each item (0 to leave it), and its gain over leaving it alone, after prices."""
-
-    columns: Rows
-    surplus: Floats
-
-
 @dataclass(frozen=True)
 class JointRule:
     """Prices for all capacities, and the calibration items that set them; made by `calibrate`.
@@ -74,32 +67,6 @@ class JointRule:
         For ``guarantee="confident"``.
     random_state : int or Generator
         Divides the sample, except for ``guarantee="plug-in"``.
-
-    Examples
-    --------
-    Two of ten items may get the only rare class:
-
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.multiclass._capacities import JointCapacities
-    >>> from shortlist.multiclass._rule import JointRule
-    >>> from shortlist.multiclass._values import JointSample
-    >>> items = JointSample(
-    ...     gains=np.arange(10.0)[:, np.newaxis],
-    ...     left_alone=np.zeros(10),
-    ...     segments=np.zeros(10, dtype=int),
-    ... )
-    >>> capacities = JointCapacities(
-    ...     {"fraud": Capacity.fraction(0.2)}, counts={"fine": 90, "fraud": 10}
-    ... )
-    >>> rule = JointRule.calibrate(items, capacities, guarantee="plug-in")
-    >>> rule.class_prices
-    {'fraud': 7.0}
-    >>> rule.decide(items).columns.tolist()
-    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
-    >>> more = capacities.changed({"fraud": Capacity.fraction(0.3)})
-    >>> rule.with_capacities(more).class_prices
-    {'fraud': 6.0}
     """
 
     sample: JointSample = field(repr=False)
@@ -130,14 +97,14 @@ class JointRule:
             prices = _guaranteed_prices(sample, capacities, error, random_state)
         return cls(sample, capacities, guarantee, confidence, random_state, prices)
 
-    def decide(self, items: JointSample) -> Choice:
-        """Decide about each item on its own."""
+    def decide(self, items: JointSample) -> tuple[Rows, Floats]:
+        """Return the column of each item (0 to leave it), and its surplus after prices."""
         if self.sample.keys is not None:
             check_keyed_alike(items.keyed_by_ids, self.sample.keyed_by_ids)
         columns, units = self.prices.choose(items)
         surplus = self.prices.scale.to_floats(units)
         surplus[units == -NEVER] = -np.inf  # no class may be flagged
-        return Choice(columns, surplus)
+        return columns, surplus
 
     def with_capacities(self, capacities: JointCapacities, **changes: Any) -> Self:
         """Return the rule for other capacities of the same labels and segments.
@@ -151,31 +118,10 @@ class JointRule:
         """Return the rule for the same capacities from other items; `changes` as above."""
         return self.calibrate(sample, self.capacities, **{**self._terms, **changes})
 
-    def describe(self) -> dict[str, Any]:
-        """Return the capacities, the guarantee, the prices and the objective as plain values."""
-        joint = self.capacities
-        return {
-            "capacities": {label: _to_json(limit) for label, limit in joint.classes.items()},
-            "total": _to_json(joint.total),
-            "segment_capacities": {
-                name: _to_json(limit)
-                for name, limit in zip(joint.segment_names, joint.segment_limits, strict=True)
-                if joint.segments is not None
-            },
-            "guarantee": self.guarantee,
-            "confidence": self.confidence,
-            "n_calibration": len(self.sample),
-            "prices": self.class_prices,
-            "total_price": self.total_price,
-            "segment_prices": self.segment_prices,
-            "objective": self.objective,
-            "plug_in_objective": self.plug_in_objective,
-        }
-
     @property
     def class_prices(self) -> dict[Any, float]:
         """The price of each rare label."""
-        prices = self.prices.scale.to_floats(self.prices.class_prices)
+        prices = self.prices.scale.to_floats(self.prices.prices.classes)
         return dict(zip(self.capacities.classes, prices.tolist(), strict=True))
 
     @property
@@ -183,13 +129,13 @@ class JointRule:
         """The price of each segment; None stands for the segments that are not named."""
         if self.capacities.segments is None:
             return {}
-        prices = self.prices.scale.to_floats(self.prices.segment_prices)
+        prices = self.prices.scale.to_floats(self.prices.prices.segments)
         return dict(zip(self.capacities.segment_names, prices.tolist(), strict=True))
 
     @property
     def total_price(self) -> float:
         """The price of the total, on top of that of the label."""
-        return float(self.prices.scale.to_floats(self.prices.total_price))
+        return float(self.prices.scale.to_floats(self.prices.prices.total))
 
     @cached_property
     def objective(self) -> float:
@@ -213,10 +159,6 @@ class JointRule:
         return {name: getattr(self, name) for name in names}
 
 
-def _to_json(capacity: Capacity | None) -> dict[str, Any] | None:
-    return None if capacity is None else capacity.to_json()
-
-
 def _guaranteed_prices(
     sample: JointSample, capacities: JointCapacities, error: float | None, random_state: Any
 ) -> Prices:
@@ -233,13 +175,14 @@ def _guaranteed_prices(
         error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
     rule = OrderStatistic.expected()
     if error is not None:
-        rule = OrderStatistic.confident(ratios.n_limits, error=error)
-    names = {
-        "classes": [f"class {label!r}" for label in capacities.classes],
-        "segments": [
+        rule = OrderStatistic.confident(ratios, error=error)
+    names = PerLimit(
+        [f"class {label!r}" for label in capacities.classes],
+        [
             "other segments" if name is None else f"segment {name!r}"
             for name in capacities.segment_names
         ],
-    }
+        "the total",
+    )
     rng = np.random.default_rng(random_state)
     return guaranteed_prices(sample, ratios, rule, rng=rng, names=names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,14 +43,18 @@ class Problem:
         """Number of rows."""
         return len(self.gains)
 
+    @property
+    def one_segmentation(self) -> Segmentation:
+        """The only segmentation; without any, one segment without a limit holds all rows."""
+        if self.segmentations:
+            return self.segmentations[0]
+        n = self.n_rows
+        return Segmentation(np.array([0]), np.zeros(n, dtype=np.intp), np.array([n]))
 
-class Solution(NamedTuple):
-    """The chosen columns; prices of the classes, of each segmentation, and of the total."""
-
-    columns: Ints
-    class_prices: Floats
-    segment_prices: list[Floats]
-    total_price: float
+    def value_of(self, columns: Ints) -> float:
+        """Return the sum of the chosen values."""
+        flagged = np.flatnonzero(columns)
+        return float(self.left_alone.sum() + self.gains[flagged, columns[flagged] - 1].sum())
 
 
 def check_problem(
@@ -72,7 +76,7 @@ def check_problem(
     return Problem(
         *_gains(table, _check_case_values(case_values, n)),
         limits,
-        n if total is None else min(_check_limit("total", _in_flags(total, each)), n),
+        _check_limit("total", total, n, each),
         _check_segments(segments, segment_capacities, n, each),
     )
 
@@ -91,22 +95,17 @@ def _check_efforts(efforts: ArrayLike | None, n: int, m: int) -> list[float] | N
     return [float(each) for each in work]
 
 
-def _in_flags(limit: Any, effort: float | None) -> Any:
-    """Return a capacity as a number of flags; anything else as it is."""
-    if not isinstance(limit, Capacity):
+def in_flags(limit: Any, effort: Any) -> Any:
+    """Return a budget of work as a number of flags that take the same effort; others as given."""
+    if not isinstance(limit, Capacity) or limit.kind != "effort":
         return limit
-    if limit.kind == "effort" and effort is not None:
-        limit = limit.as_flags(effort)
-    elif limit.kind == "effort":
+    if effort is None:
         raise CapacityError(
-            f"{limit!r} is a budget of work. Say how much a row takes in each column, efforts=[20, "
-            "30], say. A budget for several columns together is exact only if they take the same."
+            f"{limit!r} is a budget of work. Say how much a row takes: efforts=[30, 10] for the "
+            "columns of an assignment, class_efforts={'fraud': 30, 'error': 10} for a classifier. "
+            "A budget for several of them together is exact only if they take the same."
         )
-    if limit.kind != "count" or limit.per is not None:
-        raise CapacityError(
-            f"A limit of an assignment is a number of rows, or a budget of work; got {limit!r}."
-        )
-    return int(limit.value)
+    return limit.as_flags(effort)
 
 
 def _check_values(values: ArrayLike) -> Floats:
@@ -176,24 +175,32 @@ def _check_capacities(
         )
     efforts: list[float | None] = [None] * m if work is None else [*work]
     limits = [
-        n if limit is None else min(_check_limit(f"capacities[{j}]", _in_flags(limit, effort)), n)
+        _check_limit(f"capacities[{j}]", limit, n, effort)
         for j, (limit, effort) in enumerate(zip(given, efforts, strict=True))
     ]
     return np.array(limits, dtype=np.int64)
 
 
-def _check_limit(name: str, limit: Any) -> int:
+def _check_limit(name: str, limit: Any, n: int, effort: float | None = None) -> int:
+    """Return how many of `n` rows a limit allows."""
+    limit = in_flags(limit, effort)
+    if isinstance(limit, Capacity):
+        if limit.kind != "count" or limit.per is not None:
+            raise CapacityError(
+                f"A limit of an assignment is a number of rows, or a budget of work; got {limit!r}."
+            )
+        limit = int(limit.value)
     try:
         if isinstance(limit, (bool, np.bool_)):
             raise TypeError
-        whole = operator.index(limit)
+        whole = n if limit is None else operator.index(limit)
     except TypeError:
         raise CapacityTypeError(
             f"{name} must be a whole number such as 50, or None for no limit; got {limit!r}."
         ) from None
     if whole < 0:
         raise CapacityError(f"{name} must not be negative; got {whole}.")
-    return whole
+    return min(whole, n)
 
 
 def _check_segments(
@@ -228,18 +235,15 @@ def _check_segmentation(
         raise ValueError(
             "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
-    given = {
-        label: None
-        if limit is None
-        else _check_limit(f"segment_capacities[{label!r}]", _in_flags(limit, effort))
+    limits = {
+        label: _check_limit(f"segment_capacities[{label!r}]", limit, column.size, effort)
         for label, limit in capacities.items()
     }
-    unknown = [label for label in labels.tolist() if label not in given]
+    unknown = [label for label in labels.tolist() if label not in limits]
     if unknown:
         raise CapacityError(
             f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
             "segment_capacities. Add these segments to it; None means no limit."
         )
-    in_order = [given[label] for label in labels.tolist()]
-    limits = [column.size if limit is None else min(limit, column.size) for limit in in_order]
-    return Segmentation(labels, codes, np.array(limits, dtype=np.int64))
+    in_order = [limits[label] for label in labels.tolist()]
+    return Segmentation(labels, codes, np.array(in_order, dtype=np.int64))
