@@ -617,7 +617,7 @@ class TestErrors:
         model = CapacityClassifier(
             FrozenEstimator(logistic().fit(X, y)), capacity=Capacity.fraction(0.1)
         )
-        with pytest.raises(ValueError, match=r"\['sample_weight'\] would not be used"):
+        with pytest.raises(ValueError, match=r"\['sample_weight'\] would go unused"):
             model.fit(X, y, sample_weight=y)
 
     def test_a_promise_that_does_not_suit_fails_before_the_model_is_fitted(self, fraud):

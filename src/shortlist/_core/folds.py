@@ -52,6 +52,7 @@ __all__ = [
     "restored_on_error",
     "route",
     "stratified_folds",
+    "take_trained",
     "unseen_once",
 ]
 
@@ -393,12 +394,26 @@ def fit_out_of_bag(
     return TrainedModels([model], [Unseen(rows, scores[rows])])
 
 
-def route(classifier: Any, params: dict[str, Any], groups: Any = None) -> Bunch:
+def route(classifier: Any, y: Any, params: dict[str, Any], groups: Any = None) -> Bunch:
     """Send the extra arguments of `fit` to the model and the splitter, and groups to the latter."""
     grouped = {} if groups is None else {"groups": groups}
+    routed = Bunch(estimator=Bunch(fit=params), splitter=Bunch(split=grouped))
     if routing_enabled():
-        return process_routing(classifier, "fit", **grouped, **params)
-    return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split=grouped))
+        routed = process_routing(classifier, "fit", **grouped, **params)
+    weights = routed.estimator.fit.get("sample_weight")
+    if weights is not None:
+        check_classes(classifier, np.unique(y[np.asarray(weights) != 0]))
+    return routed
+
+
+def take_trained(
+    model: Any, X: Any, params: dict[str, Any], score: Callable[[Any, Any], Any]
+) -> TrainedModels:
+    """Score rows by a trained model, which is not fitted again."""
+    if params:
+        raise ValueError(f"A trained model is not fitted again; {sorted(params)} would go unused.")
+    scores = score(model, X)
+    return TrainedModels([model], [Unseen(np.arange(len(scores)), scores)])
 
 
 class WrapperMixin:

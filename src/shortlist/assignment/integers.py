@@ -58,10 +58,10 @@ def solve_integers(
 ) -> tuple[Ints, PerLimit]:
     """Solve an assignment problem whose gains are whole numbers; return columns and prices.
 
-    `gains` over leaving a row alone have a column for each class, `limits` whole numbers. The lowest
-    tie key wins a tie; without keys, the first row does. Column 0 leaves a row alone; column j + 1
-    stands for column j of the gains. The prices are the lowest that prove the optimum: first of the
-    total, then of the classes, then of the segments. They do not depend on the keys.
+    `gains` over leaving a row alone have a column for each class, and `limits` are whole numbers.
+    The lowest tie key wins a tie; without keys, the first row does. Column 0 leaves a row alone;
+    column j + 1 stands for column j of the gains. The prices are the lowest that prove the optimum:
+    first of the total, then of the classes, then of the segments; they do not depend on the keys.
     """
     columns = _unlimited(gains)
     nothing = PerLimit(np.zeros_like(limits.classes), np.zeros_like(limits.segments), 0)

@@ -24,7 +24,6 @@ from .._core.binomial import Interval
 from .._core.folds import (
     Groups,
     TrainedModels,
-    Unseen,
     WrapperMixin,
     aligned_with_rows,
     check_classes,
@@ -43,6 +42,7 @@ from .._core.folds import (
     remember_features,
     restored_on_error,
     route,
+    take_trained,
     unseen_once,
 )
 from .._core.groups import number_groups
@@ -569,15 +569,9 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
             rare_scores, rare_label=self.rare_label_, response_method=self.response_method_
         )
         if self._is_prefit:
-            if params:
-                raise ValueError(
-                    f"A trained model is not fitted again, and {sorted(params)} would not be used."
-                )
-            return TrainedModels([estimator], [Unseen(np.arange(n_rows(X)), score(estimator, X))])
-        routed = route(self, params, groups.given)
-        fit_params, weights = routed.estimator.fit, routed.estimator.fit.get("sample_weight")
-        if weights is not None:
-            check_classes(self, np.unique(y[np.asarray(weights) != 0]))
+            return take_trained(estimator, X, params, score)
+        routed = route(self, y, params, groups.given)
+        fit_params = routed.estimator.fit
         if self._is_out_of_bag:
             check_no_groups(groups.numbers)
             if self.response_method_ != "predict_proba" and hasattr(estimator, "predict_proba"):

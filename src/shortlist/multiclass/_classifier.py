@@ -228,7 +228,7 @@ class MulticlassCapacityClassifier(
             keys = self._keys(X, ids)
             numbers = number_groups(groups, n_rows(X))
             seed = None if self.random_state is None else self._seed
-            self.estimator_, posteriors, rows = unseen_posteriors(
+            (self.estimator_,), ((rows, posteriors),) = unseen_posteriors(
                 self, X, y, params, seed=seed, groups=Groups(groups, numbers)
             )
             remember_features(self, self.estimator_)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Rows
+from .._core.arrays import Rows
 from .._core.folds import (
     Groups,
+    TrainedModels,
     check_classes,
     check_labels,
     check_trained,
@@ -19,6 +20,7 @@ from .._core.folds import (
     holds_out,
     is_prefit,
     route,
+    take_trained,
     unseen_once,
 )
 from .._core.scoring import probabilities
@@ -56,31 +58,22 @@ def unseen_posteriors(
     *,
     seed: int | None,
     groups: Groups,
-) -> tuple[Any, Floats, Rows]:
-    """Fit the model; return it, posteriors of items it has not seen, and their positions."""
-    estimator, classes = classifier.estimator, classifier.classes_
+) -> TrainedModels:
+    """Fit the model; return it, and posteriors of items that it has not seen."""
+    estimator, score = classifier.estimator, partial(probabilities, classes=classifier.classes_)
     if is_prefit(estimator, classifier.cv):
-        if params:
-            raise ValueError(
-                f"A trained model is not fitted again; {sorted(params)} would go unused."
-            )
-        return estimator, probabilities(estimator, X, classes), np.arange(len(y))
-    routed = route(classifier, params, groups.given)
-    weights = routed.estimator.fit.get("sample_weight")
-    if weights is not None:
-        check_classes(classifier, np.unique(y[np.asarray(weights) != 0]))
-    fitted = fit_on_folds(
+        return take_trained(estimator, X, params, score)
+    routed = route(classifier, y, params, groups.given)
+    return fit_on_folds(
         estimator,
         X,
         y,
         _folds(classifier, X, y, routed.splitter.split, seed, groups.numbers),
         fit_params=routed.estimator.fit,
-        score=partial(probabilities, classes=classes),
+        score=score,
         refit=not holds_out(classifier.cv),
         n_jobs=None,
     )
-    (model,), (unseen,) = fitted
-    return model, unseen.scores, unseen.rows
 
 
 def _folds(
