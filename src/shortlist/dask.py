@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ._core.extras import load_extra
-from .distributed.engine import FEW, Engine, RowKernel, blocks_of, check_same, ranked, versions_here
+from .distributed.engine import FEW, Engine, RowKernel, blocks_of, ranked
 from .distributed.functions import Functions
 from .exceptions import TableError
 
@@ -30,7 +28,7 @@ class DaskEngine(Engine):
     persisted rows may be computed again; any other is persisted before the first pass.
     """
 
-    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
         """Check that this is a data frame of Dask, whose columns have types."""
         if not type(table).__module__.startswith("dask.dataframe"):
             raise TableError(
@@ -66,15 +64,10 @@ class DaskEngine(Engine):
         kinds = {type(each).__name__ for each in table.expr.walk()}
         return table if all(kind.startswith(_CHEAP) for kind in kinds) else table.persist()
 
-    def between(self, table: Any, score: str, low: float, high: float) -> Any:
-        """Return the rows from a score on; of others a kernel finds the few sooner than pandas."""
-        return table[table[score].astype("float64") >= low] if high == np.inf else table
-
-    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
+    def in_order(self, rows: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""
         dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
-        listed = self.map_rows(table, kernel, schema).compute()
-        return dd.from_pandas(ranked(_arrow(listed), score).to_pandas(), npartitions=1)
+        return dd.from_pandas(ranked(_arrow(rows.compute()), score).to_pandas(), npartitions=1)
 
     def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
         """Let the workers write such rows."""
@@ -84,14 +77,6 @@ class DaskEngine(Engine):
     def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
         """Keep such rows in the memory of the workers."""
         yield self.map_rows(table, kernel, schema).persist()
-
-    def check_versions(self, table: Any) -> None:
-        """Raise an error if a worker has other versions; without a cluster there are none."""
-        try:
-            client = load_extra("distributed", needed_for="A cluster").get_client()
-        except (ImportError, ValueError):
-            return
-        check_same(client.run(versions_here()).values())
 
 
 def _check_types(types: Any) -> None:

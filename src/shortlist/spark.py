@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 
 from ._core.extras import load_extra
-from .distributed.engine import (
-    FEW,
-    TIE_KEY,
-    Engine,
-    RowKernel,
-    blocks_of,
-    check_same,
-    versions_here,
-)
+from .distributed.engine import FEW, TIE_KEY, Engine, RowKernel, blocks_of
 from .distributed.functions import Functions
 from .exceptions import TableError
 from .online import Controller
@@ -52,10 +44,7 @@ class SparkEngine(Engine):
     draws random numbers is refused: write it to a table first.
     """
 
-    def __init__(self) -> None:
-        self._checked: set[str] = set()  # applications whose executors have our versions
-
-    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
+    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
         """Check that this is a data frame of Spark."""
         _check_frame(table)
         return table
@@ -111,17 +100,11 @@ class SparkEngine(Engine):
         top = table.select(number.alias("score")).orderBy(number.desc_nulls_first()).limit(count)
         return top.toArrow()["score"].to_numpy()
 
-    def fetch(self, table: Any, columns: list[str], most: int) -> Any:
-        """Fetch a few rows: to start Python on the executors would take longer."""
-        rows = table.select(*map(_quoted, columns)).limit(most + 1).toArrow()
-        return rows if rows.num_rows <= most else None
-
-    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
-        """Return the rows of a list, in order; Python sees no rows below the cut."""
+    def in_order(self, rows: Any, score: str) -> Any:
+        """Number the rows of a list, in order."""
         functions, window = _functions_of("functions"), _functions_of("window")
-        listed = self.map_rows(table, kernel, schema)
         order = window.Window.orderBy(_number(score).desc(), functions.asc(TIE_KEY))
-        return listed.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
+        return rows.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
 
     def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
         """Let the executors write such rows."""
@@ -135,19 +118,6 @@ class SparkEngine(Engine):
             yield rows
         finally:
             rows.unpersist()
-
-    def check_versions(self, table: Any) -> None:
-        """Raise an error if an executor has other versions of the packages that models need.
-
-        An application is asked once.
-        """
-        spark = table.sparkSession
-        if spark.sparkContext.applicationId in self._checked:
-            return
-        n_tasks = 2 * spark.sparkContext.defaultParallelism
-        found = spark.range(0, n_tasks, 1, n_tasks).mapInArrow(_finding(versions_here()), _ANSWER)
-        check_same(pickle.loads(row["answer"]) for row in found.collect())
-        self._checked.add(spark.sparkContext.applicationId)
 
 
 def _check_frame(table: Any) -> None:
@@ -215,20 +185,6 @@ def _answering(shipped: Any, columns: list[str]) -> Callable[[Any], Iterator[Any
         for block in blocks_of(batches):
             answer = pickle.dumps(shipped.value(block.rename_columns(columns)))
             yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
-
-    return answer
-
-
-def _finding(find: Callable[[], Any]) -> Callable[[Any], Iterator[Any]]:
-    # Nothing of this package may be needed to load this function.
-    def answer(batches: Any) -> Iterator[Any]:
-        import pickle as pickles
-
-        import pyarrow as pa
-
-        for _ in batches:
-            found = pickles.dumps(find())
-            yield pa.RecordBatch.from_arrays([pa.array([found], pa.binary())], ["answer"])
 
     return answer
 

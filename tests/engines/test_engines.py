@@ -1,5 +1,7 @@
 """Every engine gives the answers of one machine, item for item."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,6 +224,15 @@ def test_missing_columns_are_named(engine, cases, model):
         engine.functions.score(model, engine.table(cases.drop(columns="b"), 2), id="case")
 
 
+def test_text_files_are_left_to_tables(tmp_path, cases, model):
+    """How a model reads values is known there, for files of any size."""
+    from shortlist.distributed import score
+
+    cases.to_csv(tmp_path / "t.csv")
+    with pytest.raises(TableError, match="is a text file"):
+        score(model, tmp_path / "t.csv", id="case")
+
+
 # --- plans and workers ---
 
 
@@ -252,9 +263,8 @@ def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     assert (grouped.is_cached, df.is_cached) == (True, False)
 
 
-@pytest.mark.parametrize("name", ["_MOST_HELD", "_FEW_TIED"])
-def test_deep_cuts_and_many_tied_rows_are_counted_by_the_executors(spark, monkeypatch, name):
-    """The list is the same as with a short sort, and with a few tied rows that are fetched."""
+def test_deep_cuts_are_found_by_the_executors(spark, monkeypatch):
+    """The list is the same as with a short sort."""
     import shortlist.spark as functions
 
     df = spark.createDataFrame(make_frame("tied"))
@@ -264,32 +274,22 @@ def test_deep_cuts_and_many_tied_rows_are_counted_by_the_executors(spark, monkey
         return found.toPandas()["case"].tolist()
 
     here = listed()
-    monkeypatch.setattr(_ranks, name, 0)
+    monkeypatch.setattr(_ranks, "_MOST_HELD", 0)
     monkeypatch.setattr(_ranks, "_FEW", 20)
     assert listed() == here
 
 
-def test_other_versions_on_a_worker_are_refused():
-    """The error names the package and both versions."""
-    from shortlist.distributed.engine import check_same, versions_here
+def test_other_versions_on_a_worker_are_refused(monkeypatch, model):
+    """A model that travels is not loaded there; the error names the package and both versions."""
+    from shortlist.distributed._models import ModelRows
 
-    here = versions_here()()
-    check_same([here, here])
-    with pytest.raises(TableError, match=r"sklearn 0\.1 instead of"):
-        check_same([here, {**here, "sklearn": "0.1"}])
-
-
-def test_executors_are_asked_for_their_versions_once(spark, monkeypatch):
-    """Until they have answered well; the question takes as long as a small job."""
-    import shortlist.spark as functions
-
-    answers = []
-    monkeypatch.setattr(functions, "check_same", lambda found: answers.append(list(found)))
-    engine, df = functions.SparkEngine(), spark.range(3)
-    for _ in range(2):
-        engine.check_versions(df)
-    assert len(answers) == 1
-    assert set(answers[0][0]) == {"shortlist", "numpy", "sklearn"}
+    rows = ModelRows(model, "case")
+    assert pickle.loads(pickle.dumps(rows)).features == rows.features
+    monkeypatch.setattr("sklearn.__version__", "0.1")
+    travelling = pickle.dumps(rows)
+    monkeypatch.undo()
+    with pytest.raises(TableError, match=r"sklearn .* instead of 0\.1"):
+        pickle.loads(travelling)
 
 
 def test_other_frames_are_refused(engine):

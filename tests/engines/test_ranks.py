@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Capacity, select
-from shortlist.distributed import _local, _ranks
+from shortlist.distributed import _ranks
+from shortlist.distributed._lists import ListedRows
 from shortlist.distributed._local import LocalEngine
-from shortlist.distributed._ranks import Ranks, RowsBefore
-from shortlist.distributed.engine import as_columns
+from shortlist.distributed._ranks import Ranks
 from shortlist.exceptions import TableError
 
 KINDS = {
@@ -45,10 +45,6 @@ class InBlocks(LocalEngine):
         """Read the blocks."""
         return (block.select(columns) for block in self.blocks)
 
-    def between(self, table, score, low, high):
-        """Return more rows."""
-        return table
-
     def n_rows(self, table):
         """Know the length, or not."""
         return self.table.num_rows if self.has_top else None
@@ -56,16 +52,16 @@ class InBlocks(LocalEngine):
     def listed(self, **options):
         """Return a mask of the rows that are before the cuts."""
         ranks = Ranks(self, None, "score", "id", options.get("segment"))
-        before = RowsBefore("score", "id", ranks.cuts(options["wanted"]), 0, ranks.segment)
-        names = [name for name in ("score", "id", ranks.segment) if name is not None]
-        return np.concatenate([before(as_columns(block, names)) for block in self.blocks])
+        cuts = ranks.cuts(options["wanted"])
+        rows = ListedRows("score", "id", ranks.segment, 0, cuts, kept=["id"])
+        ids = np.concatenate([rows(block)["id"].to_numpy() for block in self.blocks])
+        return np.isin(self.table["id"].to_numpy(), ids)
 
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    """Let blocks of twenty scores be counted in bins."""
+    """Let blocks send about twenty scores, and look again."""
     monkeypatch.setattr(_ranks, "_FEW", 20)
-    monkeypatch.setattr(_local, "_SPARE", 10)
 
 
 @given(
@@ -103,7 +99,7 @@ def test_segments_share_the_passes():
         want = select(scores[own], Capacity.count(k), ids=ids[own])
         np.testing.assert_array_equal(listed[own], want)
     assert not listed[teams == "west"].any()
-    assert engine.passes <= 2 * _ranks._ROUNDS
+    assert engine.passes <= 4
 
 
 def test_small_blocks_are_settled_in_one_pass(monkeypatch):
@@ -119,15 +115,15 @@ def test_small_blocks_are_settled_in_one_pass(monkeypatch):
 
 
 def test_little_travels_however_many_rows_are_tied(monkeypatch):
-    """A block sends bins, or few numbers."""
+    """A block sends few numbers, first from everywhere, then from a bracket."""
     ids, scores = np.arange(50_000), np.ones(50_000)
     engine = InBlocks(pa.table({"score": scores, "id": ids}), [10_000, 30_000])
     monkeypatch.setattr(_ranks, "_FEW", 500)
     listed = engine.listed(wanted={None: 5_000})
     np.testing.assert_array_equal(listed, select(scores, Capacity.count(5_000), ids=ids))
     sent = [part[None].values.size for answers in engine.travelled for part in answers]
-    assert max(sent) < 17_000
-    assert engine.passes <= 2 * _ranks._ROUNDS
+    assert max(sent) <= 501
+    assert engine.passes <= 4
 
 
 @pytest.mark.parametrize("has_top", [True, False])
@@ -157,7 +153,5 @@ def test_the_highest_scores_are_kept_while_the_others_pass(kind, n, count, seed)
     """From short blocks, with ties and infinities."""
     scores = KINDS[kind](np.random.default_rng(seed), n)
     engine = InBlocks(pa.table({"score": scores}), range(97, n, 97))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_local, "_CHUNK", 31)
-        top = engine.highest(None, "score", count)
+    top = engine.highest(None, "score", count)
     np.testing.assert_array_equal(np.sort(top), np.sort(scores)[max(n - count, 0) :])

@@ -132,8 +132,9 @@ def test_evaluations(table_fit, path, whole, in_pieces):
     in_pieces()
     got = evaluate_table(table_fit.model, path, on_progress=n_read.append)
     assert got == want
-    large = vars(evaluate(table_fit.model, path, id="case"))
-    assert {name: large[name] for name in vars(want)} == vars(want)
+    if path.suffix != ".csv" and not any(path.glob("*.csv")):  # these only the commands read
+        large = vars(evaluate(table_fit.model, path, id="case"))
+        assert {name: large[name] for name in vars(want)} == vars(want)
     assert n_read[-1] == 950
     assert len(n_read) > 5
 

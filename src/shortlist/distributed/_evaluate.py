@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from .engine import Columns, Engine, on_arrays
 
 __all__ = ["Drift", "LargeEvaluation", "measure_model"]
 
-_COLUMNS = ("score", "decided", "lifted", "key", "is_rare")
+_COLUMNS = ("score", "lifted", "key", "is_rare")
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,13 @@ class LargeEvaluation(Evaluation):
 
 
 @dataclass(frozen=True)
-class _Tally:
-    """Counts rows, flags, and scores in bins."""
+class _CountScores:
+    """Counts scores in bins."""
 
     profile: ColumnProfile
 
     def __call__(self, columns: Columns) -> NDArray[np.int64]:
-        flagged = columns["flagged"]
-        counts = [flagged.size, np.count_nonzero(flagged)]
-        return np.array([*counts, *self.profile.count(columns["decided"])], dtype=np.int64)
+        return np.array(self.profile.count(columns["score"]), dtype=np.int64)
 
 
 def measure_model(
@@ -91,20 +90,28 @@ def measure_model(
     rules = {"flagged": "this model"}
     if isinstance(model, TableModel):
         rules["by_default"] = default_name(model)
-    said = (*_COLUMNS, *rules)
-    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
-    profile = _score_profile(rows.classifier)
+    kernel, schema = plan_rows(engine, table, rows, said=(*_COLUMNS, *rules), kept=[])
+    calibration = np.asarray(rows.classifier.calibration_scores_, dtype=np.float64)
+    profile = ColumnProfile.from_values("score", "numeric", calibration)
     with engine.kept_rows(table, kernel, schema) as decided:
-        tallies = on_arrays(engine, decided, ["decided", "flagged"])(_Tally(profile))
-        tally = np.sum(list(tallies), axis=0)
-        names = [name for name in said if name not in ("score", "decided")]
+        scores = _total(on_arrays(engine, decided, ["score"])(_CountScores(profile)))
+        names = [name for name in schema.names if name != "score"]
         counted = count_rows(on_arrays(engine, decided, names), rules)
     _check_classes(counted.n_rare, counted.n_items, target)
     capacity = model.flag_capacity if isinstance(model, TableModel) else model.capacity
+    columns, seen = _column_counts(engine, table, rows)
+    (score,) = compare_columns((profile,), [tuple(scores)])
+    judge_shifts([score, *columns])
+    chances = chances_of_flags(
+        rows.classifier.calibrations_, counted.n_items, counted.flags("flagged")[0]
+    )
+    drift = Drift(score, columns, verdict_on(score, columns), *chances)
     measured = evaluation_of(counted, capacity, rules)
-    counts, seen = _column_counts(engine, table, rows)
-    drift = _drift(rows, profile, tally, counts)
     return LargeEvaluation(**{**vars(measured), "seen": seen}, drift=drift)
+
+
+def _total(counts: Iterable[NDArray[np.int64]]) -> list[int]:
+    return np.sum(list(counts), axis=0).tolist()
 
 
 def _target(model: Any, target: str | None) -> str:
@@ -113,11 +120,6 @@ def _target(model: Any, target: str | None) -> str:
     if target is None:
         raise TableError("Name the column with the labels: target=...")
     return target
-
-
-def _score_profile(classifier: Any) -> ColumnProfile:
-    scores = np.asarray(classifier.calibration_scores_, dtype=np.float64)
-    return ColumnProfile.from_values("score", "numeric", scores)
 
 
 def _check_classes(n_rare: int, n_items: int, target: str) -> None:
@@ -141,19 +143,6 @@ def _column_counts(
     if not profiles and known is None:
         return [], None
     answers = engine.summaries(table, rows.needs, ColumnCounts(rows, profiles))
-    *counts, seen = (np.sum(each, axis=0) for each in zip(*answers, strict=True))
-    shifts = compare_columns(profiles, [tuple(each.tolist()) for each in counts])
-    return shifts, None if known is None else known.seen_of(seen)
-
-
-def _drift(
-    rows: ModelRows,
-    profile: ColumnProfile,
-    tally: NDArray[np.int64],
-    columns: list[dict[str, Any]],
-) -> Drift:
-    n_items, n_flagged, *scores = tally.tolist()
-    (score,) = compare_columns((profile,), [tuple(scores)])
-    judge_shifts([score, *columns])
-    chances = chances_of_flags(rows.classifier.calibrations_, n_items, n_flagged)
-    return Drift(score, columns, verdict_on(score, columns), *chances)
+    *counts, seen = (_total(each) for each in zip(*answers, strict=True))
+    shifts = compare_columns(profiles, [tuple(each) for each in counts])
+    return shifts, None if known is None else known.seen_of(np.array(seen))

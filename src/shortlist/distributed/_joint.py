@@ -21,7 +21,7 @@ from .._core.extras import load_extra
 from ..assignment.assigned import Assignment, solve_assignment
 from ..capacity import Capacity
 from ..exceptions import CapacityError, TableError
-from ._lists import ListedRows, find_list
+from ._lists import find_list
 from ._ranks import Ranks
 from .engine import Columns, as_columns, on_arrays
 
@@ -56,17 +56,6 @@ class LargeAssignment:
     segment_prices: dict[Any, float]
     total_price: float
     n_candidates: int
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """Hands over some columns of the rows that are on a list."""
-
-    listed: ListedRows
-    columns: list[str]
-
-    def __call__(self, block: Any) -> Any:
-        return self.listed(block).select(self.columns)
 
 
 @dataclass(frozen=True)
@@ -107,7 +96,7 @@ def find_assignment(
     parts = []
     for column in capacities:
         listed = find_list(replace(ranks, score=column), limits)
-        parts += list(engine.summaries(table, kept, _Candidates(listed, kept)))
+        parts += list(engine.summaries(table, kept, replace(listed, kept=kept)))
     rows = _distinct(parts, names[0])
     found = _solved(rows, capacities, total, by_segment, ranks)
     prices = dict(zip(capacities, found.prices.tolist(), strict=True))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.hashing import hash_ids
+from .._core.ranking import Cut, flag_above
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
-from ._ranks import ALL, Ranks, RowsBefore
-from .engine import TIE_KEY, as_columns, check_columns
+from ._ranks import ALL, Ranks, by_segment
+from .engine import TIE_KEY, Columns, as_columns, check_columns, rows_between, table_schema
 
 __all__ = ["WEIGHT", "ListedRows", "SampledRows", "find_list"]
 
@@ -25,43 +27,83 @@ Limits = Capacity | Mapping[Any, Capacity]
 
 @dataclass(frozen=True)
 class ListedRows:
-    """Keeps the rows before all cuts, and adds the key that puts tied rows in order."""
+    """Keeps the rows before cuts, and adds the key that puts tied rows in order.
 
-    before: tuple[RowsBefore, ...]
-    columns: list[str] | None = None
+    There is a cut for all rows, or one for each segment; and perhaps one for these lists together.
+    """
+
+    score: str
+    id: str
+    segment: str | None
+    seed: int
+    cuts: dict[Any, Cut]
+    in_total: Cut | None = None
+    kept: list[str] | None = None
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns that it reads; None stands for all."""
+        return None if self.kept is None else list(dict.fromkeys([*self._needs, *self.kept]))
+
+    @property
+    def _needs(self) -> list[str]:
+        names = (self.score, self.id, self.segment)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def least(self) -> float:
         """No row with a lower score is on the list."""
-        return min((cut.value for cut in self.before[0].cuts.values()), default=np.inf)
+        return min((cut.value for cut in self.cuts.values()), default=np.inf)
 
     def __call__(self, block: Any) -> Any:
         """Return the listed rows of an Arrow table, with a column `tie_key`."""
         pa = load_extra("pyarrow", needed_for="Selecting from a large table")
-        by = self.before[0]
-        needs = [name for name in (by.score, by.id, by.segment) if name is not None]
-        columns = as_columns(block, list(dict.fromkeys(needs)))
-        mask = np.logical_and.reduce([each(columns) for each in self.before])
-        keys = hash_ids(columns[by.id][mask], seed=by.seed)
-        return block.filter(pa.array(mask)).append_column(TIE_KEY, pa.array(keys, pa.float64()))
+        block = rows_between(block, self.score, self.least, np.inf)
+        columns = as_columns(block, self._needs)
+        mask = self._before(columns, self.segment, self.cuts)
+        if self.in_total is not None:
+            mask &= self._before(columns, None, {ALL: self.in_total})
+        keys = hash_ids(columns[self.id][mask], seed=self.seed)
+        rows = (block if self.kept is None else block.select(self.kept)).filter(pa.array(mask))
+        return rows.append_column(TIE_KEY, pa.array(keys, pa.float64()))
+
+    def _before(self, columns: Columns, segment: str | None, cuts: dict[Any, Cut]) -> Mask:
+        scores = np.asarray(columns[self.score], dtype=np.float64)
+        before = np.zeros(scores.size, dtype=bool)
+        for name, own in by_segment(columns, segment).items():
+            ids = columns[self.id][own]
+
+            def keys(tied: Any, ids: Any = ids) -> Any:
+                return hash_ids(ids[tied], seed=self.seed)
+
+            if name in cuts:
+                before[own] = flag_above(scores[own], cuts[name], keys)
+        return before
 
 
 def find_list(ranks: Ranks, limits: Limits, total: Capacity | None = None) -> ListedRows:
     """Find the cuts of a list, and return the kernel that keeps its rows."""
-    free = ("rank", TIE_KEY)
     score, id, segment = ranks.score, ranks.id, ranks.segment
-    check_columns(ranks.engine, ranks.table, score=score, id=id, segment=segment, free=free)
+    check_columns(ranks.engine, ranks.table, score=score, id=id, segment=segment)
     assert id is not None
     if segment is None and isinstance(limits, Mapping):
         raise CapacityError("A dict of capacities needs segment=..., the column with the segments.")
-    first = RowsBefore(score, id, ranks.cuts(_wanted(limits, ranks)), ranks.seed, segment)
+    listed = ListedRows(score, id, segment, ranks.seed, ranks.cuts(_wanted(limits, ranks)))
     if total is None:
-        return ListedRows((first,))
+        return listed
     if segment is None:
         raise CapacityError("total=... belongs to segments; pass it as the capacity.")
     most = check_capacity(total).max_flags(sum(ranks.sizes.values()))
-    second = ranks.among(first).cuts({ALL: most})
-    return ListedRows((first, RowsBefore(score, id, second, ranks.seed)))
+    return replace(listed, in_total=_cut_of(ranks, listed, most))
+
+
+def _cut_of(ranks: Ranks, listed: ListedRows, most: int) -> Cut:
+    """Return the cut before which so many rows of a list lie."""
+    engine, names = ranks.engine, list(dict.fromkeys([listed.score, listed.id]))
+    schema = table_schema(engine, ranks.table, kept=names, added={TIE_KEY: "double"})
+    table = engine.between(ranks.table, listed.score, listed.least, np.inf)
+    with engine.kept_rows(table, replace(listed, kept=names), schema) as rows:
+        return replace(ranks, table=rows, segment=None).cuts({ALL: most})[ALL]
 
 
 def _wanted(limits: Limits, ranks: Ranks) -> dict[Any, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +19,40 @@ from ..tables import TableModel
 from ..tables.drift import ColumnProfile, count_columns
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
-from .engine import FEW, Engine, RowKernel, as_columns, table_schema
+from .engine import FEW, Engine, RowKernel, as_columns, check_present, table_schema
 
-__all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "plan_rows"]
+__all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "check_versions", "plan_rows"]
 
-#: What a model can say about a row, and the type of each column. If several models decide, the
-#: score is that of all models, as in lists, and `score` beside `flagged` that of the one decider.
+_PACKAGES = ("shortlist", "numpy", "sklearn")
+#: What a model can say about a row, and the type of each column. If several models decide, a score
+#: alone is that of all of them, as in lists, and `score` beside `flagged` that of the one decider.
 SAID = {
-    **dict.fromkeys(("score", "decided", "lifted", "key"), "double"),
+    **dict.fromkeys(("score", "lifted", "key"), "double"),
     **dict.fromkeys(("flagged", "by_default", "is_rare"), "bool"),
 }
+
+
+class _SameVersions:
+    """Is unpickled before the model, and raises an error where packages have other versions."""
+
+    def __reduce__(self) -> Any:
+        return check_versions, (_versions(),)
+
+
+def _versions() -> dict[str, str]:
+    return {name: str(importlib.import_module(name).__version__) for name in _PACKAGES}
+
+
+def check_versions(elsewhere: dict[str, str]) -> _SameVersions:
+    """Raise an error if a model comes from a process with other versions than this one."""
+    other = {name: version for name, version in _versions().items() if version != elsewhere[name]}
+    if other:
+        said = ", ".join(f"{name} {other[name]} instead of {elsewhere[name]}" for name in other)
+        raise TableError(
+            f"A worker of the cluster has {said}. Scores may differ, and the model may not load. "
+            "Install the same versions on all workers."
+        )
+    return _SameVersions()
 
 
 class _Rows(NamedTuple):
@@ -44,11 +69,13 @@ class _Rows(NamedTuple):
 class ModelRows:
     """A model, and the columns that it reads from a table.
 
-    A classifier must have been fitted on a data frame, whose column names it knows. A table model
+    It travels with the versions of its packages, which are compared before the model is loaded. A
+    classifier must have been fitted on a data frame, whose column names it knows. A table model
     breaks ties as its own commands do: by its id column, or by the values of the row. A classifier
     takes the ids of `id`; without any, the values of the row.
     """
 
+    versions: _SameVersions = field(init=False, default_factory=lambda: _SameVersions())
     model: Any
     id: str | None
     segment: str | None = None
@@ -149,14 +176,14 @@ class DecidedRows:
         if self.said == ("score",):
             return {"score": self.rows.scores(rows)}
         decided = self.rows.decide(rows)
-        said = {"score": decided.scores, "decided": decided.scores, "flagged": decided.flagged}
+        said = {"score": decided.scores, "flagged": decided.flagged, "is_rare": rows.is_rare}
         if "lifted" in self.said:  # as lists rank, by all models
-            if len(self.rows.classifier.calibrations_) > 1:
-                said["score"] = self.rows.scores(rows)
-            said |= {"lifted": lift(np.asarray(said["score"])), "key": self.rows.keys(rows)}
+            several = len(self.rows.classifier.calibrations_) > 1
+            scores = self.rows.scores(rows) if several else decided.scores
+            said |= {"lifted": lift(np.asarray(scores)), "key": self.rows.keys(rows)}
         if "by_default" in self.said:
             said["by_default"] = self.rows.model.predict(rows.X)
-        return {**said, "is_rare": rows.is_rare}
+        return said
 
 
 def _arrow(pa: Any, values: Any, kind: str) -> Any:
@@ -187,17 +214,7 @@ class ColumnCounts:
 def plan_rows(
     engine: Engine, table: Any, rows: ModelRows, *, said: tuple[str, ...], kept: list[str]
 ) -> tuple[RowKernel, Any]:
-    """Return the kernel that decides about a table and the schema of its answer, after checks.
-
-    Missing columns and workers with other versions are errors, before anything is computed.
-    """
-    types = engine.column_types(table)
-    missing = [name for name in [*rows.needs, *kept] if name not in types]
-    if missing:
-        raise TableError(
-            f"The table has no column {', '.join(map(repr, missing))}, which the model or the call "
-            f"needs; its columns are {', '.join(map(repr, types))}."
-        )
-    engine.check_versions(table)
+    """Return the kernel that decides about a table, and the schema of its answer."""
+    check_present(engine.column_types(table), [*rows.needs, *kept])
     schema = table_schema(engine, table, kept=kept, added={name: SAID[name] for name in said})
     return DecidedRows(rows, kept, said), schema

@@ -1,46 +1,52 @@
 """The one finder of ranks in tables that no one holds together, exactly and in bounded memory.
 
 The engine's own top-k finds the score in a place, if it has one and the place is not too deep.
-Otherwise scores are counted by their first 16 bits, whose order is that of the scores; one of these
-bins holds the place, and the next pass counts its scores by their next 16 bits. A block that has
-few scores in a bin sends them instead. Only if a block of tied scores is cut, the ids of these rows
-are hashed, and the same search finds the key that divides them. Nothing is approximate, and nothing
-depends on how the rows are divided.
+Otherwise two passes find it: in the first, each block sends every so many-th of its sorted scores,
+which brackets any place with certainty; in the second, blocks count what lies above the bracket and
+send what lies inside. Only if a block of tied scores is cut, the ids of these rows are hashed, and
+the same two passes find the key that divides them. Nothing is approximate, and nothing depends on
+how the rows are divided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles
 from .._core.hashing import hash_ids
-from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut, flag_above
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
-from .engine import Columns, Engine, as_columns, on_arrays
+from .engine import Columns, Engine, on_arrays
 
-__all__ = ["ALL", "Ranks", "RowsBefore"]
+__all__ = ["ALL", "Ranks", "by_segment"]
 
 #: The name of the one segment if there are none.
 ALL = None
-#: A block sends at most so many numbers; as many tied rows are fetched; the deepest own top-k.
-_FEW, _FEW_TIED, _MOST_HELD = 1 << 16, 1 << 17, 1 << 22
-_BITS, _ROUNDS = 16, 4
+#: A block sends about so many numbers of a segment; and the deepest own top-k.
+_FEW, _MOST_HELD = 1 << 14, 1 << 22
 
 
-class _Numbers(NamedTuple):
-    """Different numbers of a block with their counts; or bins with counts, if there are many."""
+class _Sample(NamedTuple):
+    """The size of a block, its NaN, and every `step`-th of its numbers from the highest."""
 
     n: int
     n_nan: int
-    values: NDArray[Any]
+    step: int
+    values: Doubles
+
+
+class _Inside(NamedTuple):
+    """How many numbers of a block lie above a bracket, and those inside with their counts."""
+
+    above: int
+    values: Doubles
     counts: NDArray[np.int64]
-    are_bins: bool = False
 
 
 class _Located(NamedTuple):
@@ -50,81 +56,78 @@ class _Located(NamedTuple):
     above: int
 
 
-class _Bin(NamedTuple):
-    """The first bits of the number that is looked for, and how many numbers come before them."""
+@dataclass(frozen=True)
+class _Draw:
+    """Draws numbers of a block, for each segment."""
 
-    level: int = 0
-    prefix: int = 0
-    above: int = 0
+    numbers: _Scores | _Keys
 
+    def __call__(self, columns: Columns) -> dict[Any, _Sample]:
+        return {name: self._drawn(own) for name, own in self.numbers(columns).items()}
 
-def _codes(numbers: Doubles) -> NDArray[np.uint64]:
-    """Return whole numbers that rise where numbers fall."""
-    bits = (numbers + 0.0).view(np.int64)  # one zero
-    return ~((bits ^ ((bits >> 63) & np.int64(2**63 - 1))) ^ np.int64(-(2**63))).view(np.uint64)
-
-
-def _binned(numbers: Doubles, level: int) -> NDArray[np.intp]:
-    shift = np.uint64(64 - _BITS * (level + 1))
-    return ((_codes(numbers) >> shift) & np.uint64(2**_BITS - 1)).astype(np.intp)
-
-
-def _within(numbers: Doubles, bin: _Bin) -> Doubles:
-    if bin.level == 0:
-        return numbers
-    return numbers[_codes(numbers) >> np.uint64(64 - _BITS * bin.level) == np.uint64(bin.prefix)]
+    @staticmethod
+    def _drawn(numbers: Doubles) -> _Sample:
+        ordered = np.sort(numbers)  # NaN comes last
+        n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
+        step = max(1, -(-numbers.size // _FEW))
+        return _Sample(numbers.size, n_nan, step, ordered[::-1][::step].copy())
 
 
 @dataclass(frozen=True)
-class _Count:
-    """Sends what a block has in the bins that are looked into, for each segment."""
+class _Look:
+    """Counts what lies above a bracket of each segment, and sends what lies inside."""
 
     numbers: _Scores | _Keys
-    bins: dict[Any, _Bin] | None = None
+    brackets: dict[Any, tuple[float, float]]
 
-    def __call__(self, columns: Columns) -> dict[Any, _Numbers]:
-        found = self.numbers(columns)
-        if self.bins is None:
-            return {name: self._count(own, _Bin()) for name, own in found.items()}
+    def __call__(self, columns: Columns) -> dict[Any, _Inside]:
         return {
-            name: self._count(own, self.bins[name])
-            for name, own in found.items()
-            if name in self.bins
+            name: self._inside(own, *self.brackets[name])
+            for name, own in self.numbers(columns).items()
+            if name in self.brackets
         }
 
     @staticmethod
-    def _count(numbers: Doubles, bin: _Bin) -> _Numbers:
-        n_nan = int(np.count_nonzero(np.isnan(numbers)))
-        own = _within(numbers, bin)
-        if own.size > _FEW and bin.level < _ROUNDS - 1:
-            counts = np.bincount(_binned(own, bin.level), minlength=2**_BITS)
-            filled = np.flatnonzero(counts)
-            return _Numbers(own.size, n_nan, filled, counts[filled], are_bins=True)
-        return _Numbers(own.size, n_nan, *np.unique(own, return_counts=True))
+    def _inside(numbers: Doubles, low: float, high: float) -> _Inside:
+        inside = numbers[(numbers >= low) & (numbers <= high)]
+        above = int(np.count_nonzero(numbers > high))
+        return _Inside(above, *np.unique(inside, return_counts=True))
 
 
-def _look(parts: list[_Numbers], bin: _Bin, place: int) -> _Located | _Bin:
-    """Find the number in a place, or the bin that holds it."""
+def _bracket(samples: list[_Sample], place: int) -> tuple[float, float]:
+    """Return two numbers between which that in a place lies for certain.
+
+    Each drawn number stands for itself and the numbers behind it, up to the next. At most these
+    and all before them are above the next one; at least those up to the last drawn one are not
+    below it.
+    """
+    values = np.concatenate([each.values for each in samples])
+    steps = np.concatenate([np.full(each.values.size, each.step) for each in samples])
+    order = np.argsort(-values, kind="stable")
+    values, steps = values[order], steps[order]
+    down_to = np.cumsum(steps)
+    behind = sum(each.step - 1 for each in samples)
+    high = values[np.searchsorted(down_to - steps, place, side="right") - 1]
+    last = int(np.searchsorted(down_to, place + 1 + behind))
+    return float(values[last]) if last < values.size else -np.inf, float(high)
+
+
+def _pick(parts: list[_Inside], place: int) -> _Located:
+    """Return the number in a place, which lies inside."""
+    above = sum(part.above for part in parts)
+    values = np.concatenate([part.values for part in parts])
     counts = np.concatenate([part.counts for part in parts])
-    if not any(part.are_bins for part in parts):
-        values = np.concatenate([part.values for part in parts])
-        order = np.argsort(-values, kind="stable")
-        at = int(np.searchsorted(bin.above + np.cumsum(counts[order]), place, side="right"))
-        value = float(values[order[at]])
-        return _Located(value, bin.above + int(counts[values > value].sum()))
-    bins = [part.values if part.are_bins else _binned(part.values, bin.level) for part in parts]
-    sums = np.zeros(2**_BITS, dtype=np.int64)
-    np.add.at(sums, np.concatenate(bins), counts)
-    down_to = bin.above + np.cumsum(sums)
-    at = int(np.searchsorted(down_to, place, side="right"))
-    return _Bin(bin.level + 1, (bin.prefix << _BITS) + at, int(down_to[at] - sums[at]))
+    order = np.argsort(-values, kind="stable")
+    at = int(np.searchsorted(above + np.cumsum(counts[order]), place, side="right"))
+    value = float(values[order[at]])
+    return _Located(value, above + int(counts[values > value].sum()))
 
 
-def _gather(answers: Iterable[dict[Any, _Numbers]]) -> dict[Any, list[_Numbers]]:
-    parts: dict[Any, list[_Numbers]] = {}
+def _gather(answers: Iterable[dict[Any, Any]]) -> dict[Any, list[Any]]:
+    parts: dict[Any, list[Any]] = {}
     for answer in answers:
-        for name, numbers in answer.items():
-            parts.setdefault(name, []).append(numbers)
+        for name, part in answer.items():
+            parts.setdefault(name, []).append(part)
     return parts
 
 
@@ -132,22 +135,27 @@ def _search(
     call: Callable[[Any], Iterable[Any]],
     numbers: Any,
     places: dict[Any, int],
-    first: dict[Any, list[_Numbers]],
+    samples: dict[Any, list[_Sample]],
 ) -> dict[Any, _Located]:
-    """Find the numbers in some places, from what the first pass counted."""
-    found: dict[Any, Any] = {
-        name: _look(first[name], _Bin(), place) for name, place in places.items()
+    """Find the numbers in some places; another pass is made if not all numbers were drawn."""
+    parts = {
+        name: [_Inside(0, each.values, np.ones(each.n, np.int64)) for each in samples[name]]
+        for name in places
+        if all(each.step == 1 for each in samples[name])
     }
-    while bins := {name: each for name, each in found.items() if isinstance(each, _Bin)}:
-        parts = _gather(call(_Count(numbers, bins)))
-        found |= {name: _look(parts[name], bin, places[name]) for name, bin in bins.items()}
-    return found
+    brackets = {
+        name: _bracket(samples[name], place) for name, place in places.items() if name not in parts
+    }
+    if brackets:
+        parts |= _gather(call(_Look(numbers, brackets)))
+    return {name: _pick(parts[name], place) for name, place in places.items()}
 
 
 # --- rows ---
 
 
-def _by_segment(columns: Columns, segment: str | None) -> dict[Any, Any]:
+def by_segment(columns: Columns, segment: str | None) -> dict[Any, Any]:
+    """Return the places of the rows of each segment; without segments, of all rows."""
     if segment is None:
         return {ALL: slice(None)}
     names, codes = np.unique(columns[segment], return_inverse=True)
@@ -160,48 +168,15 @@ def _by_segment(columns: Columns, segment: str | None) -> dict[Any, Any]:
 
 
 @dataclass(frozen=True)
-class RowsBefore:
-    """Tells which rows come before a cut, that of their own segment if there are segments."""
-
-    score: str
-    id: str
-    cuts: dict[Any, Cut]
-    seed: int = 0
-    segment: str | None = None
-
-    def __call__(self, columns: Columns) -> Mask:
-        """Return a mask of the rows of the block."""
-        scores = np.asarray(columns[self.score], dtype=np.float64)
-        kept = np.zeros(scores.size, dtype=bool)
-        for name, own in _by_segment(columns, self.segment).items():
-            ids = columns[self.id][own]
-
-            def keys(tied: Any, ids: Any = ids) -> Any:
-                return hash_ids(ids[tied], seed=self.seed)
-
-            if name in self.cuts:
-                kept[own] = flag_above(scores[own], self.cuts[name], keys)
-        return kept
-
-
-@dataclass(frozen=True)
 class _Scores:
-    """The scores of a block, for each segment, of all rows or of those before other cuts."""
+    """The scores of a block, for each segment."""
 
     score: str
     segment: str | None
-    among: RowsBefore | None = None
 
     def __call__(self, columns: Columns) -> dict[Any, Doubles]:
-        columns, scores = self.rows(columns)
-        return {name: scores[own] for name, own in _by_segment(columns, self.segment).items()}
-
-    def rows(self, columns: Columns) -> tuple[Columns, Doubles]:
-        """Return the columns of the rows that count, and their scores."""
-        if self.among is not None:
-            kept = self.among(columns)
-            columns = {name: column[kept] for name, column in columns.items()}
-        return columns, np.asarray(columns[self.score], dtype=np.float64)
+        scores = np.asarray(columns[self.score], dtype=np.float64)
+        return {name: scores[own] for name, own in by_segment(columns, self.segment).items()}
 
 
 @dataclass(frozen=True)
@@ -214,11 +189,11 @@ class _Keys:
     values: dict[Any, float]
 
     def __call__(self, columns: Columns) -> dict[Any, Doubles]:
-        columns, scores = self.scores.rows(columns)
+        scores, rows = self.scores(columns), by_segment(columns, self.scores.segment)
         return {
-            name: -hash_ids(columns[self.id][own][scores[own] == self.values[name]], seed=self.seed)
-            for name, own in _by_segment(columns, self.scores.segment).items()
-            if name in self.values
+            name: -hash_ids(columns[self.id][rows[name]][scores[name] == value], seed=self.seed)
+            for name, value in self.values.items()
+            if name in scores
         }
 
 
@@ -226,8 +201,7 @@ class _Keys:
 class Ranks:
     """Finds cuts in a table of an engine: one for all rows, or one for each segment.
 
-    `within` restricts the search to the rows before other cuts. Without ids, tied rows cannot be
-    divided.
+    Without ids, tied rows cannot be divided.
     """
 
     engine: Engine
@@ -236,46 +210,36 @@ class Ranks:
     id: str | None = None
     segment: str | None = None
     seed: int = 0
-    within: RowsBefore | None = None
 
     @property
     def _columns(self) -> list[str]:
-        own = None if self.within is None else self.within.segment
-        ids = None if self.within is None else self.within.id
-        names = (self.score, self.segment, own, ids)
-        return list(dict.fromkeys(name for name in names if name is not None))
-
-    @property
-    def _numbers(self) -> _Scores:
-        return _Scores(self.score, self.segment, self.within)
+        return [self.score, *([] if self.segment is None else [self.segment])]
 
     @cached_property
     def _n_known(self) -> int | None:
         """The number of rows, if the engine knows it and may find the cut by itself."""
-        if self.segment is not None or self.within is not None:
-            return None
-        return self.engine.n_rows(self.table)
+        return None if self.segment is not None else self.engine.n_rows(self.table)
 
     @cached_property
-    def _counted(self) -> dict[Any, list[_Numbers]]:
-        """What the first pass counts; scores that are not numbers are an error."""
+    def _samples(self) -> dict[Any, list[_Sample]]:
+        """What the first pass draws; scores that are not numbers are an error."""
         call = on_arrays(self.engine, self.table, self._columns)
-        parts = _gather(call(_Count(self._numbers)))
-        sums = [(own.n, own.n_nan) for each in parts.values() for own in each]
+        samples = _gather(call(_Draw(_Scores(self.score, self.segment))))
+        sums = [(own.n, own.n_nan) for each in samples.values() for own in each]
         n_rows, n_nan = np.sum(sums, axis=0).tolist() if sums else (0, 0)
         if n_nan:
             raise TableError(
                 f"The column {self.score!r} must hold a number in every row; {n_nan:,} of "
                 f"{n_rows:,} are NaN or empty. Give these rows a score, or leave them out."
             )
-        return parts
+        return samples
 
     @cached_property
     def sizes(self) -> dict[Any, int]:
         """The number of rows of each segment; of none, there is one."""
         if self._n_known is not None:
             return {ALL: self._n_known}
-        sizes = {name: sum(own.n for own in parts) for name, parts in self._counted.items()}
+        sizes = {name: sum(own.n for own in parts) for name, parts in self._samples.items()}
         return sizes if self.segment is not None else {ALL: 0, **sizes}
 
     def cuts(self, wanted: dict[Any, int]) -> dict[Any, Cut]:
@@ -317,7 +281,7 @@ class Ranks:
             located = _Located(value, int(np.count_nonzero(top > value)))
             return dict.fromkeys(places, located)
         call = on_arrays(self.engine, self.table, self._columns)
-        return _search(call, self._numbers, places, self._counted)
+        return _search(call, _Scores(self.score, self.segment), places, self._samples)
 
     def _top(self, place: int) -> Doubles | None:
         if not self._n_known or place >= _MOST_HELD:
@@ -330,19 +294,10 @@ class Ranks:
             return {}
         assert self.id is not None
         values = {name: each.value for name, each in found.items()}
-        table = self.engine.between(
-            self.table, self.score, min(values.values()), max(values.values())
-        )
+        ends = min(values.values()), max(values.values())
+        table = self.engine.between(self.table, self.score, *ends)
         columns = list(dict.fromkeys([*self._columns, self.id]))
-        rows = self.engine.fetch(table, columns, _FEW_TIED)
-        call = on_arrays(self.engine, table, columns)
-        if rows is not None:
-            here = as_columns(rows, columns)
-            call = lambda kernel: [kernel(here)]  # noqa: E731
-        keys = _Keys(self._numbers, self.id, self.seed, values)
+        call = on_arrays(self.engine, table, columns, among=(self.score, *ends))
+        keys = _Keys(_Scores(self.score, self.segment), self.id, self.seed, values)
         left = {name: places[name] - each.above for name, each in found.items()}
-        return _search(call, keys, left, _gather(call(_Count(keys))))
-
-    def among(self, before: RowsBefore) -> Ranks:
-        """Return the same search among the rows before other cuts, without segments."""
-        return replace(self, segment=None, within=before)
+        return _search(call, keys, left, _gather(call(_Draw(keys))))

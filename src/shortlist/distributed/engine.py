@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,11 +24,11 @@ __all__ = [
     "as_columns",
     "blocks_of",
     "check_columns",
-    "check_same",
+    "check_present",
     "on_arrays",
     "ranked",
+    "rows_between",
     "table_schema",
-    "versions_here",
 ]
 
 #: The most rows of a block of scores, and of a block of whole rows.
@@ -38,8 +37,6 @@ BLOCK, FEW = 1 << 20, 1 << 16
 TIE_KEY = "tie_key"
 #: The columns of a block.
 Columns = dict[str, NDArray[Any]]
-Versions = dict[str, str]
-_PACKAGES = ("shortlist", "numpy", "sklearn")
 
 
 class RowKernel(Protocol):
@@ -62,8 +59,8 @@ class Engine(Protocol):
     block alone.
     """
 
-    def opened(self, table: Any, texts: Collection[str] = (), model: Any = None) -> Any:
-        """Check what was given, and open files: some columns as texts, or as a model reads them."""
+    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
+        """Check what was given, and open files: text files with some columns as texts, or not."""
         ...
 
     def computed_once(self, table: Any) -> Any:
@@ -90,13 +87,13 @@ class Engine(Protocol):
         """Compute such a table once, and keep it for several passes."""
         ...
 
-    def listed_rows(self, table: Any, kernel: RowKernel, schema: Any, score: str) -> Any:
-        """Return such rows in the order of a list, with a column `rank`."""
+    def in_order(self, rows: Any, score: str) -> Any:
+        """Return the rows of a list in order, with a column `rank`."""
         ...
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, both included, or more rows."""
-        ...
+        return table
 
     def n_rows(self, table: Any) -> int | None:
         """Return the number of rows, if it is known without reading them."""
@@ -106,27 +103,30 @@ class Engine(Protocol):
         """Return the highest scores, NaN and gaps first; None if they are better counted."""
         return None
 
-    def fetch(self, table: Any, columns: list[str], most: int) -> Any:
-        """Return columns as one Arrow table if that is sooner done here; None if not."""
-        return None
-
-    def check_versions(self, table: Any) -> None:
-        """Raise an error if a worker has other versions of the packages that models need."""
-        return
-
 
 @dataclass(frozen=True)
 class _OnArrays:
     kernel: Any
     columns: list[str]
+    among: tuple[str, float, float] | None
 
     def __call__(self, block: Any) -> Any:
-        return self.kernel(as_columns(block, self.columns))
+        rows = block if self.among is None else rows_between(block, *self.among)
+        return self.kernel(as_columns(rows, self.columns))
 
 
-def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:
-    """Return a function that calls a kernel for arrays on every block."""
-    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns))
+def on_arrays(
+    engine: Engine,
+    table: Any,
+    columns: list[str],
+    *,
+    among: tuple[str, float, float] | None = None,
+) -> Callable[[Any], Iterable[Any]]:
+    """Return a function that calls a kernel for arrays on every block.
+
+    `among` restricts the rows, by a column with scores and the ends of an interval.
+    """
+    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns, among))
 
 
 # --- columns ---
@@ -139,17 +139,11 @@ def check_columns(
     score: str | None = None,
     id: str | None = None,
     segment: str | None = None,
-    free: Iterable[str] = (),
 ) -> None:
     """Raise an error if columns are missing, or of a type that could mean two things."""
     pa = load_extra("pyarrow", needed_for="tables that are read block by block")
     types = engine.column_types(table)
-    for name in (score, id, segment):
-        if name is not None and name not in types:
-            raise TableError(f"There is no column {name!r}; the columns are {', '.join(types)}.")
-    for name in free:
-        if name in types:
-            raise TableError(f"The table has a column {name!r} already. Rename it first.")
+    check_present(types, [name for name in (score, id, segment) if name is not None])
     if score is not None and not _is_number(pa, types[score]):
         raise TableError(
             f"The column {score!r} holds {types[score]}, and scores must be numbers. Convert it."
@@ -166,15 +160,30 @@ def check_columns(
         )
 
 
+def check_present(types: Collection[str], names: Iterable[str]) -> None:
+    """Raise an error if a table lacks a column."""
+    missing = [name for name in names if name not in types]
+    if missing:
+        raise TableError(
+            f"The table has no column {', '.join(map(repr, missing))}; its columns are "
+            f"{', '.join(map(repr, types))}."
+        )
+
+
 def table_schema(
-    engine: Engine, table: Any, *, kept: list[str] | None = None, added: dict[str, str]
+    engine: Engine,
+    table: Any,
+    *,
+    kept: list[str] | None = None,
+    added: dict[str, str],
+    free: Iterable[str] = (),
 ) -> Any:
     """Return the Arrow schema of some columns of a table, or of all, with others added."""
     pa = load_extra("pyarrow", needed_for="Reading large tables")
     types = engine.column_types(table)
     names = list(types) if kept is None else kept
     new = [(name, pa.type_for_alias(kind)) for name, kind in added.items()]
-    taken = [name for name in added if name in names]
+    taken = [name for name in (*added, *free) if name in names]
     if taken:
         raise TableError(f"The table has a column {taken[0]!r} already. Rename it first.")
     return pa.schema([*((name, types[name]) for name in names), *new])
@@ -197,6 +206,13 @@ def as_columns(block: Any, names: list[str]) -> Columns:
     A missing number becomes NaN. Missing ids and segments are an error.
     """
     return {name: _as_array(block.column(name), name) for name in names}
+
+
+def rows_between(block: Any, score: str, low: float, high: float) -> Any:
+    """Return the rows of an Arrow table with a score from one number to another, both included."""
+    pa = load_extra("pyarrow", needed_for="Reading large tables")
+    scores = np.asarray(as_columns(block, [score])[score], dtype=np.float64)
+    return block.filter(pa.array((scores >= low) & (scores <= high)))
 
 
 def _as_array(column: Any, name: str) -> Any:
@@ -238,38 +254,3 @@ def ranked(rows: Any, score: str) -> Any:
     pa = load_extra("pyarrow", needed_for="Reading large tables")
     numbers = pa.array(np.arange(1, rows.num_rows + 1))
     return rows.take(pa.array(order)).drop_columns([TIE_KEY]).append_column("rank", numbers)
-
-
-# --- versions ---
-
-
-def versions_here() -> Callable[[], Versions]:
-    """Return a function that finds the versions of packages where it is called.
-
-    It is a local function, so that it can travel to a machine without this package, and say so.
-    """
-    names = _PACKAGES
-
-    def find() -> Versions:
-        found = {}
-        for name in names:
-            try:
-                found[name] = str(importlib.import_module(name).__version__)
-            except ImportError:
-                found[name] = "missing"
-        return found
-
-    return find
-
-
-def check_same(workers: Iterable[Versions]) -> None:
-    """Raise an error if a worker has other versions than this process."""
-    here = versions_here()()
-    for found in workers:
-        other = [name for name in here if found[name] != here[name]]
-        if other:
-            said = ", ".join(f"{name} {found[name]} instead of {here[name]}" for name in other)
-            raise TableError(
-                f"A worker of the cluster has {said}. Scores may differ, and the model may not "
-                "load. Install the versions of this process on all workers."
-            )

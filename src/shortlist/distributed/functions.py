@@ -10,14 +10,13 @@ import numpy as np
 
 from .._core.validation import check_number, check_seed
 from ..capacity import Capacity, check_capacity
-from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold, calibrate_counts
 from ._evaluate import LargeEvaluation, measure_model
 from ._joint import LargeAssignment, find_assignment
 from ._lists import WEIGHT, SampledRows, find_list
 from ._models import ModelRows, plan_rows
 from ._ranks import ALL, Ranks
-from .engine import TIE_KEY, Engine, check_columns, table_schema
+from .engine import TIE_KEY, Engine, check_columns, check_present, table_schema
 
 __all__ = ["Functions"]
 
@@ -85,10 +84,10 @@ class Functions:
         """
         table = self._kept(table, id, segment)
         ranks = Ranks(self._engine, table, score, id, segment, check_seed(random_state))
+        schema = table_schema(self._engine, table, added={TIE_KEY: "double"}, free=["rank"])
         kernel = find_list(ranks, capacity, total)
-        schema = table_schema(self._engine, table, added={TIE_KEY: "double"})
         highest = self._engine.between(table, score, kernel.least, np.inf)
-        return self._engine.listed_rows(highest, kernel, schema, score)
+        return self._engine.in_order(self._engine.map_rows(highest, kernel, schema), score)
 
     def calibrate(
         self,
@@ -157,16 +156,15 @@ class Functions:
     ) -> Any:
         """Score a table where its rows are.
 
-        A model is sent to each worker of a cluster once, after the versions of its packages were
-        compared.
+        A model is sent to each worker of a cluster once. A worker with other versions of its
+        packages raises an error.
 
         Parameters
         ----------
         model : TableModel or CapacityClassifier
             From a model file, or fitted on a data frame.
         table : path, Arrow dataset, Arrow table or data frame
-            With the columns of the model. Text files need a TableModel, which knows how their
-            values are written.
+            With the columns of the model. Text files are read by :mod:`shortlist.tables`.
         id : str
             The column with the ids.
         keep : collection of str, default=()
@@ -231,7 +229,7 @@ class Functions:
     def _decided(
         self, rows: ModelRows, table: Any, said: tuple[str, ...], kept: list[str], out: Path | None
     ) -> Any:
-        table = self._engine.opened(table, model=rows.model)
+        table = self._engine.opened(table, None)
         kernel, schema = plan_rows(self._engine, table, rows, said=said, kept=kept)
         if out is None:
             return self._engine.map_rows(table, kernel, schema)
@@ -265,7 +263,7 @@ class Functions:
         LargeEvaluation
             M and its interval, flag rate, precision, the capacity curve, and drift.
         """
-        table = self._engine.computed_once(self._engine.opened(table, model=model))
+        table = self._engine.computed_once(self._engine.opened(table, None))
         return measure_model(self._engine, model, table, id=id, target=target, segment=segment)
 
     def sample(
@@ -314,9 +312,7 @@ class Functions:
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1; got {share:g}.")
         table = self._engine.opened(table, [id])
-        types = self._engine.column_types(table)
-        if target not in types:
-            raise TableError(f"There is no column {target!r}; the columns are {', '.join(types)}.")
+        check_present(self._engine.column_types(table), [target])
         check_columns(self._engine, table, id=id)
         # Another key than that of the ties: which rows are learned from says nothing about them.
         seed = (check_seed(random_state) + 1) % 2**64
