@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,12 +237,10 @@ def fit(
         )
     save_model(result.model, out)
     tell(result.card.notes)
-    cost = _cost(result, out) if learner == "auto" and model is None else {}
     if as_json:
-        print_json({"model": str(out), **_numbers(result), **cost})
+        print_json({"model": str(out), "file_bytes": out.stat().st_size, **_numbers(result)})
     else:
         _print(result, out)
-        _print_cost(**cost)
 
 
 def _own_model(file: Path | None, learner: str, *, trust: bool) -> Any:
@@ -259,33 +256,17 @@ def _own_model(file: Path | None, learner: str, *, trust: bool) -> Any:
     return load_own_model(file, trust=trust)
 
 
-def _cost(result: FitResult, out: Path) -> dict[str, float]:
-    """Return what a model costs to keep and to ask."""
-    seconds = result.model.seconds_per_row()
-    return {"file_bytes": out.stat().st_size, "seconds_per_row": seconds}
-
-
-def _print_cost(*, file_bytes: float = 0, seconds_per_row: float = 0) -> None:
-    if file_bytes:
-        typer.echo(
-            f"The file has {file_bytes / 1e6:.1f} MB, and a single row takes "
-            f"{1e3 * seconds_per_row:.2g} ms of processor."
-        )
-
-
 def _numbers(result: FitResult) -> dict[str, Any]:
     classifier, schema = result.model.classifier, result.model.schema
     sizes = ("n_train", "n_calibration", "n_test", "n_test_rare")
     return {
         "learner": result.model.learner,
-        "candidates": [asdict(member) for member in result.candidates],
         "capacity_fraction": classifier.capacity_fraction_,
         "guarantee": classifier.guarantee,
         "thresholds": [each.value for each in classifier.calibrations_],
         "flag_rate_interval": classifier.rule_.flag_rate_interval,
         **{size: getattr(result.card, size) for size in sizes},
         "measured_on": _MEASURED_ON[result.card.measured_on],
-        "seconds_per_row": result.seconds_per_row,
         "rules": result.card.rules,
         "money": result.money,
         "notes": result.card.notes,
@@ -325,13 +306,7 @@ def _print(result: FitResult, out: Path) -> None:
     if result.money is not None:
         console.print(money_table(result.money))
         console.print(result.money.one_more_in_words, highlight=False)
-    if result.candidates:
-        ranked = sorted(result.candidates, key=lambda member: -member.detection)
-        shown = ", ".join(f"{member.learner} {member.detection:.1%}" for member in ranked)
-        console.print(f"As a list, each member alone: {shown}", soft_wrap=True, highlight=False)
     kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
     console.print(f"Learned from: {kinds}", soft_wrap=True, highlight=False)
     console.print(f"Model ({result.model.learner}): {out}", soft_wrap=True, highlight=False)
-    size = out.stat().st_size / 1e6
-    speed = f"{1e3 * result.seconds_per_row:.2g} ms a row in a batch"
-    console.print(f"Size: {size:.1f} MB; {speed}", soft_wrap=True, highlight=False)
+    console.print(f"Size: {out.stat().st_size / 1e6:.1f} MB", highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,8 +21,7 @@ from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
 from ..thresholds.promise import check_guarantee
 from ._fit_notes import notes_on, notes_on_times
-from ._out_of_fold import Candidate, OutOfFold, measure_test_rows
-from ._splits import LATEST_SHARE, N_FOLDS, Parts, divide_rows, make_folds, set_aside
+from ._splits import LATEST_SHARE, N_FOLDS, Sidelined, divide_rows, make_folds, set_aside
 from .columns import Place
 from .drift import column_profiles
 from .estimators import (
@@ -40,6 +38,7 @@ from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
+from .rules import Unseen, measure_out_of_fold, measure_test_rows
 from .schema import TableRows, TableSchema, infer_schema, reference_values
 from .work import WorkColumns
 
@@ -47,7 +46,6 @@ from .work import WorkColumns
 _FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
 #: The share of the rows that measures a trained model.
 _SHARE_TO_MEASURE = 0.2
-_TIMED_ROWS = 2_000
 _LARGE_CASES_PER_FOLD = 10
 _FEWEST_FOLDS = 2
 
@@ -62,17 +60,11 @@ class FitResult:
     ----------
     model : TableModel
         What a model file contains. Its card tells what the model and other rules find.
-    candidates : list of Candidate
-        The members of an ensemble, and what each of them finds alone.
-    seconds_per_row : float
-        Processor time for the score of one row among many.
     money : Money or None
         What the rules find in values, if the model weighs them.
     """
 
     model: TableModel
-    candidates: list[Candidate]
-    seconds_per_row: float
     money: Money | None = None
 
     @property
@@ -181,122 +173,128 @@ def fit_table(
     check_option("size", size, SIZES)
     check_option("learner", learner, LEARNERS)
     is_ready = own is not None and is_trained(own)
-    for_a_fit = {
-        "size": size, "minutes": minutes, "folds": folds, "test_share": test_share, "time": time,
-        "group": group, "n_jobs": n_jobs, "memory": memory,
-    }  # fmt: skip
-    share = _check_unused(for_a_fit) if is_ready else _check_test_share(test_share, time)
+    share = _SHARE_TO_MEASURE if is_ready else _check_test_share(test_share, time)
+    if is_ready:
+        for_a_fit = {
+            "size": size, "minutes": minutes, "folds": folds, "test_share": test_share,
+            "time": time, "group": group, "n_jobs": n_jobs, "memory": memory,
+        }  # fmt: skip
+        _check_unused(for_a_fit)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
     rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
     if is_ready:
-        schema, order = columns_of_trained(own, schema, str(path))
-        rows = rows.of_columns(schema.features)
-        notes = [
-            *notes,
-            f"The model is trained, so the rows of {path} calibrate it. None of them may have "
-            "trained it.",
-            *order,
-        ]
-    schema, capped = _with_bound(schema, rows, capacity, guarantee)
-    notes += capped
-    aside = set_aside(rows, schema, time=time, group=group)
-    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
-    rows, schema = _without(rows, schema, (time, group))
+        rows, schema = _for_trained(own, rows, schema, path, notes)
+    schema = _with_bound(schema, rows, capacity, guarantee, notes)
+    rows, schema, aside = _set_aside(rows, schema, time, group, notes)
     parts = divide_rows(labels_of(rows), aside, test_share=share, random_state=random_state)
-    prepared = _Prepared(
-        rows, schema, [*notes, *notes_on(rows, schema)], parts, aside.groups_of(parts.learn),
-        capacity, guarantee, random_state, {"confidence": confidence, "n_batches": n_batches},
-    )  # fmt: skip
+    promise = {
+        "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
+        "n_batches": n_batches, "random_state": random_state,
+    }  # fmt: skip
+    data = _Data(rows, rows.take(parts.learn), rows.take(parts.test), schema, promise)
+    groups = aside.groups_of(parts.learn)
     if is_ready:
-        prepared.check_enough(rows, _FEWEST_TO_CALIBRATE)
-        return _calibrated(prepared, own)
-    prepared.check_enough(prepared.learned, _FEWEST)
-    pairs = prepared.folds(check_count("folds", folds))
+        data.check_enough(rows, _FEWEST_TO_CALIBRATE)
+        model = data.model(adapted(own, schema), own_name(own), None, cv="prefit")
+        return data.result(model, measure_test_rows(model, data.test), None, "held-out", notes)
+    data.check_enough(data.learned, _FEWEST)
+    pairs = data.folds(check_count("folds", folds), groups)
     if own is None:
         minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
         options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
-        options |= {"capacity": prepared.as_flags(), "random_state": random_state}
+        options |= {"capacity": data.as_flags(), "random_state": random_state}
         estimator = make_estimator(learner, schema, **options)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
-    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    on_progress("fitting", 0, 1)
+    with watching_members(_by_fold(on_progress, len(pairs))):
+        prevalence = _prevalence(labels_of(rows), capacity, guarantee)
+        options = {"cv": pairs, "prevalence": prevalence, "ensemble": True}
+        model = data.model(estimator, learner, groups, **options)
     if parts.test.size:
         where = "held-out" if time is None else "latest"
-    return _fitted(prepared, learner, estimator, pairs, where, on_progress)
+        return data.result(model, measure_test_rows(model, data.test), pairs, where, notes)
+    where = "out-of-fold" if len(pairs) > 1 else "calibration"
+    unseen = measure_out_of_fold(model, data.learned, [scored for _, scored in pairs], groups)
+    return data.result(model, unseen, pairs, where, notes)
 
 
-def _check_unused(for_a_fit: dict[str, Any]) -> float:
-    """Raise an error for what a trained model does not use; return the share that measures it."""
+def _check_unused(for_a_fit: dict[str, Any]) -> None:
+    """Raise an error for what a trained model does not use."""
     defaults = {"size": "default", "folds": N_FOLDS}
     unused = [name for name, given in for_a_fit.items() if given != defaults.get(name)]
     if unused:
         named = ", ".join(f"{name}=..." for name in unused)
         raise TableError(f"The model is trained; {named} would not be used.")
-    return _SHARE_TO_MEASURE
+
+
+def _for_trained(
+    own: Any, rows: TableRows, schema: TableSchema, path: Path, notes: list[str]
+) -> tuple[TableRows, TableSchema]:
+    """Return the columns that a trained model knows."""
+    schema, order = columns_of_trained(own, schema, str(path))
+    notes += [
+        f"The model is trained, so the rows of {path} calibrate it. None of them may have "
+        "trained it.",
+        *order,
+    ]
+    return rows.of_columns(schema.features), schema
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """The rows of a table, divided into those to learn from and those to test, and the promise."""
+class _Data:
+    """The rows of a table, those to learn from and those that test, and the promise."""
 
     rows: TableRows
+    learned: TableRows
+    test: TableRows
     schema: TableSchema
-    notes: list[str]
-    parts: Parts
-    groups: NDArray[Any] | None
-    capacity: Capacity
-    guarantee: str
-    seed: int
-    terms: dict[str, Any]
+    promise: dict[str, Any]
 
     @property
-    def learned(self) -> TableRows:
-        """The rows that train and calibrate."""
-        return self.rows.take(self.parts.learn)
+    def capacity(self) -> Capacity:
+        """How many rows can be followed up."""
+        capacity: Capacity = self.promise["capacity"]
+        return capacity
 
-    def classifier(self, estimator: Any, **options: Any) -> CapacityClassifier:
-        """Return a classifier with the promise, fitted to the rows to learn from."""
+    def model(
+        self, estimator: Any, learner: str, groups: NDArray[Any] | None, **options: Any
+    ) -> TableModel:
+        """Fit a classifier with the promise to the rows to learn from."""
         work, learned = self.schema.work, self.learned
         if work is not None:
             most = work.max_effort if self.capacity.kind == "effort" else None
             options |= {"worth": work.worth, "max_effort": most}
-        return CapacityClassifier(
-            estimator,
-            capacity=self.capacity,
-            rare_label=True,
-            guarantee=self.guarantee,
-            ties="hash",
-            random_state=self.seed,
-            **self.terms,
-            **options,
+        classifier = CapacityClassifier(
+            estimator, rare_label=True, ties="hash", **self.promise, **options
         ).fit(
             learned.X,
             labels_of(learned),
             ids=learned.ids,
-            groups=self.groups,
+            groups=groups,
             values=learned.values,
             efforts=learned.efforts,
         )
+        usual = reference_values(learned.X, self.schema)
+        return TableModel(classifier, self.schema, usual, learner)
 
-    def folds(self, wanted: int) -> list[tuple[Rows, Rows]]:
+    def folds(self, wanted: int, groups: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
         """Return pairs of rows, to learn from and to be scored.
 
         With a budget of work there are so few that each fold has one for some of the largest cases:
         each keeps its budget by itself, and its promise costs the effort of one largest case.
         """
-        work = self.schema.work
+        work, is_rare = self.schema.work, labels_of(self.learned)
         if self.capacity.kind == "effort" and work is not None and work.max_effort:
-            budget = float(self.capacity.effort_per_item() * self.parts.learn.size)
+            budget = float(self.capacity.effort_per_item() * is_rare.size)
             most = int(budget / (_LARGE_CASES_PER_FOLD * work.max_effort))
             wanted = min(wanted, max(most, _FEWEST_FOLDS))
-        is_rare = labels_of(self.learned)
-        return make_folds(
-            is_rare, self.groups, self.guarantee, folds=wanted, random_state=self.seed
-        )
+        guarantee, seed = self.promise["guarantee"], self.promise["random_state"]
+        return make_folds(is_rare, groups, guarantee, folds=wanted, random_state=seed)
 
     def as_flags(self) -> Capacity:
-        """Return about how many flags a budget of work allows, for learners that are told of it."""
+        """Return about how many flags a budget of work allows, for learners that know of it."""
         efforts = self.learned.efforts
         if self.capacity.kind != "effort" or efforts is None:
             return self.capacity
@@ -319,33 +317,42 @@ class _Prepared:
         else:
             self.capacity.as_ratio(rare_share(is_rare))
 
+    def result(
+        self,
+        model: TableModel,
+        unseen: Unseen,
+        pairs: list[tuple[Rows, Rows]] | None,
+        measured_on: str,
+        notes: list[str],
+    ) -> FitResult:
+        """Describe a model, what was measured on rows that it has not seen, and what it knows."""
+        calibrated, n_train = self.learned, 0
+        if pairs is not None:
+            calibrated = self.learned.take(np.concatenate([scored for _, scored in pairs]))
+            n_train = len(self.learned.X) if len(pairs) > 1 else pairs[0][0].size
+        bins_from = self.test.X if pairs is None else self.learned.X
+        card = ModelCard(
+            fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions=versions_in_use(),
+            **_sizes("n_rows", "n_rare", self.rows),
+            n_train=n_train,
+            **_sizes("n_calibration", "n_calibration_rare", calibrated),
+            **_sizes("n_test", "n_test_rare", unseen.rows),
+            rules=tuple(unseen.rules),
+            profiles=column_profiles(calibrated.X, model.schema, bins_from=bins_from),
+            measured_on=measured_on,
+            notes=tuple(notes),
+        )
+        fingerprints = RowFingerprints.of(self.learned, key=self.promise["random_state"])
+        known = weighed_columns(model, unseen.rows, unseen.probabilities)
+        known |= {"is_rare": labels_of(unseen.rows), "flagged": unseen.flagged}
+        money = money_of(model, known)
+        return FitResult(replace(model, card=card, fingerprints=fingerprints), money)
 
-def _calibrated(prepared: _Prepared, own: Any) -> FitResult:
-    """Set the threshold of a trained classifier, and measure it on the other rows."""
-    learned, schema = prepared.learned, prepared.schema
-    classifier = prepared.classifier(adapted(own, schema), cv="prefit")
-    model = TableModel(classifier, schema, reference_values(learned.X, schema), own_name(own))
-    return _result(prepared, model, None, 0, "held-out")
 
-
-def _fitted(
-    prepared: _Prepared,
-    learner: str,
-    estimator: Any,
-    pairs: list[tuple[Rows, Rows]],
-    measured_on: str,
-    on_progress: Progress,
-) -> FitResult:
-    """Fit a model for each fold, and measure them on rows that they have not seen."""
-    learned, schema = prepared.learned, prepared.schema
-    prevalence = _prevalence(labels_of(prepared.rows), prepared.capacity, prepared.guarantee)
-    on_progress("fitting", 0, 1)
-    with watching_members(_by_fold(on_progress, len(pairs))):
-        classifier = prepared.classifier(estimator, prevalence=prevalence, cv=pairs, ensemble=True)
-    unseen = OutOfFold.of(classifier, learned, [scored for _, scored in pairs], prepared.groups)
-    model = TableModel(classifier, schema, reference_values(learned.X, schema), learner)
-    n_train = len(learned.X) if len(pairs) > 1 else pairs[0][0].size
-    return _result(prepared, model, unseen, n_train, measured_on)
+def _sizes(every: str, rare: str, rows: TableRows) -> dict[str, Any]:
+    """Return the number of rows, and of rare ones, by their names."""
+    return {every: len(rows.X), rare: int(labels_of(rows).sum())}
 
 
 def read_to_fit(
@@ -371,14 +378,18 @@ def _check_test_share(share: float | None, time: str | None) -> float:
     return float(share)
 
 
-def _without(
-    rows: TableRows, schema: TableSchema, names: tuple[str | None, ...]
-) -> tuple[TableRows, TableSchema]:
-    """Leave out the columns that order or group the rows."""
-    kept = tuple(feature for feature in schema.features if feature.name not in names)
+def _set_aside(
+    rows: TableRows, schema: TableSchema, time: str | None, group: str | None, notes: list[str]
+) -> tuple[TableRows, TableSchema, Sidelined]:
+    """Leave out the columns that order or group the rows, and note what looks odd in the others."""
+    aside = set_aside(rows, schema, time=time, group=group)
+    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
+    kept = tuple(feature for feature in schema.features if feature.name not in (time, group))
     if not kept:
         raise TableError("There is no column left to learn from besides those that were named.")
-    return rows.of_columns(kept), replace(schema, features=kept)
+    rows, schema = rows.of_columns(kept), replace(schema, features=kept)
+    notes += notes_on(rows, schema)
+    return rows, schema, aside
 
 
 def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
@@ -394,8 +405,8 @@ def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
 
 
 def _with_bound(
-    schema: TableSchema, rows: TableRows, capacity: Capacity, guarantee: str
-) -> tuple[TableSchema, list[str]]:
+    schema: TableSchema, rows: TableRows, capacity: Capacity, guarantee: str, notes: list[str]
+) -> TableSchema:
     """Bound the work of a case by that of the table, where nothing was said; note that.
 
     The promise stays exact: a case that takes more is never flagged. For "expected" this follows
@@ -404,7 +415,7 @@ def _with_bound(
     """
     work = schema.work
     if work is None or rows.efforts is None or capacity.kind != "effort":
-        return schema, []
+        return schema
     most = float(rows.efforts.max())
     if work.max_effort is not None and most > work.max_effort:
         above = np.flatnonzero(rows.efforts > work.max_effort)
@@ -414,68 +425,18 @@ def _with_bound(
             "these cases out."
         )
     if work.max_effort is not None:
-        return schema, []
+        return schema
     if guarantee not in ("plug-in", "expected"):
         raise TableError(
             f"guarantee={guarantee!r} needs max_effort=..., the most {work.unit} that any case can "
             f"take, in future too; the most in the table is {most:g}. If work is cut off after "
             "some hours, that is the bound."
         )
-    note = (
+    notes.append(
         f"No case of the table takes more than {most:g} {work.unit}. Later cases that take more "
         "are never flagged. To allow more, use max_effort=..."
     )
-    return replace(schema, work=replace(work, max_effort=most)), [note]
-
-
-def _result(
-    prepared: _Prepared,
-    model: TableModel,
-    unseen: OutOfFold | None,
-    n_train: int,
-    measured_on: str,
-) -> FitResult:
-    """Measure a model on rows kept aside, or else out of fold; a trained one has no folds."""
-    rows, learned, test = prepared.rows, prepared.learned, prepared.rows.take(prepared.parts.test)
-    if unseen is None or len(test.X):
-        measured = measure_test_rows(model, test, with_default=unseen is not None)
-        is_rare, known = labels_of(test), weighed_columns(model, test)
-        known |= {"flagged": model.decide(test).flagged} if known else {}
-    else:
-        measured, is_rare = unseen.measure(model), unseen.is_rare
-        known = weighed_columns(model, learned.take(unseen.rows))
-        known |= {"flagged": unseen.flagged, "p": unseen.probabilities} if known else {}
-    calibrated = learned if unseen is None else learned.take(unseen.rows)
-    bins_from = test.X if unseen is None else learned.X
-    card = ModelCard(
-        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=versions_in_use(),
-        n_rows=labels_of(rows).size,
-        n_rare=int(labels_of(rows).sum()),
-        n_train=n_train,
-        n_calibration=len(calibrated.X),
-        n_calibration_rare=int(labels_of(calibrated).sum()),
-        n_test=is_rare.size,
-        n_test_rare=int(is_rare.sum()),
-        rules=tuple(measured),
-        profiles=column_profiles(calibrated.X, model.schema, bins_from=bins_from),
-        measured_on=measured_on,
-        notes=tuple(prepared.notes),
-    )
-    fingerprints = RowFingerprints.of(learned, key=prepared.seed)
-    return FitResult(
-        replace(model, card=card, fingerprints=fingerprints),
-        [] if unseen is None else unseen.members(model.flag_capacity),
-        _seconds_per_row(model, learned),
-        money_of(model, {"is_rare": is_rare, **known}),
-    )
-
-
-def _seconds_per_row(model: TableModel, rows: TableRows) -> float:
-    some = rows.X.head(_TIMED_ROWS)
-    start = clock.process_time()
-    model.classifier.score_samples(some)
-    return (clock.process_time() - start) / len(some)
+    return replace(schema, work=replace(work, max_effort=most))
 
 
 def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +34,6 @@ from .fingerprints import RowFingerprints, SeenRows
 from .schema import Feature, TableRows, TableSchema
 from .work import WorkColumns
 
-_MEASUREMENTS, _ROWS_AT_ONCE = 4, 10
 _SIZES = (
     "n_rows",
     "n_rare",
@@ -347,24 +345,6 @@ class TableModel:
         """Draw artificial rows with the distributions of the columns."""
         profiles = () if self.card is None else self.card.profiles
         return probe_rows(self.schema.features, profiles, self.reference)
-
-    def seconds_per_row(self) -> float:
-        """Measure the processor time for the score of one row of plain values.
-
-        Returns
-        -------
-        float
-            The least of a few measurements, in seconds.
-        """
-        features = self.schema.features
-        row = [self.reference[feature.name] for feature in features]
-        times = []
-        for _ in range(_MEASUREMENTS):
-            start = time.process_time()
-            for _ in range(_ROWS_AT_ONCE):
-                self.row_scorer.score_row(row)
-            times.append((time.process_time() - start) / _ROWS_AT_ONCE)
-        return min(times[1:])  # the first one compiles
 
     def __getstate__(self) -> dict[str, Any]:
         # Compiled functions are made anew where they are needed.

@@ -100,13 +100,13 @@ class Money:
         return f"One more {one} would find about {about} more {self.finds}."
 
 
-def weighed_columns(model: TableModel, rows: TableRows) -> dict[str, Any]:
+def weighed_columns(model: TableModel, rows: TableRows, p: Doubles | None = None) -> dict[str, Any]:
     """Return what money is measured with: probabilities, values and efforts; nothing without."""
     if rows.values is None and rows.efforts is None:
         return {}
-    named = {"values": rows.values, "efforts": rows.efforts}
-    known = {name: column for name, column in named.items() if column is not None}
-    return {"p": model.probabilities(rows.X), **known}
+    p = model.probabilities(rows.X) if p is None else p
+    named = {"p": p, "values": rows.values, "efforts": rows.efforts}
+    return {name: column for name, column in named.items() if column is not None}
 
 
 def money_of(

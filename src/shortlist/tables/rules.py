@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
-from ..metrics import CapacityCurve, capacity_curve
+from ..metrics import CapacityCurve, capacity_curve, out_of_fold_detection
 from ..metrics.adjusted import adjusted_detection_of_counts
-from .model import RuleResult, TableModel
+from .model import RuleResult, TableModel, labels_of
+from .schema import TableRows
 
 
 def curve_of(is_rare: Mask, order: Rows) -> CapacityCurve:
@@ -99,36 +101,6 @@ def rule_of_counts(
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
 
 
-def measure_list(rule: str, is_rare: Mask, order: Rows, capacity: Capacity) -> RuleResult:
-    """Count what a list of the highest scores finds, which is as long as the capacity allows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist import Capacity
-    >>> from shortlist.tables.rules import measure_list
-    >>> is_rare = np.arange(100) < 8
-    >>> result = measure_list("a list", is_rare, np.arange(100), Capacity.count(6))
-    >>> result.flagged, result.found, result.detection
-    (6, 6, 0.75)
-    """
-    room = capacity.max_flags(is_rare.size, rare_share(is_rare))
-    listed = np.zeros(is_rare.size, dtype=bool)
-    listed[order[:room]] = True
-    curve = curve_of(is_rare, order)
-    measured = measure_rule(rule, is_rare, listed, capacity)
-    return replace(measured, detection_interval=curve.interval_at(capacity))
-
-
-def measure_default(model: TableModel, X: Any, is_rare: Mask) -> RuleResult:
-    """Count what the learner flags by its own prediction.
-
-    Most learners predict the likelier label. A learner that knows the capacity has its own
-    threshold.
-    """
-    return measure_rule(default_name(model), is_rare, model.predict(X), model.flag_capacity)
-
-
 def default_name(model: TableModel) -> str:
     """Return the name of the rule that a learner has without calibration."""
     return "its own threshold" if model.knows_capacity else "default threshold"
@@ -147,6 +119,91 @@ def random_of(n_items: int, share: Any, n_rare: int, capacity: Capacity) -> Rule
     n_flagged = capacity.max_flags(n_items, share)
     detection = n_flagged / n_items
     return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
+
+
+# --- rows that a model has not seen ---
+
+
+class Unseen(NamedTuple):
+    """Rows that a model has not seen, with its flags, its probabilities, and what rules find."""
+
+    rows: TableRows
+    flagged: Mask
+    probabilities: Doubles | None
+    rules: list[RuleResult]
+
+
+def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
+    """Measure a finished model on rows that were kept aside."""
+    is_rare, capacity = labels_of(test), model.flag_capacity
+    order = model.rank(test.X, test.ids, model.list_scores(test))
+    listed = np.zeros(is_rare.size, dtype=bool)
+    listed[order[: capacity.max_flags(is_rare.size, rare_share(is_rare))]] = True
+    interval = curve_of(is_rare, order).interval_at(capacity)
+    as_list = measure_rule(_AS_LIST, is_rare, listed, capacity)
+    as_list = replace(as_list, detection_interval=interval)
+    flagged = model.decide(test).flagged
+    rules = _compared(model, is_rare, flagged, as_list, model.predict(test.X))
+    return Unseen(test, flagged, None, rules)
+
+
+def measure_out_of_fold(
+    model: TableModel, learned: TableRows, folds: list[Rows], groups: NDArray[Any] | None
+) -> Unseen:
+    """Measure the models of all folds, each on the rows of the fold that it has not seen."""
+    classifier, places = model.classifier, np.concatenate(folds)
+    unseen = learned.take(places)
+    samples = zip(classifier.calibrations_, classifier.rule_.samples, strict=True)
+    flagged = [
+        found.flag_with_keys(own.scores, np.asarray(own.tie_keys).__getitem__)
+        for found, own in samples
+    ]
+    by_fold = zip(classifier.estimators_, folds, strict=True)
+    predicted = [each.predict(learned.X.iloc[fold]) for each, fold in by_fold]
+    order = model.rank(unseen.X, unseen.ids, np.asarray(classifier.calibration_scores_))
+    numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
+    as_list = _lists_of_folds(
+        model, labels_of(unseen), order, numbers, None if groups is None else groups[places]
+    )
+    flags = np.concatenate(flagged)
+    by_default = np.concatenate(predicted).astype(bool)
+    rules = _compared(model, labels_of(unseen), flags, as_list, by_default)
+    p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]
+    return Unseen(unseen, flags, p, rules)
+
+
+_AS_LIST = "this model, as a list"
+
+
+def _compared(
+    model: TableModel, is_rare: Mask, flagged: Mask, as_list: RuleResult, by_default: Mask
+) -> list[RuleResult]:
+    capacity = model.flag_capacity
+    return [
+        measure_rule("this model, row by row", is_rare, flagged, capacity),
+        as_list,
+        measure_rule(default_name(model), is_rare, by_default, capacity),
+        measure_random(is_rare, capacity),
+    ]
+
+
+def _lists_of_folds(
+    model: TableModel, is_rare: Mask, order: Rows, folds: Rows, groups: NDArray[Any] | None
+) -> RuleResult:
+    """Return what lists find that rank the rows of each fold by the model of the fold."""
+    capacity, places = model.flag_capacity, np.argsort(order)
+    found = out_of_fold_detection(is_rare, -places, folds, capacity, groups=groups)
+    n_listed = capacity.max_flags(found.n_items, rare_share(is_rare))
+    n_found = found.detection * found.n_rare
+    return RuleResult(
+        _AS_LIST,
+        n_listed,
+        n_found,
+        found.detection,
+        Interval(found.low, found.high),
+        n_found / n_listed if n_listed else float("nan"),
+        proportion_interval(round(n_found), n_listed),
+    )
 
 
 # --- a budget of work ---
