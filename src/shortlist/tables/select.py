@@ -173,7 +173,9 @@ class _Pool:
         """Look at some rows."""
         if cases.names is not None:
             self._ids.add(cases.names)
-        scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
+        scores = np.zeros(0)
+        if len(cases):
+            scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
         cases = replace(cases, scores=scores)
         if self._floor > -np.inf:
             cases = cases.take(np.flatnonzero(lift(scores) >= self._floor))
