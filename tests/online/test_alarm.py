@@ -1,7 +1,7 @@
 """The alarms, and controllers from a classifier."""
 
 import itertools
-import json
+import pickle
 
 import numpy as np
 import pytest
@@ -47,11 +47,11 @@ def test_no_capacity_and_a_flag_is_an_alarm():
     assert not RateAlarm(Capacity.fraction(1)).update(True).raised
 
 
-def test_the_state_of_an_alarm_goes_through_json(rng):
+def test_an_alarm_can_be_pickled(rng):
     """A loaded alarm continues with the same evidence."""
     flags = rng.random(3_000) < 0.015
     kept = RateAlarm(RATE).update(flags[:1_000])
-    loaded = RateAlarm.from_state(json.loads(json.dumps(kept.state(), allow_nan=False)))
+    loaded = pickle.loads(pickle.dumps(kept))
     assert kept.update(flags[1_000:]).evidence == loaded.update(flags[1_000:]).evidence
 
 
@@ -111,52 +111,29 @@ def test_a_drift_alarm_is_the_same_one_by_one(rng):
     one, many = DriftAlarm(calibration), DriftAlarm(calibration)
     evidence = [one.update(float(score)).evidence for score in scores]
     tracked = many.track(scores)
-    assert one.state() == many.state()
+    assert one.evidence == many.evidence
     assert tracked == pytest.approx(np.maximum.accumulate(np.maximum(np.log(evidence), 0)))
     assert many.update(rng.normal(size=20_000)).raised
 
 
-def test_the_state_of_a_drift_alarm_goes_through_json(rng):
+def test_a_drift_alarm_can_be_pickled(rng):
     """A loaded alarm continues with the same evidence, also on tied scores."""
     scores = rng.normal(size=3_000).round(1)
     kept = DriftAlarm(scores[:500], error=0.05, random_state=7).update(scores[500:2_000])
-    loaded = DriftAlarm.from_state(json.loads(json.dumps(kept.state(), allow_nan=False)))
-    kept.update(scores[2_000:])
-    assert loaded.update(scores[2_000:]).state() == kept.state()
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"sizes": [500, 99]},
-        {"sizes": [400, 100]},
-        {"sizes": [10**400, 100]},
-        {"options": [2.0, 0]},
-        {"options": [0.01, -1]},
-        {"cuts": [[0.0], [0.0]]},
-        {"ranks": [1, 2]},
-        {"floats": [0.0]},
-        {"controller": "RateAlarm"},
-        {"version": 1},
-    ],
-)
-def test_an_edited_drift_alarm_is_refused(rng, changed):
-    """Numbers that contradict each other raise an error."""
-    state = DriftAlarm(rng.normal(size=500)).update(rng.normal(size=100)).state()
-    with pytest.raises(ValueError, match="state"):
-        DriftAlarm.from_state(state | changed)
+    loaded = pickle.loads(pickle.dumps(kept))
+    assert loaded.update(scores[2_000:]).evidence == kept.update(scores[2_000:]).evidence
 
 
 @pytest.mark.parametrize("scores", [np.nan, [np.inf], ["x"], [[1.0]]])
 def test_a_drift_alarm_wants_finite_scores(scores):
     """Anything else raises an error and changes nothing."""
     alarm = DriftAlarm(np.arange(50.0)).update(3.0)
-    before = alarm.state()
+    before = pickle.dumps(alarm)
     with pytest.raises((TypeError, ValueError)):
         alarm.update(scores)
     with pytest.raises((TypeError, ValueError)):
         DriftAlarm(scores)
-    assert alarm.state() == before
+    assert pickle.dumps(alarm) == before
 
 
 def test_an_error_is_a_probability():

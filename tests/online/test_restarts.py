@@ -105,7 +105,7 @@ def test_a_controller_without_capacity_may_get_some_later(make, rng):
 def test_a_state_of_an_earlier_release_is_refused(version, rng):
     """The error says what to do."""
     state = KINDS["tracker"](rng.normal(size=50)).state()
-    with pytest.raises(ValueError, match="Load it with the release that wrote it"):
+    with pytest.raises(ValueError, match="Load an older one with the release that wrote it"):
         Controller.from_state({**state, "version": version})
 
 

@@ -4,6 +4,7 @@ These tests are quick and exact. `tools/mutants.py` breaks the code in one place
 expects one of them to fail.
 """
 
+import copy
 import math
 from collections import OrderedDict
 from fractions import Fraction
@@ -346,7 +347,7 @@ def test_the_evidence_of_an_alarm_is_a_fair_bet():
     alarm = RateAlarm(Capacity.fraction(0.2), error=0.05)
     for flag in (True, False, True, True):
         before = alarm.evidence
-        win, lose = (RateAlarm.from_state(alarm.state()).update(each) for each in (True, False))
+        win, lose = (copy.deepcopy(alarm).update(each) for each in (True, False))
         assert 0.2 * win.evidence + 0.8 * lose.evidence == pytest.approx(before)
         assert win.evidence > before
         alarm.update(flag)

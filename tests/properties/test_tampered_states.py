@@ -12,10 +12,8 @@ from shortlist import Capacity
 from shortlist.online import (
     BudgetController,
     Controller,
-    DriftAlarm,
     EmaController,
     QuantileTracker,
-    RateAlarm,
     TokenBucketController,
     WindowController,
 )
@@ -113,30 +111,3 @@ def test_every_whole_number_that_could_reach_beyond_an_array_is_checked(kind):
                 continue
             controller.decide_many(np.arange(100.0), at=600.0 + np.arange(100.0))
             json.dumps(controller.state(), allow_nan=False)
-
-
-@given(st.sampled_from([*range(5), "options", "capacity", "floats"]), values)
-def test_an_edited_alarm_is_refused_or_harmless(place, value):
-    """An edited alarm raises an error or returns no NaN."""
-    state = json.loads(json.dumps(RateAlarm(RATE).update(SCORES > 1).state()))
-    path = ("floats", place) if isinstance(place, int) else (place,)
-    try:
-        alarm = RateAlarm.from_state(tampered(state, path, value))
-    except (TypeError, ValueError):
-        return
-    evidence = alarm.track(SCORES > 0)
-    assert not np.isnan(evidence).any()
-
-
-DRIFT = json.loads(json.dumps(DriftAlarm(SCORES).update(SCORES + 0.1).state()))
-
-
-@given(st.sampled_from(list(places(DRIFT))), values)
-def test_an_edited_drift_alarm_is_refused_or_harmless(path, value):
-    """An edited alarm raises an error or returns no NaN."""
-    try:
-        alarm = DriftAlarm.from_state(tampered(DRIFT, path, value))
-    except (TypeError, ValueError):
-        return
-    assert not np.isnan(alarm.track(SCORES)).any()
-    json.dumps(alarm.state(), allow_nan=False)

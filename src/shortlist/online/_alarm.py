@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats
 from .._core.validation import check_number, check_option
 from ..capacity import Capacity, check_capacity
-from ._state import FORMAT, VERSION, check_state, read_numbers, to_plain
 
 #: The directions in which a rate may leave its capacity.
 SIDES = ("above", "below", "either")
@@ -60,7 +59,10 @@ def check_error(error: Any) -> float:
 
 
 class Alarm:
-    """What alarms share: the wealth of gamblers, in `_floats`, and the error they may make."""
+    """What alarms share: the wealth of gamblers, in `_floats`, and the error they may make.
+
+    An alarm can be pickled, and goes on from there.
+    """
 
     _floats: Floats
     _error: float
@@ -83,11 +85,6 @@ class Alarm:
         """Add one item or many, as :meth:`track` does."""
         self.track(items)
         return self
-
-    def _saved(self, **parts: Any) -> dict[str, Any]:
-        """Return a state with these parts."""
-        head = {"format": FORMAT, "version": VERSION, "controller": type(self).__name__}
-        return {**head, **parts, "floats": to_plain(self._floats.tolist())}
 
 
 class RateAlarm(Alarm):
@@ -151,7 +148,6 @@ class RateAlarm(Alarm):
             From the next item on.
         """
         self._floats[RATE] = check_capacity(capacity).as_fraction(self._prevalence)
-        self._capacity = capacity
         return self
 
     def track(self, flags: ArrayLike, /) -> Floats:
@@ -176,40 +172,3 @@ class RateAlarm(Alarm):
         evidence = np.empty(checked.size)
         _bet_many(checked, SIDES.index(self._side), evidence, self._floats)
         return evidence
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later evidence depends on, as plain JSON.
-
-        Returns
-        -------
-        dict
-            For :meth:`from_state`.
-        """
-        options = [self._side, self._error, self._prevalence]
-        return self._saved(capacity=self._capacity.to_json(), options=options)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the alarm that :meth:`state` was called on.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned.
-
-        Returns
-        -------
-        RateAlarm
-        """
-        check_state(state, ["RateAlarm"], {"capacity", "options", "floats"})
-        try:
-            side, error, prevalence = state["options"]
-            capacity = Capacity.from_json(state["capacity"])
-            made = cls(capacity, side=side, error=error, prevalence=prevalence)
-            rate, made._floats = made._floats[RATE], read_numbers(state["floats"], float)
-        except (TypeError, ValueError, KeyError) as problem:
-            raise ValueError(f"state cannot be read: {problem}") from problem
-        floats = made._floats
-        if floats.shape != (5,) or floats[RATE] != rate or min(floats[FLAGS], floats[ALLOWED]) < 0:
-            raise ValueError("state contradicts itself: load it exactly as state() returned it.")
-        return made

@@ -20,7 +20,7 @@ from ._inputs import (
     check_period,
 )
 from ._time import Clock
-from ._tracker import LOG_RATE, OFFSET, RATE, STEP, ScaledController, offset_within, track
+from ._tracker import LOG_RATE, OFFSET, RATE, ScaledController, offset_within, track
 from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 
 # The ints: tokens, the largest number of tokens, tokens per item, and whether time refills them.
@@ -209,21 +209,3 @@ class TokenBucketController(ScaledController):
         if self.is_timed:
             return 0
         return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)
-
-    def is_consistent(self) -> bool:
-        """Check the sizes, the tokens, the refill and the scale."""
-        floats, ints = self.state_floats, self.state_ints
-        if not self.has_its_knots() or ints.shape != (4,):
-            return False
-        most = self.options["burst"] * _PARTS
-        expected = [most, self._tokens_per_item(self.capacity), int(self.is_timed)]
-        return (
-            bool(np.isfinite(np.delete(floats, LAST_REFILL)).all())
-            and floats[LAST_REFILL] <= self.now
-            and floats[STEP] == self.options["step"]
-            and 0 <= floats[RATE] <= 1
-            and floats[GAP_MEMORY] >= 1
-            and floats[FLAGS_PER_SECOND] == self._per_second(self.capacity)
-            and 0 <= ints[TOKENS] <= most
-            and ints[MOST_TOKENS:].tolist() == expected
-        )

@@ -24,7 +24,7 @@ from ._inputs import (
     count_work,
     work_allowed,
 )
-from ._ledger import first_ledger, is_valid_ledger, open_ledger, thin_out
+from ._ledger import first_ledger, open_ledger, thin_out
 from ._pacing import PATTERN, RECENT, pacing_loop, pacing_step, usual_flags
 from ._probes import most_probes, set_rate
 from ._scale import TailScale
@@ -34,7 +34,6 @@ from .controller import Controller
 #: How a budget may be spread over its period; see :class:`BudgetController`.
 PACES = ("auto", "recent", "pattern")
 _FIRST_RULE = {"auto": RECENT, "recent": RECENT, "pattern": PATTERN}
-_MOST_USUAL_FLAGS = 10**12
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
 
 
@@ -334,35 +333,6 @@ class BudgetController(Controller):
         for scores in (ledger.today[0], ledger.past[:, 0], ledger.caught):
             scores[...] = old.translate(scores, to=new)
         self.state_ints[book.SINCE] = _OUT_OF_DATE
-
-    def is_consistent(self) -> bool:
-        """Check the ledger, and that it belongs to the capacity and the options."""
-        floats, ints = self.state_floats, self.state_ints
-        return (
-            is_valid_ledger(floats, ints)
-            and ints[book.KIND] == self._kind
-            and self._is_capacity_right()
-            and floats[book.LENGTH] == self._length()
-            and floats[book.ORIGIN] == self._origin()
-            and ints[book.PINNED] == (self.options["pace"] != "auto")
-        )
-
-    def _is_capacity_right(self) -> bool:
-        ints = self.state_ints
-        if self.counts_work:
-            allowed = work_allowed(self.capacity)
-            return bool(
-                ints[book.WORK_ALLOWED] == allowed and 0 <= ints[book.CAPACITY] <= _MOST_USUAL_FLAGS
-            )
-        flags = int(self.capacity.value)
-        if not self.has_probes:
-            return bool(ints[book.CAPACITY] == flags)
-        return bool(
-            ints[book.TOTAL] == flags
-            and ints[book.ALLOWED] <= flags
-            and 0 <= ints[book.CAPACITY] <= max(flags - ints[book.DRAWN], 0)
-            and self.state_floats[book.MEAN_DRAWS] == self._mean_draws(self.capacity)
-        )
 
 
 def _probe_options(probe: Any, key: Any) -> dict[str, Any]:

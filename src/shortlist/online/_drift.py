@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -15,7 +14,6 @@ from .._core.validation import check_count
 from ._alarm import LARGEST, LOG_EVIDENCE, Alarm, check_error
 from ._inputs import check_calibration_scores, check_score_array
 from ._scale import FARTHEST_SCORE
-from ._state import check_state, read_numbers
 
 # The floats: the logarithm of the evidence and of the largest so far. Then, for each bin, its
 # weight before the first score; the scores seen in it; the scores seen lately, once for each of two
@@ -33,7 +31,6 @@ _N_FIXED = 1 + len(_SHIFTS) + len(_SPREADS) + len(_TAILS)
 _N_BETTORS = _N_FIXED + _MEMORIES.size
 _IDLE = 0.5  # share of the wealth that is not bet at first, and of what is shared out again
 _LARGEST_SEED = (1 << 31) - 1
-_MOST_SCORES = 1 << 53
 _SHARED_OVER = 500.0  # scores: the later, the less is shared out again
 
 
@@ -177,15 +174,11 @@ class DriftAlarm(Alarm):
         self._error = check_error(error)
         self._seed = check_count("random_state", random_state, at_least=0, at_most=_LARGEST_SEED)
         keys = _tie_keys(self._seed, scores.size)
-        falling = np.lexsort((keys, scores))[::-1]
-        ranks = _ranks(scores.size)
+        falling, ranks = np.lexsort((keys, scores))[::-1], _ranks(scores.size)
         chosen = falling[ranks - 1]
-        self._begin(np.vstack([scores[chosen], keys[chosen]]), ranks, scores.size)
-
-    def _begin(self, cuts: Floats, ranks: NDArray[np.int64], n: int) -> None:
-        """Start without evidence, with bins between the given order statistics of n scores."""
-        self._cuts, self._ranks, self._n_calibration, self._n_seen = cuts, ranks, n, 0
-        gaps = np.diff(np.concatenate([[0], ranks, [n + 1]])).astype(np.float64)
+        self._cuts = np.vstack([scores[chosen], keys[chosen]])
+        self._n_calibration, self._n_seen = scores.size, 0
+        gaps = np.diff(np.concatenate([[0], ranks, [scores.size + 1]])).astype(np.float64)
         self._factors = _bets_on_bins(gaps)
         shares = np.full(_N_BETTORS, (1 - _IDLE) / (_N_BETTORS - 1))
         shares[0] = _IDLE
@@ -213,70 +206,6 @@ class DriftAlarm(Alarm):
         _bet_many(values, *place, self._cuts, self._factors, self._floats, evidence)
         self._n_seen += values.size
         return evidence
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later evidence depends on, as plain JSON.
-
-        Returns
-        -------
-        dict
-            For :meth:`from_state`. Its size does not grow with the number of scores.
-        """
-        return self._saved(
-            options=[self._error, self._seed],
-            sizes=[self._n_calibration, self._n_seen],
-            cuts=self._cuts.tolist(),
-            ranks=self._ranks.tolist(),
-        )
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the alarm that :meth:`state` was called on.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned.
-
-        Returns
-        -------
-        DriftAlarm
-        """
-        check_state(state, ["DriftAlarm"], {"options", "sizes", "cuts", "ranks", "floats"})
-        try:
-            error, seed = state["options"]
-            n_calibration, n_seen = state["sizes"]
-            made = cls([0.0], error=error, random_state=seed)
-            n = check_count("sizes", n_calibration, at_most=_MOST_SCORES)
-            cuts, ranks = read_numbers(state["cuts"], float), read_numbers(state["ranks"], int)
-            if not np.array_equal(ranks, _ranks(n)) or cuts.shape != (2, ranks.size):
-                raise ValueError("its cuts do not match the number of scores.")
-            made._begin(cuts, ranks, n)
-            made._n_seen = check_count("sizes", n_seen, at_least=0, at_most=_MOST_SCORES)
-            fresh, made._floats = made._floats, read_numbers(state["floats"], float)
-        except (TypeError, ValueError, KeyError, OverflowError) as problem:
-            raise ValueError(f"state cannot be read: {problem}") from problem
-        if made._floats.shape != fresh.shape or not made._is_consistent(fresh):
-            raise ValueError("state contradicts itself: load it exactly as state() returned it.")
-        return made
-
-    def _is_consistent(self, fresh: Floats) -> bool:
-        """Whether loaded numbers fit together; `fresh` are those of a new alarm."""
-        floats, n_bins = self._floats, self._ranks.size + 1
-        gaps, seen, *lately = floats[_HEAD:-_N_BETTORS].reshape(_ROWS, n_bins)
-        shares = floats[-_N_BETTORS:]
-        falling = np.lexsort((self._cuts[1], self._cuts[0]))[::-1]
-        return (
-            bool(np.isfinite(floats).all() and np.isfinite(self._cuts).all())
-            and np.array_equal(falling, np.arange(self._ranks.size))
-            and np.array_equal(gaps, fresh[_HEAD : _HEAD + n_bins])
-            and bool((floats[_HEAD:] >= 0).all())
-            and np.array_equal(seen, np.round(seen))
-            and seen.sum() == self._n_seen
-            and all(each.sum() <= self._n_seen + 1e-6 for each in lately)
-            and math.isclose(shares.sum(), 1, abs_tol=1e-6)
-            and floats[LARGEST] >= max(floats[LOG_EVIDENCE], 0.0)
-        )
 
 
 def _ranks(n: int) -> NDArray[np.int64]:

@@ -134,16 +134,3 @@ class EmaController(Controller):
         floats[THRESHOLD] = old.translate(floats[THRESHOLD : THRESHOLD + 1], to=new)[0]
         step = float(floats[STEP]) * (new.central_spread / old.central_spread)
         floats[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
-
-    def is_consistent(self) -> bool:
-        """Check the sizes, the rate, the average and the step."""
-        floats = self.state_floats
-        return (
-            floats.shape == (5,)
-            and self.state_ints.shape == (0,)
-            and bool(np.isfinite(floats).all())
-            and floats[RATE] == self.rate(self.capacity)
-            and floats[ALPHA] == self.options["alpha"]
-            and 0 <= floats[AVERAGE] <= 1
-            and floats[STEP] > 0
-        )

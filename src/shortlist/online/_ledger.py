@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from .._core.arrays import Floats
 
@@ -218,34 +217,3 @@ def _fill_past(ledger: Any, calibration: Floats) -> None:
         ledger.past[age, 0, :n] = np.quantile(calibration, shares)
         ledger.past[age, 1, :n] = ((ranks + 1) * _GOLDEN + age * _GOLDEN**2) % 1
         ledger.sizes[:, age] = n, stride / expected, expected
-
-
-def is_valid_ledger(floats: Floats, ints: NDArray[np.int64]) -> bool:
-    """Whether compiled code can safely work with arrays that were loaded."""
-    if ints.shape != (_N_INTS,) or not _SHORTEST_LIST <= ints[SIZE] <= _LONGEST_LIST:
-        return False
-    size = int(ints[SIZE])
-    if floats.shape != (_n_floats(size),):
-        return False
-    ledger = open_ledger(floats, ints)
-    lengths = [ints[LISTED], *ints[SHADOW_NOTED:], *ledger.sizes[0]]
-    scores = (ledger.past, ledger.today, ledger.caught)
-    return (
-        all(0 <= length <= size for length in lengths)
-        and ledger.sizes[0].min() >= 1
-        and 0 <= ints[LEADER] < N_RULES
-        and 1 <= ints[STRIDE] <= 1 << 40
-        and min(ints[[USED, SEEN, SINCE]].min(), ints[WORK_ALLOWED:].min()) >= 0
-        and set(ints[[BEGUN, JOINED, PINNED]].tolist()) <= {0, 1}
-        and all(bool(np.isfinite(each).all()) for each in scores)
-        and all(_are_shares(each) for each in (ledger.sizes, ledger.profile))
-        and 0 < floats[EXPECTED] < np.inf
-        and 0 < floats[USUAL_WORK] < np.inf
-        and 0 <= floats[PHASE] <= 1
-        and 0 <= floats[UNSEEN] <= 1
-        and 0 <= floats[RATE] <= 0.5
-    )
-
-
-def _are_shares(values: Floats) -> bool:
-    return bool(np.all((values >= 0) & np.isfinite(values)))

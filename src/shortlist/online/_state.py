@@ -1,13 +1,13 @@
-"""Saved state: plain JSON with a version, checked thoroughly when it is loaded."""
+"""Saved state: plain JSON with a version and a digest, by which a damaged state is refused."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..capacity import Capacity
 from ._scale import TailScale
@@ -15,12 +15,8 @@ from ._scale import TailScale
 if TYPE_CHECKING:
     from .controller import Controller
 
-FORMAT = "shortlist.online"
-VERSION = 5
-_KEYS = {
-    *("capacity", "options", "answers", "scale", "floats", "ints"),
-    *("now", "n_items", "scheduled", "suspect", "arrivals"),
-}
+#: The format and its version.
+FORMAT = ("shortlist.online", 6)
 
 
 def to_plain(value: Any) -> Any:
@@ -43,103 +39,76 @@ def from_plain(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def read_numbers(plain: Any, kind: type) -> NDArray[Any]:
-    """Read a list of floats, or a list of ints, and nothing else."""
-    values = np.array(from_plain(plain), dtype=np.float64 if kind is float else None)
-    if values.size == 0:
-        return values.astype(np.int64 if kind is int else np.float64)
-    if kind is int and values.dtype.kind != "i":
-        raise ValueError(f"whole numbers were expected; got {values.dtype}.")
-    if np.isnan(values).any():
-        raise ValueError("numbers were expected; got NaN.")
-    return values.astype(np.int64 if kind is int else np.float64)
-
-
-def check_state(state: Any, known: Iterable[str], keys: set[str]) -> None:
-    """Raise an error unless this is a complete state of one of the known controllers."""
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise ValueError(
-            "state must be what a controller's state() returned: a dict with the format "
-            f"{FORMAT!r}."
-        )
-    if state.get("version") != VERSION:
-        raise ValueError(
-            f"state has version {state.get('version')!r}, but this release reads version "
-            f"{VERSION}. Load it with the release that wrote it, or start a new controller at the "
-            "beginning of the next period."
-        )
-    if state.get("controller") not in set(known):
-        raise ValueError(
-            f"state belongs to a {state.get('controller')!r}; this class loads {sorted(known)}. "
-            "Controller.from_state loads every kind."
-        )
-    if missing := keys - state.keys():
-        raise ValueError(f"state is incomplete: {sorted(missing)} are missing.")
-
-
 def save_controller(controller: Controller) -> dict[str, Any]:
     """Return everything that later decisions depend on, as plain JSON."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
+    parts = {
+        "format": FORMAT[0],
+        "version": FORMAT[1],
         "controller": type(controller).__name__,
         "capacity": controller.capacity.to_json(),
         "options": to_plain(controller.options),
         **controller._time.state(),
         "answers": to_plain(controller._answers.to_list()),
-        "scale": controller.scale.knots.tolist(),
-        "floats": to_plain(controller.state_floats.tolist()),
-        "ints": controller.state_ints.tolist(),
     }
+    arrays = {
+        "scale": controller.scale.knots,
+        "floats": controller.state_floats,
+        "ints": controller.state_ints,
+    }
+    digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
+    for array in arrays.values():
+        digest.update(str(array.shape).encode() + array.tobytes())
+    plain = {name: to_plain(array.tolist()) for name, array in arrays.items()}
+    return {**parts, **plain, "digest": digest.hexdigest()}
 
 
 def load_controller(kind: type[Controller], state: Any, clock: Any) -> Any:
     """Return the controller that was saved.
 
-    A state may have been truncated, edited or mixed up. Its parts must fit together; otherwise a
-    wrong number could flag more than the capacity.
+    A state may have been truncated, edited or mixed up, and a wrong number could flag more than the
+    capacity. Therefore saving the loaded controller must lead to the same digest.
     """
+    if not isinstance(state, dict) or (state.get("format"), state.get("version")) != FORMAT:
+        raise ValueError(
+            "state must be what state() of a controller returned, in the format and version "
+            f"{FORMAT} that this release reads. Load an older one with the release that wrote it, "
+            "or start a new controller at the beginning of the next period."
+        )
     known = {each.__name__: each for each in (kind, *_subclasses(kind))}
-    check_state(state, known, _KEYS)
+    if state.get("controller") not in known:
+        raise ValueError(
+            f"state belongs to a {state.get('controller')!r}; this class loads {sorted(known)}. "
+            "Controller.from_state loads every kind."
+        )
     try:
         controller = _rebuild(known[state["controller"]], state, clock)
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise ValueError(f"state cannot be read: {error}") from error
-    if not controller.is_consistent():
+        digest = save_controller(controller)["digest"]
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError, AttributeError) as error:
+        raise ValueError(f"state cannot be read: {type(error).__name__}: {error}") from error
+    if digest != state.get("digest"):
         raise ValueError(
-            "state contradicts itself: its numbers do not match its capacity and options. Load it "
-            "exactly as state() returned it, and change a capacity with set_capacity."
+            "state contradicts itself: it is not what state() returned. Load it unchanged, and "
+            "change a capacity with set_capacity."
         )
     return controller
 
 
 def _rebuild(kind: type[Controller], state: dict[str, Any], clock: Any) -> Controller:
-    scale = _read_scale(state["scale"])
+    knots = np.array(state["scale"], dtype=np.float64)
     # The constructor checks the capacity and the options; then everything learned is put in.
     make: Any = kind
     made: Controller = make(
         Capacity.from_json(state["capacity"]),
-        calibration_scores=scale.knots[0],
+        calibration_scores=knots[0],
         clock=clock,
         **from_plain(state["options"]),
     )
-    made.scale = scale
+    made.scale = TailScale(knots)
     made._time.load(state)
-    for _, capacity in made._time.changes:
-        made.check_capacity(capacity)
     made._answers.load(from_plain(state["answers"]))
-    made.state_floats = read_numbers(state["floats"], float)
-    made.state_ints = read_numbers(state["ints"], int)
+    made.state_floats = np.array(from_plain(state["floats"]), dtype=np.float64)
+    made.state_ints = np.array(state["ints"], dtype=np.int64)
     return made
-
-
-def _read_scale(plain: Any) -> TailScale:
-    knots = read_numbers(plain, float)
-    if knots.ndim != 2 or knots.shape[0] != 2 or not np.all(np.isfinite(knots)):
-        raise ValueError("its scale is not a table of scores and levels.")
-    if np.any(np.diff(knots) <= 0):
-        raise ValueError("its scale does not rise.")
-    return TailScale(knots)
 
 
 def _subclasses(kind: type) -> list[type]:

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.arrays import Floats
 from .._core.timestamps import check_moments, to_seconds
 from ..capacity import Capacity
-from ._state import from_plain, to_plain
+from ._state import to_plain
 from .periods import CalendarPeriod, read_period
 
 #: Returns the present moment, as seconds or a datetime.
@@ -191,22 +191,12 @@ class Timeline:
 
     def load(self, state: dict[str, Any]) -> None:
         """Read what :meth:`state` returned."""
-        self.now = -math.inf if state["now"] == "-inf" else to_seconds(state["now"])
-        self.n_items = state["n_items"]
-        if type(self.n_items) is not int or self.n_items < 0:
-            raise ValueError(f"n_items must be a whole number; got {self.n_items!r}.")
-        self.changes = [
-            (to_seconds(at), Capacity.from_json(each)) for at, each in state["scheduled"]
-        ]
-        moments = [self.now, *(at for at, _ in self.changes)]
-        if moments != sorted(set(moments)):
-            raise ValueError("the scheduled changes are out of order.")
+        self.now, self.n_items = float(state["now"]), state["n_items"]
+        self.changes = [(float(at), Capacity.from_json(each)) for at, each in state["scheduled"]]
         self._suspect = None
         if state["suspect"]:
             moment, agreeing = state["suspect"]
-            if type(agreeing) is not int or not 0 < agreeing < _AGREEING:
-                raise ValueError("the refused moments cannot be counted.")
-            self._suspect = to_seconds(moment), agreeing
-        last_change, marks = from_plain(state["arrivals"])
+            self._suspect = float(moment), agreeing
+        last_change, marks = state["arrivals"]
         self.last_change = float(last_change)
-        self._marks = [[float(moment), int(number)] for moment, number in marks[-_MOST_MARKS:]]
+        self._marks = [[float(moment), number] for moment, number in marks]

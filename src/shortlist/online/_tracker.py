@@ -27,7 +27,6 @@ LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
 _KNOTS = 8
 #: The only int, for a rate of work: the largest effort, in units.
 MOST_WORK = 0
-_HIGHEST_LEVEL = 100.0  # of more scores than any computer holds
 
 
 @njit(cache=True)
@@ -83,10 +82,6 @@ class ScaledController(Controller):
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Exchange the scale, and keep everything else."""
         self.state_floats = np.concatenate([self.state_floats[: self.n_head], new.knots.ravel()])
-
-    def has_its_knots(self) -> bool:
-        """Whether loaded floats have the right size and end with the knots."""
-        return np.array_equal(self.state_floats[self.n_head :], self.scale.knots.ravel())
 
 
 class QuantileTracker(ScaledController):
@@ -318,31 +313,3 @@ class QuantileTracker(ScaledController):
         super().change_scale(old, new)
         floats, (lowest, highest) = self.state_floats, new.range
         floats[LOWEST], floats[HIGHEST] = min(floats[LOWEST], lowest), max(floats[HIGHEST], highest)
-
-    def is_consistent(self) -> bool:
-        """Check the sizes, the rate, the step, the scale, and that the bound holds from here."""
-        floats, rate = self.state_floats, self.rate(self.capacity)
-        return (
-            self.has_its_knots()
-            and np.array_equal(self.state_ints, self._first_ints())
-            and bool(np.isfinite(floats).all())
-            and floats[LOWEST] <= self.scale.range[0]
-            and self.scale.range[1] <= floats[HIGHEST] <= _HIGHEST_LEVEL
-            and (floats[RATE], floats[STEP]) == (rate, self.options["step"])
-            and (rate == 0 or floats[LOG_RATE] == math.log(rate))
-            and (rate == 0 or floats[SMALLEST] <= rate <= floats[LARGEST])
-            and self._is_offset_possible()
-        )
-
-    def _is_offset_possible(self) -> bool:
-        """Whether rates and levels so far could have led to the offset."""
-        floats = self.state_floats
-        low, high = floats[SMALLEST], floats[LARGEST]
-        if high == 0:
-            return bool(low == floats[OFFSET] == floats[LOG_RATE] == 0)
-        if not 0 < low <= high <= 1 or not math.log(low) <= floats[LOG_RATE] <= math.log(high):
-            return False
-        lowest = floats[LOWEST] + math.log(low) - floats[STEP] * high
-        highest = floats[HIGHEST] + math.log(high) + floats[STEP] * (1 - low)
-        slack = 1e-9 * (1 + floats[STEP])
-        return bool(lowest - slack <= floats[OFFSET] <= highest + slack)

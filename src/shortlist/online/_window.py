@@ -164,16 +164,3 @@ class WindowController(Controller):
         """Translate all scores in the window."""
         self.state_floats[:] = old.translate(self.state_floats, to=new)
         self._find_threshold()
-
-    def is_consistent(self) -> bool:
-        """Check the sizes, and that the threshold is the one of the window."""
-        size, floats, ints = self.options["window"], self.state_floats, self.state_ints
-        if floats.shape != (size + _RING,) or ints.shape != (4,) or not np.isfinite(floats).all():
-            return False
-        loaded = floats[0], *ints.tolist()
-        self._find_threshold()
-        return (
-            loaded == (floats[0], *ints.tolist())
-            and ints[WANTED] == self._wanted(self.capacity)
-            and bool(0 <= ints[OLDEST] < size)
-        )

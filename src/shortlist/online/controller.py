@@ -47,7 +47,7 @@ class Controller:
     The base class of all controllers: decisions, ids, the clock, scheduled changes and saved state
     live here. A lock lets threads share a controller, which decides about their items one after
     the other. Everything that a controller learns lives in `state_floats` and `state_ints`, which
-    its two compiled functions read and change. A subclass provides these, the five methods below
+    its two compiled functions read and change. A subclass provides these, the three methods below
     that raise `NotImplementedError`, and a constructor that passes its own arguments on to this one
     as options, by the same names.
 
@@ -173,14 +173,6 @@ class Controller:
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all scores in the arrays from the old model to the new one."""
-        raise NotImplementedError
-
-    def is_consistent(self) -> bool:
-        """Whether arrays that were loaded fit the capacity and the options.
-
-        Compiled code does not check bounds. Therefore this must rule out every array that could
-        read beyond its end or flag more than the capacity.
-        """
         raise NotImplementedError
 
     def items_since(self, moment: float) -> int:
@@ -360,8 +352,8 @@ class Controller:
         Parameters
         ----------
         state : dict
-            What `state` returned, directly or through JSON. A state that contradicts itself
-            raises an error.
+            What `state` returned, directly or through JSON. A state that was changed since raises
+            an error.
         clock : callable, default=None
             As for the constructor.
 

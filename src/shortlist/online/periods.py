@@ -54,15 +54,6 @@ def period_of(at: float, origin: float, length: float) -> int:
     return int(quotient)
 
 
-@njit(cache=True)
-def _periods_of(times: Any, origin: float, length: float) -> Any:
-    """Return the number of the period for each of many moments."""
-    numbers = np.empty(times.size, np.int64)
-    for i in range(times.size):
-        numbers[i] = period_of(times[i], origin, length)
-    return numbers
-
-
 class _Stretch(NamedTuple):
     """A period: its number, its start and end, and in between the opening of a working day."""
 
@@ -98,7 +89,8 @@ class FixedPeriod:
 
     def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
         """Return the number of the period for each of many moments."""
-        return _periods_of(np.asarray(at, dtype=np.float64), self.origin, self.length)
+        moments = np.asarray(at, dtype=np.float64).tolist()
+        return np.array([self.number(each) for each in moments], dtype=np.int64)
 
     def bounds(self, number: int) -> tuple[float, float]:
         """Return when a period starts and ends, in seconds."""
@@ -134,19 +126,14 @@ class CalendarPeriod:
     text: str
     kind: str = field(init=False, repr=False)
     zone: ZoneInfo = field(init=False, repr=False)
-    _days: tuple[int, ...] = field(init=False, repr=False)
-    _opens: time = field(init=False, repr=False)
-    _closes: time = field(init=False, repr=False)
+    _hours: _Hours = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         kind, _, name = str(self.text).strip().rpartition(" ")
-        days, opens, closes = _read_kind(kind, self.text)
         object.__setattr__(self, "text", f"{kind} {name}")
         object.__setattr__(self, "kind", kind if kind in CALENDARS else "hours")
         object.__setattr__(self, "zone", _zone(name, self.text))
-        object.__setattr__(self, "_days", days)
-        object.__setattr__(self, "_opens", opens)
-        object.__setattr__(self, "_closes", closes)
+        object.__setattr__(self, "_hours", _read_kind(kind, self.text))
 
     @property
     def longest(self) -> float:
@@ -200,7 +187,7 @@ class CalendarPeriod:
         start, end = self.bounds(number)
         opens = start
         if self.kind == "hours":
-            opens = self._moment(self._working_date(number), self._opens)
+            opens = self._moment(self._working_date(number), self._hours.opens)
         return _Stretch(number, start, opens, end)
 
     def _guess(self, day: date) -> int:
@@ -211,11 +198,12 @@ class CalendarPeriod:
         weeks, weekday = divmod(day.toordinal() - _MONDAY, 7)
         if self.kind == "week":
             return weeks
-        return weeks * len(self._days) + bisect.bisect_left(self._days, weekday)
+        days = self._hours.days
+        return weeks * len(days) + bisect.bisect_left(days, weekday)
 
     def _working_date(self, number: int) -> date:
-        weeks, place = divmod(number, len(self._days))
-        return date.fromordinal(_MONDAY + 7 * weeks + self._days[place])
+        weeks, place = divmod(number, len(self._hours.days))
+        return date.fromordinal(_MONDAY + 7 * weeks + self._hours.days[place])
 
     def _moment(self, day: date, at: time) -> float:
         return datetime.combine(day, at, tzinfo=self.zone).timestamp()
@@ -225,7 +213,7 @@ class CalendarPeriod:
 def _start(period: CalendarPeriod, number: int) -> float:
     """Return when a period starts; a working day starts when the one before it closes."""
     if period.kind == "hours":
-        return period._moment(period._working_date(number - 1), period._closes)
+        return period._moment(period._working_date(number - 1), period._hours.closes)
     if period.kind == "month":
         year, month = divmod(number, 12)
         first = date(1970 + year, month + 1, 1)
@@ -244,9 +232,17 @@ def _share(moments: Floats, stretch: _Stretch) -> Floats:
     return np.where(moments < stretch.opens, closed, 1 + opened) / 2
 
 
-def _read_kind(kind: str, text: str) -> tuple[tuple[int, ...], time, time]:
+class _Hours(NamedTuple):
+    """Working days of a week, and when each opens and closes."""
+
+    days: tuple[int, ...] = ()
+    opens: time = time()
+    closes: time = time()
+
+
+def _read_kind(kind: str, text: str) -> _Hours:
     if kind in CALENDARS:
-        return (), time(), time()
+        return _Hours()
     match = _HOURS.fullmatch(kind)
     names = [] if match is None else [match[1].lower()[:3], match[2].lower()[:3]]
     if match is None or not set(names) <= set(_DAYS):
@@ -258,7 +254,7 @@ def _read_kind(kind: str, text: str) -> tuple[tuple[int, ...], time, time]:
         raise ValueError(f"The hours of {text!r} are not times of a day, such as 09:00.") from None
     if first > last or opens >= closes:
         raise ValueError(f"{text!r} must name days and hours in their order, such as Mon-Fri.")
-    return tuple(range(first, last + 1)), opens, closes
+    return _Hours(tuple(range(first, last + 1)), opens, closes)
 
 
 def _zone(name: str, text: str) -> ZoneInfo:
