@@ -147,7 +147,7 @@ MUTANTS = [
     Mutant("a late line opens its own period", "service/_group.py", "self._at = max(at, self._at)", "self._at = at", DURABLE),
     Mutant("no sync of a new state", "_core/atomic.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks
-    Mutant("flags of a budget not counted", "online/_pacing.py", "    ledger.ints[book.USED] += 1", "    ledger.ints[book.USED] += 0"),
+    Mutant("flags of a budget not counted", "online/_pacing.py", "        ints[book.USED] += work", "        ints[book.USED] += 0"),
     Mutant("bucket takes no token", "online/_bucket.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_bucket.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
     Mutant("bucket overflows", "online/_bucket.py", "ints[TOKENS] += room if refill >= room else int(refill)", "ints[TOKENS] += int(refill)"),
@@ -161,15 +161,15 @@ MUTANTS = [
     Mutant("alarm bets unfairly", "online/_alarm.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
     Mutant("alarm too early", "online/_alarm.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
     # Work
-    Mutant("work of a flag not counted", "online/_pacing.py", "ledger.ints[book.WORK_USED] += work", "ledger.ints[book.WORK_USED] += 0", WORK),
-    Mutant("a flag of any work fits", "online/_pacing.py", "return work > ints[book.WORK_ALLOWED] - ints[book.WORK_USED]", "return ints[book.WORK_ALLOWED] <= ints[book.WORK_USED]", WORK),
+    Mutant("work of a flag not counted", "online/_pacing.py", "        ints[book.USED] += work", "        ints[book.USED] += 1", WORK),
+    Mutant("a flag of any work fits", "online/_pacing.py", "if work > ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", "if 0 >= ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", WORK),
     Mutant("the future item takes no work", "thresholds/efforts.py", "return _fitting(ranked, budget.per_item * (ranked.size + 1) - exact(budget.max_effort))", "return _fitting(ranked, budget.per_item * (ranked.size + 1))", EFFORTS),
     Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
     Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = error / max(places.size, 1)", "share = error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
-    Mutant("probes beyond all flags", "online/_probes.py", "and ints[book.USED] + ints[book.DRAWN] < ints[book.TOTAL]", "and True", PROBES),
-    Mutant("probes take no flag", "online/_probes.py", "        ints[book.DRAWN] += 1", "        ints[book.DRAWN] += 0", PROBES),
+    Mutant("probes beyond all flags", "online/_pacing.py", "and ints[book.USED] + drawn < ints[book.TOTAL]", "and True", PROBES),
+    Mutant("probes take no flag", "online/_pacing.py", "        ints[book.DRAWN] += 1", "        ints[book.DRAWN] += 0", PROBES),
     Mutant("probes free no slot", "_core/probing.py", "result.flagged[listed[listed.size - n_probes :]] = False", "result.flagged[listed[:0]] = False", ("tests/feedback/test_probes.py",)),
     Mutant("a probability of one slot", "_core/probing.py", "result.probabilities[part] = n_drawn / part.size", "result.probabilities[part] = 1 / part.size", ("tests/feedback/test_probes.py",)),
     Mutant("missed at twice the error", "feedback/_counts.py", "binom.cdf(hits, n, share) <= error / 2", "binom.cdf(hits, n, share) <= 2 * error", MISSED),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller, QuantileTracker
-from shortlist.online._ledger import KIND, USUAL_WORK, WORK_ALLOWED, WORK_USED
+from shortlist.online._ledger import TOTAL, USED, USUAL_WORK
 from tests.online.checks import check_controller
 
 CALIBRATION = np.random.default_rng(0).exponential(size=500)
@@ -141,10 +141,9 @@ def test_budgets_and_efforts_belong_together():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda state: state["ints"].__setitem__(WORK_USED, -5),
-        lambda state: state["ints"].__setitem__(WORK_ALLOWED, 10**15),
+        lambda state: state["ints"].__setitem__(USED, -5),
+        lambda state: state["ints"].__setitem__(TOTAL, 10**15),
         lambda state: state["floats"].__setitem__(USUAL_WORK, 0.0),
-        lambda state: state["ints"].__setitem__(KIND, 0),
         lambda state: state["ints"].pop(),
         lambda state: state["capacity"].__setitem__("kind", "count"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller
-from shortlist.online._ledger import ALLOWED, CAPACITY, DRAWN, KIND, RATE, TOTAL
+from shortlist.online._ledger import ALLOWED, CAPACITY, DRAWN, KEPT, RATE, TOTAL
 from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
 
 SCORES = np.random.default_rng(0).normal(size=2_000)
@@ -213,7 +213,7 @@ def test_damaged_states_are_refused():
     controller = make()
     controller.decide_many([0.0, 1.0], at=5.0, ids=["a", "b"])
     state = controller.state()
-    for place, value in ((TOTAL, 41), (ALLOWED, 41), (DRAWN, -1), (CAPACITY, 41), (KIND, 0)):
+    for place, value in ((TOTAL, 41), (ALLOWED, 41), (DRAWN, -1), (CAPACITY, 41), (KEPT, -1)):
         ints = list(state["ints"])
         ints[place] = value
         with pytest.raises(ValueError, match="state"):

@@ -330,5 +330,5 @@ def test_the_drift_alarm_sees_every_score_once(queue):
         one.decide(cases(1_000 * group, np.zeros(100)))
     two.decide(cases(9_000, np.zeros(5)))
     one.decide(cases(9_100, np.zeros(5)))
-    seen = [hand.decider.replica.drift.state()["sizes"][1] for hand in (one, two)]
+    seen = [hand.decider.replica.drift.n_seen for hand in (one, two)]
     assert seen == [410, 405]

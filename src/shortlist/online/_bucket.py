@@ -14,10 +14,10 @@ from .._core.validation import check_count, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._inputs import (
-    check_flag_count,
     check_optional_positive,
     check_optional_prevalence,
     check_period,
+    flags_allowed,
 )
 from ._time import Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, ScaledController, offset_within, track
@@ -172,7 +172,7 @@ class TokenBucketController(ScaledController):
                 " Use Capacity.count(k), or leave the period out."
             )
         else:
-            check_flag_count(capacity)
+            flags_allowed(capacity)
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with a full bucket, and a tracker on the scale of the calibration scores."""
@@ -202,7 +202,7 @@ class TokenBucketController(ScaledController):
 
     def _per_second(self, capacity: Capacity) -> float:
         """Return flags per second."""
-        return int(capacity.value) / self.period_length if self.is_timed else 0.0
+        return flags_allowed(capacity) / self.period_length if self.is_timed else 0.0
 
     def _tokens_per_item(self, capacity: Capacity) -> int:
         """Return parts of tokens per item."""

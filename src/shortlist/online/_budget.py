@@ -18,15 +18,23 @@ from ..exceptions import CapacityError
 from . import _ledger as book
 from ._inputs import (
     WORK_UNITS,
-    check_flag_count,
     check_optional_positive,
     check_period,
     count_work,
+    flags_allowed,
     work_allowed,
 )
 from ._ledger import first_ledger, open_ledger, thin_out
-from ._pacing import PATTERN, RECENT, pacing_loop, pacing_step, usual_flags
-from ._probes import most_probes, set_rate
+from ._pacing import (
+    PATTERN,
+    RECENT,
+    keep,
+    most_probes,
+    pacing_loop,
+    pacing_step,
+    set_rate,
+    usual_flags,
+)
 from ._scale import TailScale
 from ._time import Clock
 from .controller import Controller
@@ -199,13 +207,8 @@ class BudgetController(Controller):
     def remaining(self) -> float:
         """Flags, or work, left in the period of the latest item."""
         ints = self.state_ints
-        if self.counts_work:
-            return float(
-                Fraction(max(int(ints[book.WORK_ALLOWED] - ints[book.WORK_USED]), 0), WORK_UNITS)
-            )
-        if self.has_probes:
-            return max(int(ints[book.TOTAL] - ints[book.USED] - ints[book.DRAWN]), 0)
-        return max(int(ints[book.CAPACITY] - ints[book.USED]), 0)
+        left = max(int(ints[book.TOTAL] - ints[book.USED] - ints[book.DRAWN]), 0)
+        return float(Fraction(left, WORK_UNITS)) if self.counts_work else left
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept a count or an effort, per period or per so many items."""
@@ -214,34 +217,28 @@ class BudgetController(Controller):
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
-        if capacity.kind != self.capacity.kind:
+        is_work = capacity.kind == "effort"
+        if is_work != self.counts_work:
             raise CapacityError(
                 f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
                 "flags and work are counted differently. Make a new controller."
             )
-        if (capacity.kind == "effort") != ("expected_effort" in self.options):
+        if is_work != ("expected_effort" in self.options):
             raise CapacityError(
-                f"{capacity!r} {'needs' if capacity.kind == 'effort' else 'has no'} "
-                "expected_effort: the usual work of a flagged item belongs to Capacity.effort(...)."
+                f"{capacity!r} {'needs' if is_work else 'has no'} expected_effort: the usual work "
+                "of a flagged item belongs to Capacity.effort(...)."
             )
-        if capacity.kind == "effort" and self.has_probes:
+        if is_work and self.has_probes:
             raise CapacityError(
                 f"probe=... is a share of the flags, and {capacity!r} is a budget of work. Limit "
                 "the number of flags, or leave probes out."
             )
-        if capacity.kind == "effort":
-            work_allowed(capacity)
-        else:
-            check_flag_count(capacity)
-        if self.is_timed and capacity.per is not None:
+        self._units(capacity)
+        if (capacity.per is None) != self.is_timed or capacity.per != self.capacity.per:
             raise CapacityError(
-                f"{capacity!r} refers to {capacity.per} items, but period= refers to time. Use "
-                f"Capacity.{capacity.kind}({capacity.value}), or leave the period out."
-            )
-        if not self.is_timed and (capacity.per is None or capacity.per != self.capacity.per):
-            raise CapacityError(
-                f"Without period=..., a budget is Capacity.{capacity.kind}(k, per=n), with the "
-                f"same n throughout; got {capacity!r}."
+                f"A budget is Capacity.{capacity.kind}(k) with period=..., or Capacity."
+                f"{capacity.kind}(k, per=n) without, and with the same n throughout; got "
+                f"{capacity!r} {'with' if self.is_timed else 'without'} a period."
             )
 
     def count_flags(self, n: int, *, probes: int = 0) -> None:
@@ -255,11 +252,8 @@ class BudgetController(Controller):
         if drawn and not self.has_probes:
             raise ValueError(f"probes={probes} were given elsewhere, but this controller has none.")
         with self._lock:
-            self.state_ints[book.USED] += by_score
-            if self.has_probes:
-                self.state_ints[book.DRAWN] += drawn
-                self._keep_within(self.capacity)
-            self.state_ints[book.SINCE] = _OUT_OF_DATE
+            self.state_ints[book.DRAWN] += drawn
+            self._use(by_score)
 
     def count_work(self, efforts: ArrayLike) -> None:
         """Count work on flags that were given elsewhere to items of the present period."""
@@ -267,65 +261,50 @@ class BudgetController(Controller):
             raise CapacityError(f"Only a budget of work counts work; this is {self.capacity!r}.")
         array = np.asarray(efforts, dtype=np.float64)
         with self._lock:
-            self.state_ints[book.WORK_USED] += int(count_work(array, array.size).sum())
-            self.state_ints[book.SINCE] = _OUT_OF_DATE
+            self._use(int(count_work(array, array.size).sum()))
+
+    def _use(self, units: int) -> None:
+        """Count what was used elsewhere; the next item sees to what is kept for probes."""
+        ints = self.state_ints
+        ints[book.USED] += units
+        ints[book.SINCE] = _OUT_OF_DATE
+        if self.has_probes:
+            keep(int(ints[book.DRAWN]), open_ledger(self.state_floats, ints))
 
     def _length(self) -> float:
         return self.period_length if self.is_timed else float(self.capacity.per or 1)
 
-    def _origin(self) -> float:
-        on_a_clock = self.is_timed and self.calendar is None
-        return float(self.options["starts_at"]) if on_a_clock else 0.0
-
-    @property
-    def _kind(self) -> int:
-        return book.WORK if self.counts_work else book.PROBES if self.has_probes else book.FLAGS
+    def _units(self, capacity: Capacity) -> int:
+        """Return the budget in flags, or in units of work."""
+        return work_allowed(capacity) if self.counts_work else flags_allowed(capacity)
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with periods made up from the calibration scores."""
-        usual = float(self.options.get("expected_effort", 1.0)) * WORK_UNITS
+        usual = self.options["expected_effort"] * WORK_UNITS if self.counts_work else 1.0
         ledger = first_ledger(
             calibration_scores,
-            kind=self._kind,
-            capacity=self._flags(self.capacity, usual),
+            capacity=int(usual_flags(self._units(self.capacity), usual)),
             expected=self.options["expected_arrivals"] or self._length(),
             usual_work=usual,
         )
         pace = self.options["pace"]
         ledger.ints[[book.PINNED, book.LEADER]] = pace != "auto", _FIRST_RULE[pace]
-        ledger.floats[[book.LENGTH, book.ORIGIN]] = self._length(), self._origin()
+        on_a_clock = self.is_timed and self.calendar is None
+        origin = self.options["starts_at"] if on_a_clock else 0.0
+        ledger.floats[[book.LENGTH, book.ORIGIN]] = self._length(), origin
         return ledger.floats, ledger.ints
 
-    def _flags(self, capacity: Capacity, usual_work: float) -> int:
-        """Return the number of flags, for a budget of work the usual one."""
-        if self.counts_work:
-            return int(usual_flags(work_allowed(capacity), usual_work))
-        return int(capacity.value)
-
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
-        """Set the number of flags, and thin out today's list if it has become too short for it."""
+        """Set the budget, and thin out today's list if it has become too short for it."""
         ledger = open_ledger(self.state_floats, self.state_ints)
-        ints, floats = self.state_ints, self.state_floats
-        ints[book.CAPACITY] = self._flags(capacity, float(floats[book.USUAL_WORK]))
-        if self.counts_work:
-            ints[book.WORK_ALLOWED] = work_allowed(capacity)
-        if self.has_probes:
-            flags, mean = int(capacity.value), self._mean_draws(capacity)
-            ints[book.TOTAL], ints[book.ALLOWED] = flags, most_probes(mean, flags)
-            floats[book.MEAN_DRAWS] = mean
-            self._keep_within(capacity)
-            set_rate(ledger)
+        ints, floats, units = self.state_ints, self.state_floats, self._units(capacity)
+        # How many items are drawn in a busy period, on average.
+        mean = float(check_probe(self.options["probe"]) * units) if self.has_probes else 0.0
+        ints[book.TOTAL], floats[book.MEAN_DRAWS] = units, mean
+        ints[book.ALLOWED], ints[book.SINCE] = most_probes(mean, units), _OUT_OF_DATE
+        keep(int(ints[book.DRAWN]), ledger)
+        set_rate(ledger)
         thin_out(ledger)
-        ints[book.SINCE] = _OUT_OF_DATE
-
-    def _mean_draws(self, capacity: Capacity) -> float:
-        """Return how many items are drawn in a busy period, on average."""
-        return float(check_probe(self.options["probe"]) * int(capacity.value))
-
-    def _keep_within(self, capacity: Capacity) -> None:
-        """Leave to scores what probes have not used; the next item sees to what is kept."""
-        drawn = int(self.state_ints[book.DRAWN])
-        self.state_ints[book.CAPACITY] = max(int(capacity.value) - drawn, 0)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all listed scores."""

@@ -177,7 +177,7 @@ class DriftAlarm(Alarm):
         falling, ranks = np.lexsort((keys, scores))[::-1], _ranks(scores.size)
         chosen = falling[ranks - 1]
         self._cuts = np.vstack([scores[chosen], keys[chosen]])
-        self._n_calibration, self._n_seen = scores.size, 0
+        self._n_calibration, self.n_seen = scores.size, 0
         gaps = np.diff(np.concatenate([[0], ranks, [scores.size + 1]])).astype(np.float64)
         self._factors = _bets_on_bins(gaps)
         shares = np.full(_N_BETTORS, (1 - _IDLE) / (_N_BETTORS - 1))
@@ -202,9 +202,9 @@ class DriftAlarm(Alarm):
         values = check_score_array(np.atleast_1d(np.asarray(scores)))
         values = np.clip(values, -FARTHEST_SCORE, FARTHEST_SCORE)  # as for calibration scores
         evidence = np.empty(values.size)
-        place = self._n_seen, self._n_calibration, self._seed
+        place = self.n_seen, self._n_calibration, self._seed
         _bet_many(values, *place, self._cuts, self._factors, self._floats, evidence)
-        self._n_seen += values.size
+        self.n_seen += values.size
         return evidence
 
 

@@ -27,7 +27,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Checked scores, moments, work in whole units (0 if none is counted), and ids if any."""
+    """Checked scores, moments, work in whole units (1 if none is counted), and ids if any."""
 
     scores: Floats
     moments: Floats
@@ -110,14 +110,14 @@ def check_period(period: Any) -> float | str:
 
 
 def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
-    """Return the work of items in whole units; 0 if the capacity is no budget of work."""
+    """Return the work of items in whole units; 1 for each in a budget of flags."""
     if capacity.kind != "effort":
         if efforts is not None:
             raise CapacityError(
                 f"effort was given, but {capacity!r} limits the number of flags. Use a "
                 "BudgetController with Capacity.effort(...)."
             )
-        return np.zeros(n_items, np.int64)
+        return np.ones(n_items, np.int64)
     if efforts is None:
         raise CapacityError(
             f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "
@@ -144,7 +144,8 @@ def work_allowed(capacity: Capacity) -> int:
     return int(exact(capacity.value) * WORK_UNITS)
 
 
-def check_flag_count(capacity: Capacity) -> None:
-    """Raise an error if a count is too large for the arithmetic of a controller."""
+def flags_allowed(capacity: Capacity) -> int:
+    """Return a number of flags, unless it is too large for the arithmetic of a controller."""
     if capacity.value > _MOST_FLAGS:
         raise CapacityError(f"A number of flags can be at most {_MOST_FLAGS}; got {capacity!r}.")
+    return int(capacity.value)

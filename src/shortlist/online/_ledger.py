@@ -13,30 +13,24 @@ from numba import njit
 
 from .._core.arrays import Floats
 
-# The ints: capacity, flags used, number of the period, arrivals seen in it, entries in today's
-# list, every how many arrivals one is listed, arrivals since the thresholds were computed, the
-# leading rule, whether a period has begun, whether it was joined midway, whether the rule is
-# pinned, the room in a list, and the kind of the budget.
+# The ints: the flags to be expected, the budget used by scores, the number of the period, arrivals
+# seen in it, entries in today's list, every how many arrivals one is listed, arrivals since the
+# thresholds were computed, the leading rule, whether a period has begun, whether it was joined
+# midway, whether the rule is pinned, and the room in a list.
 CAPACITY, USED, PERIOD, SEEN, LISTED, STRIDE, SINCE, LEADER, BEGUN, JOINED, PINNED, SIZE = range(12)
-KIND = 12
-# A budget of work: work allowed and used, in whole units. Its capacity is the usual number of
-# flags.
-WORK_ALLOWED, WORK_USED = 13, 14
-# A budget with probes: all flags, the most for probes, and probes drawn. Its capacity is what is
-# left to scores at present.
-TOTAL, ALLOWED, DRAWN = 15, 16, 17
+# The whole budget, in flags or in units of work, and what of it is not for scores at present; the
+# most probes in a period, and the probes drawn.
+TOTAL, KEPT, ALLOWED, DRAWN = range(12, 16)
 # For each rule in the shadow, flags used and flags noted.
 N_RULES = 2
-SHADOW_USED = 18
+SHADOW_USED = 16
 SHADOW_NOTED = SHADOW_USED + N_RULES
 _N_INTS = SHADOW_NOTED + N_RULES
-#: The kinds: a number of flags, an amount of work, and flags of which some go to probes.
-FLAGS, WORK, PROBES = range(3)
 # The first floats: length and start of periods, expected arrivals, the phase at which the
 # thresholds were computed, the threshold in force, the share of the period that had passed unseen
-# when the stream began, the usual work of a flag, the draws to be expected in a period, and the
-# rate of draws; then, for each rule in the shadow, its threshold and the average share of the
-# highest scores that it caught.
+# when the stream began, the usual work of a flag (1 in a budget of flags), the draws to be expected
+# in a period, and the rate of draws; then, for each rule in the shadow, its threshold and the
+# average share of the highest scores that it caught.
 LENGTH, ORIGIN, EXPECTED, PHASE, THRESHOLD, UNSEEN, USUAL_WORK, MEAN_DRAWS, RATE = range(9)
 SHADOW_THRESHOLD = 9
 SHADOW_CATCH = SHADOW_THRESHOLD + N_RULES
@@ -174,12 +168,12 @@ def _later_threshold(target: float, phase: float, age: int, ledger: Any) -> floa
 
 
 def first_ledger(
-    calibration: Floats, *, kind: int, capacity: int, expected: float, usual_work: float
+    calibration: Floats, *, capacity: int, expected: float, usual_work: float
 ) -> Ledger:
     """Return the ledger of a new budget; calibration scores stand in for the past."""
     size = _list_size(capacity)
     ints, floats = np.zeros(_N_INTS, np.int64), np.zeros(_n_floats(size))
-    ints[[KIND, SIZE, STRIDE]] = kind, size, stride_for(capacity, size)
+    ints[[SIZE, STRIDE]] = size, stride_for(capacity, size)
     floats[[EXPECTED, USUAL_WORK]] = expected, usual_work
     ledger: Ledger = open_ledger(floats, ints)
     _fill_past(ledger, calibration)

@@ -5,6 +5,15 @@ of the periods before. The first looks back over the length of one period, whate
 second looks at the same hours of all remembered periods. Each rule also runs in the shadow with its
 own budget. After each period, the rule that caught the larger share of the highest scores, on a
 fading average, leads the next one. This needs no labels.
+
+Some of the flags may go to probes: items below the threshold whose number, a keyed hash of the id,
+lies below a rate. The rate is fixed at the start of a period from earlier arrivals: in a period as
+busy as the busiest one remembered, the share of the flags is drawn on average. Each item is drawn
+with exactly this probability, whatever happened before it. The number of draws varies. Flags are
+kept for those still to come, with a margin that shrinks towards the end of the period; scores get
+all others. A limit that 999 of 1,000 such periods keep protects the scores from a flood of
+arrivals. Whatever is drawn beyond it is not flagged, and says so: it is a probe whose outcome stays
+unknown, not an item that nobody drew.
 """
 
 from __future__ import annotations
@@ -13,11 +22,17 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy.stats import poisson
 
 from . import _ledger as book
 from ._ledger import insert, open_ledger, pattern_threshold, recent_threshold, stride_for
-from ._probes import draw_probe, keep_for_probes, set_rate
-from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
+from .decisions import (
+    ABOVE_THRESHOLD,
+    BELOW_THRESHOLD,
+    CAPACITY_USED_UP,
+    PROBE,
+    PROBE_WITHOUT_SLOT,
+)
 from .periods import period_of
 
 RECENT, PATTERN = range(book.N_RULES)
@@ -28,6 +43,10 @@ _LARGEST_GAP = 3.0  # arrivals: one gap in twenty is larger
 _REFRESHES = 256  # per period, at least; besides one after every flag
 _REFRESHES_PER_REST = 32  # per rest of a period
 _LEARN_WORK = 0.02  # how fast the usual work of a flag is learned, per flag
+# Probes: how often the limit suffices, how many standard deviations of the draws still to come are
+# kept, how the last flag is rounded (it is kept until fewer than about 0.01 draws are to come), and
+# the highest rate. Rates are powers of two to the eighth part: steady arrivals keep the same one.
+_SUFFICES, _MARGIN, _ROUND_UP, _HIGHEST_RATE, _STEPS = 0.999, 3.1, 0.7, 0.5, 8
 
 
 @njit(cache=True)
@@ -94,9 +113,9 @@ def _refresh(phase: float, ledger: Any) -> None:
     """Compute all thresholds again."""
     ints, floats = ledger.ints, ledger.floats
     floats[book.PHASE], ints[book.SINCE] = phase, 0
-    if ints[book.KIND] == book.PROBES:
+    if floats[book.RATE] > 0.0:
         share, volume = _volume(phase, ledger)
-        keep_for_probes(volume * (1.0 - share), ledger)
+        _keep_for_probes(volume * (1.0 - share), ledger)
     if not ints[book.PINNED]:
         for rule in range(book.N_RULES):
             _refresh_shadow(rule, phase, ledger)
@@ -112,15 +131,11 @@ def _refresh_shadow(rule: int, phase: float, ledger: Any) -> None:
 @njit(cache=True)
 def _refresh_leader(phase: float, ledger: Any) -> None:
     ints, floats, rule = ledger.ints, ledger.floats, ledger.ints[book.LEADER]
-    if ints[book.KIND] == book.WORK:
-        # The work left is as many flags as it usually makes.
-        left = (ints[book.WORK_ALLOWED] - ints[book.WORK_USED]) / floats[book.USUAL_WORK]
-        floats[book.THRESHOLD] = _threshold(rule, left, phase, ledger)
-    elif not ints[book.PINNED] and ints[book.USED] == ints[book.SHADOW_USED + rule]:
-        # Every item so far was decided.
+    # Work that is left is as many flags as it usually makes.
+    left = (ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]) / floats[book.USUAL_WORK]
+    if not ints[book.PINNED] and left == ints[book.CAPACITY] - ints[book.SHADOW_USED + rule]:
         floats[book.THRESHOLD] = floats[book.SHADOW_THRESHOLD + rule]
     else:
-        left = float(ints[book.CAPACITY] - ints[book.USED])
         floats[book.THRESHOLD] = _threshold(rule, left, phase, ledger)
 
 
@@ -189,12 +204,9 @@ def _begin(period: int, phase: float, ledger: Any) -> None:
     ints[book.BEGUN], ints[book.PERIOD] = 1, period
     ints[book.USED], ints[book.SEEN], ints[book.LISTED] = 0, 0, 0
     ints[book.SHADOW_USED : book.SHADOW_NOTED + book.N_RULES] = 0
-    if ints[book.KIND] == book.WORK:
-        ints[book.WORK_USED] = 0
-        ints[book.CAPACITY] = usual_flags(ints[book.WORK_ALLOWED], ledger.floats[book.USUAL_WORK])
-    if ints[book.KIND] == book.PROBES:
-        ints[book.DRAWN] = 0
-        set_rate(ledger)
+    ints[book.DRAWN] = 0
+    keep(0, ledger)
+    set_rate(ledger)
     ints[book.STRIDE] = stride_for(ints[book.CAPACITY], ints[book.SIZE])
     ledger.profile[1, :] = 0
     ledger.floats[book.PHASE] = 0.0
@@ -239,25 +251,55 @@ def _phase(at: float, period: int, floats: Any) -> float:
 @njit(cache=True)
 def usual_flags(allowed: int, usual_work: float) -> int:
     """Return how many flags a budget of work usually makes, at least one unless it is empty."""
-    return 0 if allowed <= 0 else max(1, int(min(allowed / usual_work, 1e12)))
+    return 0 if allowed <= 0 else max(1, int(min(allowed / usual_work, 2.0**40)))
 
 
 @njit(cache=True)
-def _spend(work: int, ledger: Any) -> None:
-    """Book the work of a flag, and learn how much flags usually take."""
-    ledger.ints[book.USED] += 1
-    if ledger.ints[book.KIND] == book.WORK:
-        ledger.ints[book.WORK_USED] += work
-        ledger.floats[book.USUAL_WORK] += _LEARN_WORK * (work - ledger.floats[book.USUAL_WORK])
+def keep(kept: int, ledger: Any) -> None:
+    """Keep some of the budget from scores; the rest is as many flags as it usually makes."""
+    ints, usual = ledger.ints, ledger.floats[book.USUAL_WORK]
+    ints[book.KEPT], ints[book.CAPACITY] = kept, usual_flags(ints[book.TOTAL] - kept, usual)
+
+
+def most_probes(mean: float, n_flags: int) -> int:
+    """Return the most draws that get a flag in a period with so many on average."""
+    return min(int(poisson.ppf(_SUFFICES, mean)) if mean > 0 else 0, n_flags)
 
 
 @njit(cache=True)
-def _does_not_fit(work: int, ledger: Any) -> bool:
-    """Whether a flag would exceed the budget; a smaller one may still fit."""
+def set_rate(ledger: Any) -> None:
+    """Fix the rate of draws for arrivals as in the busiest remembered period."""
+    floats = ledger.floats
+    arrivals = max(floats[book.EXPECTED], ledger.sizes[2].max())
+    below = max(arrivals - (ledger.ints[book.TOTAL] - floats[book.MEAN_DRAWS]), 1.0)
+    rate = min(floats[book.MEAN_DRAWS] / below, _HIGHEST_RATE)
+    floats[book.RATE] = 0.0 if rate <= 0 else 2.0 ** (np.floor(_STEPS * np.log2(rate)) / _STEPS)
+
+
+@njit(cache=True)
+def _keep_for_probes(still_to_come: float, ledger: Any) -> None:
+    """Leave to scores the flags that neither drawn items have used nor later ones will need."""
     ints = ledger.ints
-    if ints[book.KIND] == book.WORK:
-        return work > ints[book.WORK_ALLOWED] - ints[book.WORK_USED]
-    return ints[book.USED] >= ints[book.CAPACITY]
+    mean = ledger.floats[book.RATE] * still_to_come
+    needed = int(min(mean + _MARGIN * np.sqrt(mean) + _ROUND_UP, 1e15))
+    left = max(ints[book.ALLOWED] - ints[book.DRAWN], 0)
+    keep(ints[book.DRAWN] + min(needed, left), ledger)
+
+
+@njit(cache=True)
+def _draw(code: int, number: float, ledger: Any) -> tuple[int, float]:
+    """Draw an item unless it was flagged; return the reason's code and the probability."""
+    if code == ABOVE_THRESHOLD:
+        return code, 1.0
+    ints, rate = ledger.ints, ledger.floats[book.RATE]
+    if number >= rate:
+        return code, rate
+    drawn = ints[book.DRAWN]
+    if drawn < ints[book.ALLOWED] and ints[book.USED] + drawn < ints[book.TOTAL]:
+        ints[book.DRAWN] += 1
+        keep(max(ints[book.KEPT], drawn + 1), ledger)
+        return PROBE, rate
+    return PROBE_WITHOUT_SLOT, rate
 
 
 @njit(cache=True)
@@ -276,25 +318,14 @@ def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> 
         _play_shadows(score, phase, ledger)
     if not deciding:
         return BELOW_THRESHOLD, threshold
-    if _does_not_fit(work, ledger):
-        return CAPACITY_USED_UP, threshold
+    if work > ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:
+        return CAPACITY_USED_UP, threshold  # a smaller one may still fit
     if score > threshold:
-        _spend(work, ledger)
+        ints[book.USED] += work
+        floats[book.USUAL_WORK] += _LEARN_WORK * (work - floats[book.USUAL_WORK])
         _refresh_leader(phase, ledger)
         return ABOVE_THRESHOLD, threshold
     return BELOW_THRESHOLD, threshold
-
-
-@njit(cache=True)
-def _decide_or_draw(
-    score: float, at: float, deciding: bool, work: int, number: float, ledger: Any
-) -> tuple[int, float, float]:
-    """Decide about one item, and with probes draw it below the threshold if its number is small."""
-    code, threshold = _decide(score, at, deciding, work, ledger)
-    if deciding and ledger.ints[book.KIND] == book.PROBES:
-        code, probability = draw_probe(code, number, ledger)
-        return code, threshold, probability
-    return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
 @njit(cache=True)
@@ -302,7 +333,10 @@ def pacing_step(
     score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
     """Decide about one item."""
-    return _decide_or_draw(score, at, deciding, work, number, open_ledger(floats, ints))
+    ledger = open_ledger(floats, ints)
+    code, threshold = _decide(score, at, deciding, work, ledger)
+    code, probability = _draw(code, number, ledger)
+    return code, threshold, probability
 
 
 @njit(cache=True)
@@ -312,6 +346,5 @@ def pacing_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any
     scores, times, works, numbers = items
     codes, thresholds, probabilities = answers
     for i in range(scores.size):
-        codes[i], thresholds[i], probabilities[i] = _decide_or_draw(
-            scores[i], times[i], deciding, works[i], numbers[i], ledger
-        )
+        code, thresholds[i] = _decide(scores[i], times[i], deciding, works[i], ledger)
+        codes[i], probabilities[i] = _draw(code, numbers[i], ledger)

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..capacity import Capacity
 from ._scale import TailScale
@@ -41,6 +42,13 @@ def from_plain(value: Any) -> Any:
 
 def save_controller(controller: Controller) -> dict[str, Any]:
     """Return everything that later decisions depend on, as plain JSON."""
+    parts, arrays = _parts(controller)
+    plain = {name: to_plain(array.tolist()) for name, array in arrays.items()}
+    return {**parts, **plain, "digest": _digest(parts, arrays)}
+
+
+def _parts(controller: Controller) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return plain parts and arrays."""
     parts = {
         "format": FORMAT[0],
         "version": FORMAT[1],
@@ -50,16 +58,15 @@ def save_controller(controller: Controller) -> dict[str, Any]:
         **controller._time.state(),
         "answers": to_plain(controller._answers.to_list()),
     }
-    arrays = {
-        "scale": controller.scale.knots,
-        "floats": controller.state_floats,
-        "ints": controller.state_ints,
-    }
+    floats, ints = controller.state_floats, controller.state_ints
+    return parts, {"scale": controller.scale.knots, "floats": floats, "ints": ints}
+
+
+def _digest(parts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
     digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
     for array in arrays.values():
         digest.update(str(array.shape).encode() + array.tobytes())
-    plain = {name: to_plain(array.tolist()) for name, array in arrays.items()}
-    return {**parts, **plain, "digest": digest.hexdigest()}
+    return digest.hexdigest()
 
 
 def load_controller(kind: type[Controller], state: Any, clock: Any) -> Any:
@@ -82,7 +89,7 @@ def load_controller(kind: type[Controller], state: Any, clock: Any) -> Any:
         )
     try:
         controller = _rebuild(known[state["controller"]], state, clock)
-        digest = save_controller(controller)["digest"]
+        digest = _digest(*_parts(controller))
     except (TypeError, ValueError, KeyError, IndexError, OverflowError, AttributeError) as error:
         raise ValueError(f"state cannot be read: {type(error).__name__}: {error}") from error
     if digest != state.get("digest"):

@@ -25,7 +25,7 @@ OFFSET, RATE, LOG_RATE, STEP = range(4)
 # largest rate above zero so far; zero before the first. The knots of the scale are the last.
 LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
 _KNOTS = 8
-#: The only int, for a rate of work: the largest effort, in units.
+#: The only int: the largest effort in units, 1 if flags are counted.
 MOST_WORK = 0
 
 
@@ -47,8 +47,8 @@ def track(score: float, share: float, floats: Any, knots: Any) -> tuple[int, flo
 def _tracker_step(
     score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
-    # A flag costs its share of the largest effort; without efforts, all of it.
-    share = work / ints[MOST_WORK] if ints.size else 1.0
+    # A flag costs its share of the largest effort.
+    share = work / ints[MOST_WORK]
     code, threshold = track(score, share, floats, floats[_KNOTS:].reshape(2, -1))
     return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
@@ -57,10 +57,9 @@ def _tracker_step(
 def _tracker_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
     scores, _, works, _ = items
     codes, thresholds, probabilities = answers
-    knots, most = floats[_KNOTS:].reshape(2, -1), float(ints[MOST_WORK]) if ints.size else 0.0
+    knots = floats[_KNOTS:].reshape(2, -1)
     for i in range(scores.size):
-        share = works[i] / most if most else 1.0
-        codes[i], thresholds[i] = track(scores[i], share, floats, knots)
+        codes[i], thresholds[i] = track(scores[i], works[i] / ints[MOST_WORK], floats, knots)
         probabilities[i] = codes[i] == ABOVE_THRESHOLD
 
 
@@ -262,13 +261,8 @@ class QuantileTracker(ScaledController):
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with no error, on the scale of the calibration scores."""
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
-        return self.with_knots(head), self._first_ints()
-
-    def _first_ints(self) -> NDArray[np.int64]:
-        """Return the largest effort in units, for a rate of work; otherwise nothing."""
-        if not self.counts_work:
-            return np.zeros(0, dtype=np.int64)
-        return count_work([self.options["max_effort"]], 1)
+        most = count_work([self.options["max_effort"]], 1) if self.counts_work else np.ones(1)
+        return self.with_knots(head), most.astype(np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the rate; for a late announcement, also correct the errors since then."""

@@ -227,7 +227,7 @@ class Controller:
             if (known := self._repeat(id)) is not None:
                 return known
             score, moment = check_score(score), self._time.moment(at)
-            work = 0
+            work = 1
             if effort is not None or self.counts_work:
                 work = int(self._check_work(None if effort is None else [effort], 1)[0])
             return self._decide_new(score, moment, id, work)
@@ -282,10 +282,11 @@ class Controller:
             absent. A :class:`QuantileTracker` counts it, as if they had been decided.
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
-        if efforts is None:
+        if efforts is None and self.counts_work:
             work = np.zeros(checked.size, np.int64)
         else:
-            work = self._check_work(np.atleast_1d(np.asarray(efforts)), checked.size)
+            given = None if efforts is None else np.atleast_1d(np.asarray(efforts))
+            work = self._check_work(given, checked.size)
         with self._lock:
             moments = self._time.moments(at, checked.size)
             self._decide_items(Arrivals(checked, moments, work, None), deciding=False)
@@ -470,5 +471,5 @@ class Controller:
         self._time.last_change = self.now
 
     def _check_work(self, efforts: Any, n_items: int) -> Ints:
-        """Return the work of items in whole units; 0 if the capacity is no budget of work."""
+        """Return the work of items in whole units; 1 for each in a budget of flags."""
         return check_work(self._capacity, efforts, n_items)
