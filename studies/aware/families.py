@@ -23,6 +23,7 @@ from shortlist.aware import (
     CapacityAwareSVC,
 )
 from shortlist.learners import make_learner
+from studies.aware.convex_losses import PatMatClassifier, TopPushClassifier
 
 Maker = Callable[[Capacity, int], Any]
 
@@ -95,14 +96,18 @@ def svm(gamma: Any = 0.1) -> Family:
 def linear() -> Family:
     """Return logistic regression, and linear scores learned for the capacity by three losses."""
     logistic = LogisticRegression(max_iter=1000)
-    losses = ("detection", "pat-mat", "top-push")
+    losses = {
+        "detection": CapacityAwareLinearClassifier,
+        "pat-mat": PatMatClassifier,
+        "top-push": TopPushClassifier,
+    }
     return Family(
         post_hoc={
             "logistic": post_hoc(logistic, cv=0.5),
             # As good a penalty as any on the credit data; the default is 1.
             "logistic, C=0.01": post_hoc(LogisticRegression(max_iter=1000, C=0.01), cv=0.5),
         },
-        aware={loss: aware(CapacityAwareLinearClassifier, cv=0.5, loss=loss) for loss in losses},
+        aware={loss: aware(kind, cv=0.5) for loss, kind in losses.items()},
         comparisons=[
             *((loss, "logistic") for loss in losses),
             ("detection", "logistic, C=0.01"),

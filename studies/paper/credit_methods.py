@@ -68,13 +68,19 @@ def _recommended(learner: str, split: CreditSplit, seed: int, prevalence: float)
 
 
 def _aware(
-    options: dict[str, Any], learner: str, split: CreditSplit, seed: int, prevalence: float
+    options: dict[str, Any],
+    learner: str,
+    split: CreditSplit,
+    seed: int,
+    prevalence: float,
+    *,
+    best_prefix: bool = False,
 ) -> Rule:
     """Choose support vectors for each capacity: g_b* and its relatives."""
 
-    def rule(capacity: Capacity) -> Outcome:
-        machine = CapacityAwareSVC(C=1, gamma=0.1, random_state=seed, **options)
-        model = CapacityClassifier(
+    def fitted(capacity: Capacity, **more: Any) -> CapacityClassifier:
+        machine = CapacityAwareSVC(C=1, gamma=0.1, random_state=seed, **options, **more)
+        return CapacityClassifier(
             make_pipeline(StandardScaler(), machine),
             capacity=capacity,
             rare_label=1,
@@ -83,6 +89,12 @@ def _aware(
             ties="exclude",
             random_state=seed,
         ).fit(split.X_train, split.y_train)
+
+    def rule(capacity: Capacity) -> Outcome:
+        model = fitted(capacity)
+        if best_prefix:  # fewer steps choose the same support vectors
+            path = model.estimator_[-1].detection_path_
+            model = fitted(capacity, max_support=int(np.argmax(path)) + 1)
         return judge(model.flag(split.X_test), split.y_test, capacity)
 
     return rule
@@ -118,6 +130,6 @@ METHODS: dict[str, Method] = {
     "smote-calibrated": _smote_calibrated,
     "recommended": _recommended,
     "aware": partial(_aware, _GREEDY),
-    "aware-best-prefix": partial(_aware, {**_GREEDY, "variant": "best-prefix"}),
+    "aware-best-prefix": partial(_aware, _GREEDY, best_prefix=True),
     "aware-cross-fit": partial(_aware, {}),
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -109,6 +110,21 @@ def test_no_room_and_all_the_room(model, few_rare):
             without_capacity(model), capacity=Capacity.fraction(share), cv=0.5, random_state=0
         )
         assert wrapper.fit(*few_rare).flag(few_rare[0]).mean() == share
+
+
+@EACH
+def test_an_interrupted_fit_leaves_an_unfitted_model(model, few_rare, monkeypatch):
+    """This also holds if it had been fitted before."""
+    fitted = clone(model).fit(*few_rare)
+
+    def interrupted(self, X):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_sum_up", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(*few_rare)
+    with pytest.raises(NotFittedError):
+        fitted.predict(few_rare[0])
 
 
 def test_more_than_two_classes_raise_an_error(rng):

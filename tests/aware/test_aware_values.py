@@ -10,7 +10,6 @@ from shortlist.aware import (
     CapacityAwareForestClassifier,
     CapacityAwareLinearClassifier,
 )
-from shortlist.aware._top_losses import TOP_LOSSES
 
 CAPACITY = Capacity.fraction(0.05)
 LINEAR = CapacityAwareLinearClassifier(CAPACITY, random_state=0)
@@ -46,17 +45,6 @@ def test_equal_values_change_nothing(cases, model):
     X, y, _ = (each[:2_000] for each in cases)
     same = clone(model).fit(X, y, values=np.full(2_000, 3.0))
     np.testing.assert_allclose(same.score_samples(X), clone(model).fit(X, y).score_samples(X))
-
-
-@pytest.mark.parametrize("name", TOP_LOSSES)
-def test_the_gradient_of_a_weighted_loss_is_that_of_finite_differences(name):
-    """Each rare item counts by its worth."""
-    rng = np.random.default_rng(0)
-    scores, is_rare, worth = rng.normal(size=30), np.arange(30) < 6, rng.uniform(size=30)
-    loss = lambda s: TOP_LOSSES[name](s, is_rare, 0.2, worth)  # noqa: E731
-    steps = np.eye(30) * 1e-6
-    slopes = [(loss(scores + s).value - loss(scores - s).value) / 2e-6 for s in steps]
-    np.testing.assert_allclose(loss(scores).gradient, slopes, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,10 @@ from shortlist.aware import CapacityAwareBoostingClassifier
 
 lightgbm = pytest.importorskip("lightgbm")
 
-from shortlist.aware._booster_training import (  # noqa: E402
-    Trainer,
-    faded,
-    fading_scores,
-    round_numbers,
-)
+from shortlist.aware._boosting import Trainer, faded, fading_scores, round_numbers  # noqa: E402
 
 CAPACITY = Capacity.multiple(2)
-TRAINER = Trainer(learning_rate=0.1, num_leaves=3, min_samples_leaf=20, max_bin=31, seed=0)
+SETTINGS = {"objective": "binary", "learning_rate": 0.1, "num_leaves": 3, "verbose": -1}
 
 
 def fit(data, **options):
@@ -39,7 +34,7 @@ def test_a_faded_booster_scores_the_mean_over_the_numbers_of_rounds(few_rare):
     """One prediction replaces one for each number of rounds."""
     X, y = few_rare
     rounds = round_numbers(60)
-    booster = TRAINER.train(X, y, 60)
+    booster = Trainer(X, y, None, SETTINGS).train(np.full(y.size, True), 60, 1.0)
     plain = [booster.predict(X, raw_score=True, num_iteration=n) for n in rounds]
     assert_allclose(fading_scores(booster, X, rounds)[-1], np.mean(plain, axis=0))
     assert_allclose(faded(booster, rounds).predict(X, raw_score=True), np.mean(plain, axis=0))
@@ -47,34 +42,17 @@ def test_a_faded_booster_scores_the_mean_over_the_numbers_of_rounds(few_rare):
 
 def test_weights_make_the_capacity_the_rule_of_bayes(few_rare):
     """Weighted log odds are positive for about as many items as may be flagged."""
-    model = fit(few_rare, loss="weighted", max_rounds=200)
-    flagged = np.mean(model.score_samples(few_rare[0]) > 0)
-    assert model.rare_weight_ > 2
-    assert_allclose(flagged, CAPACITY.as_fraction(few_rare[1].mean()), rtol=0.3)
-
-
-def test_training_for_detection_finds_more_of_what_it_is_trained_on(few_rare):
-    """Starting from uninformative scores, training detects more."""
     X, y = few_rare
-    start = np.zeros(y.size)
-    booster = TRAINER.train_for_detection(X, y, 30, start=start, fraction=0.08)
-    top = np.argsort(-booster.predict(X, raw_score=True))[: round(0.08 * y.size)]
-    assert y[top].mean() > 4 * y.mean()
+    weight = fit(few_rare, max_rounds=200).rare_weight_
+    assert weight > 2
+    booster = Trainer(X, y, None, SETTINGS).train(np.full(y.size, True), 100, weight)
+    flagged = np.mean(booster.predict(X, raw_score=True) > 0)
+    assert_allclose(flagged, CAPACITY.as_fraction(y.mean()), rtol=0.3)
 
 
-def test_nothing_to_split_on_leaves_nothing_to_train():
-    """Constant features cannot be split, and there is nothing to train."""
-    is_rare = np.arange(100) < 10
-    options = {"start": np.zeros(100), "fraction": 0.1}
-    booster = TRAINER.train_for_detection(np.ones((100, 2)), is_rare, 5, **options)
-    assert booster is None
-    assert_allclose(fading_scores(booster, np.ones((4, 2)), [5]), 0)
-
-
-@pytest.mark.parametrize("loss", ["log-loss", "weighted", "blend", "detection", "auto"])
-def test_every_loss_finds_rare_items(loss, few_rare, others):
-    """Its out-of-fold detection is close to its detection on new items."""
-    model = fit(few_rare, loss=loss)
+def test_it_finds_rare_items(few_rare, others):
+    """Detection out of fold is close to that on new items."""
+    model = fit(few_rare)
     allowed = Capacity.fraction(CAPACITY.as_fraction(few_rare[1].mean()))
     found = np.mean(select(model.score_samples(others[0]), allowed)[others[1]])
     # 80 rare items out of fold: a standard error of at most sqrt(0.25 / 80) = 0.056.
@@ -82,8 +60,8 @@ def test_every_loss_finds_rare_items(loss, few_rare, others):
     assert found > 0.5
 
 
-def test_auto_stays_with_the_blend_without_clear_evidence(few_rare):
-    """The other losses that were tried are recorded."""
+def test_it_stays_with_the_blend_without_clear_evidence(few_rare):
+    """What else was tried is recorded."""
     model = fit(few_rare)
     assert model.loss_ == "blend"
     assert set(model.detection_) == {"blend", "log-loss", "weighted"}
@@ -94,7 +72,6 @@ def test_auto_stays_with_the_blend_without_clear_evidence(few_rare):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "hinge"}, "loss"),
         ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1; got 0"),
         ({"num_leaves": 1.5}, "num_leaves"),
         ({"learning_rate": 0}, "learning_rate must be greater than 0"),

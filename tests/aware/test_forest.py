@@ -67,14 +67,6 @@ def test_there_are_as_many_trees_as_asked_for(name, n_trees, request):
     assert [len(kind.estimators_) for kind in forests] == n_trees
 
 
-def test_growing_in_parts_changes_nothing(few_rare):
-    """The trees are those that one call would have grown."""
-    random_trees = fit(few_rare, n_estimators=300, fall_back=False).forests_[0]
-    params = random_trees.get_params() | {"warm_start": False}
-    again = type(random_trees)(**params).fit(*few_rare)
-    assert_array_equal(again.oob_decision_function_, random_trees.oob_decision_function_)
-
-
 def test_noise_is_left_to_large_leaves(forest, few_rare):
     """A leaf holds one in a hundred drawn items, and in half of the trees at least 20."""
     assert not forest.falls_back_

@@ -5,13 +5,10 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.special import expit
 
-from shortlist.aware._top_losses import (
-    TOP_LOSSES,
-    Lagrangian,
-    detection_loss,
-    pat_mat_loss,
-    top_push_loss,
-)
+from shortlist.aware._top_losses import Lagrangian, detection_loss
+from studies.aware.convex_losses import pat_mat_loss, top_push_loss
+
+TOP_LOSSES = {"detection": detection_loss, "pat-mat": pat_mat_loss, "top-push": top_push_loss}
 
 
 @pytest.fixture
@@ -27,12 +24,13 @@ def test_the_gradient_is_that_of_the_loss(scores, name, fraction):
     """The gradient includes the threshold, which moves with the scores."""
     values, is_rare = scores
     loss = TOP_LOSSES[name]
-    error = check_grad(
-        lambda s: loss(s, is_rare, fraction).value,
-        lambda s: loss(s, is_rare, fraction).gradient,
-        values,
-    )
-    assert error < 1e-6
+    for worth in (None, np.linspace(0.5, 2, values.size)):  # rare items may count by a worth
+        error = check_grad(
+            lambda s, worth=worth: loss(s, is_rare, fraction, worth).value,
+            lambda s, worth=worth: loss(s, is_rare, fraction, worth).gradient,
+            values,
+        )
+        assert error < 1e-6
 
 
 @pytest.mark.parametrize("name", TOP_LOSSES)

@@ -94,14 +94,12 @@ def test_no_public_estimator_is_forgotten():
 
 
 def test_the_list_is_the_same_in_a_fresh_interpreter():
-    """It does not depend on what was imported or fitted before, except for training networks."""
+    """It does not depend on what was imported or fitted before."""
     code = "from shortlist.models import trusted_types; print(*trusted_types())"
     fresh = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
-    assert set(fresh.stdout.split()) <= set(trusted_types())
-    more = set(trusted_types()) - set(fresh.stdout.split())
-    assert all(name.startswith("shortlist.aware._training.") for name in more)
+    assert fresh.stdout.split() == trusted_types()
 
 
 def test_dangerous_types_are_not_in_the_list():

@@ -30,7 +30,6 @@ EXTRAS = {
     "rich": "cli",
     "skops": "cli",
     "starlette": "service",
-    "torch": "network",
     "typer": "cli",
     "uvicorn": "service",
 }

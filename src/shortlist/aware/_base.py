@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -20,45 +19,16 @@ from .._core.work import check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where no callback can be registered."""
-
-        def _init_callback_context(self, **options: Any) -> Any:
-            return _NoListener()
-
-    def with_callbacks(method: Any) -> Any:
-        """Return a method as it is."""
-        return method
-
-
 __all__ = ["CapacityAwareBase", "rare_weights"]
 
 # Chosen on draws of the credit-default data that no study uses.
 _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
 
 
-class _NoListener:
-    """The context of a task when there are no callbacks."""
-
-    def subcontext(self, **options: Any) -> _NoListener:
-        return self
-
-    def call_on_fit_task_begin(self, **options: Any) -> _NoListener:
-        return self
-
-    def call_on_fit_task_end(self, **options: Any) -> bool:
-        return False
-
-
-class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class CapacityAwareBase(ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity.
 
-    A subclass implements `_learn`, `_sum_up`, `_n_steps` and `_check_params`. Each step that it
-    takes from `_steps` is reported to scikit-learn's callbacks.
+    A subclass implements `_check_params`, `_learn` and `_sum_up`.
     """
 
     #: Whether items may have gaps (NaN).
@@ -71,7 +41,6 @@ class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state: Any
     _learned_for: Capacity
 
-    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, *, values: ArrayLike | None = None) -> Self:
         """Learn the score.
 
@@ -95,7 +64,7 @@ class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         try:
             self._fit(X, y, values)
         except BaseException:  # an interrupted fit, too, leaves nothing half learned
-            forget(self)  # and no more: what callbacks have to tear down stays until they have
+            forget(self)
             raise
         return self
 
@@ -111,11 +80,9 @@ class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         is_rare = self._learn_labels(labels)
         self._learned_for = self._as_fraction(is_rare)
         seed = None if self.random_state is None else check_seed(self.random_state)
-        progress = self._begin(self._n_steps())
         worth = {} if values is None else {"worth": rare_weights(values, is_rare)}
         self._learn(items, is_rare, np.random.default_rng(seed), **worth)
         self.offset_ = self._cut(self._sum_up(items))
-        progress.call_on_fit_task_end(estimator=self)
 
     def _learn_labels(self, y: NDArray[Any]) -> Mask:
         check_classification_targets(y)
@@ -175,10 +142,6 @@ class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _sum_up(self, X: Doubles) -> Doubles:
         """Score items that have been checked."""
-        raise NotImplementedError
-
-    def _n_steps(self) -> int:
-        """Return the largest number of steps that `_learn` takes from `_steps`."""
         raise NotImplementedError
 
     # --- scores ----------------------------------------------------------------------------------
@@ -243,22 +206,6 @@ class CapacityAwareBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = self._takes_gaps
         return tags
-
-    # --- progress --------------------------------------------------------------------------------
-
-    def _begin(self, n_steps: int) -> Any:
-        """Announce a fit of at most so many steps, and return its context."""
-        context = self._init_callback_context(max_subtasks=n_steps)
-        return context.call_on_fit_task_begin(estimator=self)
-
-    def _steps(self, n_steps: int) -> Iterator[int]:
-        """Yield numbers from 0, each a step; end before `n_steps` if a callback asks for it."""
-        fit = getattr(self, "_callback_fit_ctx", _NoListener())
-        for step in range(n_steps):
-            context = fit.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
-            yield step
-            if context.call_on_fit_task_end(estimator=self):
-                return
 
 
 def rare_weights(values: ArrayLike, is_rare: Mask) -> Doubles:

@@ -1,20 +1,30 @@
-"""`CapacityAwareBoostingClassifier`: boosted trees, weighted and stopped for a capacity."""
+"""`CapacityAwareBoostingClassifier`: boosted trees, weighted and stopped for a capacity.
+
+How many rounds are best is uncertain when few items are rare. Instead of relying on one number,
+scores are averaged over numbers of rounds that double; later trees therefore count less and less.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask
+from .._core.arrays import Doubles, Mask, Rows
+from .._core.extras import load_extra
 from .._core.folds import stratified_folds
-from .._core.validation import check_count, check_number, check_option
+from .._core.ranking import nth_largest
+from .._core.validation import check_count, check_number
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._booster_training import BOOSTING_LOSSES, BoosterSearch, Trainer, trained_for
+from ._evidence import detected, preferred
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 
+_FEWEST_ROUNDS = 25
+_PER_DOUBLING = 2
+# Weights of a rare item beyond which one class counts for nothing.
+_LIGHTEST, _HEAVIEST = 0.01, 1000.0
 _LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
 
 
@@ -29,22 +39,11 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     Parameters
     ----------
     capacity : Capacity, default=None
-        How many items can be followed up; weights, loss and rounds are chosen for it. Inside a
+        How many items can be followed up; weights and rounds are chosen for it. Inside a
         :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
-    loss : {"auto", "log-loss", "weighted", "blend", "detection"}, default="auto"
-        What the trees are grown for:
-
-        - "log-loss": all items count the same. Only the number of rounds is chosen for the
-          capacity.
-        - "weighted": log loss with the weights under which the Bayes rule flags exactly the
-          capacity. They come from the modified prior of the paper, by a first pass of "log-loss".
-        - "blend": the mean of both scores.
-        - "detection": starting from "log-loss", the share of rare items missed at a smooth
-          threshold that flags exactly the capacity. The threshold is solved for in each round.
-        - "auto": "blend", unless "log-loss" or "weighted" alone detects more out of fold by more
-          than two standard errors of the difference.
     max_rounds : int, default=400
-        Largest number of rounds. Fewer are used if that detects more, by the same rule.
+        Largest number of rounds. Fewer are used if that detects more out of fold, by more than two
+        standard errors of the difference.
     learning_rate : float, default=0.03
         Learning rate of each round.
     num_leaves : int, default=3
@@ -54,7 +53,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     max_bin : int, default=31
         Largest number of bins of a feature.
     cv : int, default=5
-        Number of folds on which loss and rounds are chosen.
+        Number of folds on which weights and rounds are chosen.
     oob_score : bool, default=False
         Whether to keep `oob_scores_`, as ``CapacityClassifier(..., cv="oob")`` does.
     rare_label : label, default=None
@@ -65,16 +64,17 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     Attributes
     ----------
     boosters_ : list of lightgbm.Booster
-        The score is the mean of their raw scores, or the sum with "detection".
+        The score is the mean of their raw scores.
     loss_ : str
-        The loss in use.
+        Which trees are in use: "log-loss", with equal weights; "weighted"; or "blend", the mean of
+        both, unless one of them detects more out of fold by more than two standard errors.
     n_rounds_ : dict
-        Number of rounds of each loss that was trained.
+        Number of rounds of "log-loss" and "weighted".
     rare_weight_ : float
         Weight of a rare item in "weighted"; a common item has weight 1.
     detection_ : dict
-        Share of rare items detected out of fold, for each loss that was tried; with values, the
-        share of their value.
+        Share of rare items detected out of fold by each of the three; with values, the share of
+        their value.
     oob_scores_ : ndarray of shape (n_items,)
         With `oob_score`: the score of each training item by the boosters of the other folds.
     offset_ : float
@@ -94,6 +94,8 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     Notes
     -----
     Needs LightGBM, the extra `boosting`. Missing values (NaN) are allowed.
+
+    The weights are those of the paper's modified prior; a first pass with equal weights finds them.
 
     Scores are averaged over the numbers of rounds 25, 35, 50, and so on, two in each doubling: the
     best number is uncertain, and the mean did better than any choice.
@@ -121,7 +123,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self,
         capacity: Capacity | None = None,
         *,
-        loss: str = "auto",
         max_rounds: int = 400,
         learning_rate: float = 0.03,
         num_leaves: int = 3,
@@ -133,7 +134,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         random_state: Any = None,
     ) -> None:
         self.capacity = capacity
-        self.loss = loss
         self.max_rounds = max_rounds
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -145,7 +145,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self.random_state = random_state
 
     def _check_params(self) -> None:
-        check_option("loss", self.loss, BOOSTING_LOSSES)
         if not 0 < float(check_number("learning_rate", self.learning_rate)) <= 1:
             raise ValueError(
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
@@ -154,9 +153,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             check_count(name, getattr(self, name), at_least=at_least)
         check_count("cv as a number of folds", self.cv, at_least=2)
 
-    def _n_steps(self) -> int:
-        return self.cv * len(trained_for(self.loss))
-
     def _learn(
         self,
         X: Doubles,
@@ -164,38 +160,134 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         rng: np.random.Generator,
         worth: Doubles | None = None,
     ) -> None:
-        search = BoosterSearch(
-            X,
-            is_rare,
-            folds=stratified_folds(is_rare, self.cv, rng),
-            trainer=Trainer(
-                learning_rate=self.learning_rate,
-                num_leaves=self.num_leaves,
-                min_samples_leaf=self.min_samples_leaf,
-                max_bin=self.max_bin,
-                seed=int(rng.integers(2**31)),
-            ),
-            loss=self.loss,
-            max_rounds=self.max_rounds,
-            max_flags=self._learned_for.max_flags(is_rare.size),
-            worth=worth,
-        )
-        tasks = search.tasks()
-        for step in self._steps(len(tasks)):
-            search.cross_fit(*tasks[step])
-        search.train_on_all()
-        self._keep(search)
+        folds = stratified_folds(is_rare, self.cv, rng)
+        trainer = Trainer(X, is_rare, worth, self._settings(int(rng.integers(2**31))))
+        max_flags = self._learned_for.max_flags(is_rare.size)
+        plain = trainer.cross_fit(folds, 1.0, self.max_rounds, max_flags)
+        # Under this weight, the Bayes rule flags exactly the capacity.
+        log_odds = nth_largest(plain.scores, min(max_flags, is_rare.size - 1))
+        self.rare_weight_ = float(np.clip(np.exp(-log_odds), _LIGHTEST, _HEAVIEST))
+        weighted = trainer.cross_fit(folds, self.rare_weight_, self.max_rounds, max_flags)
+        mean = (plain.scores + weighted.scores) / 2
+        blend = Choice(0, mean, trainer.found(mean, max_flags))
+        tried = {"blend": blend, "log-loss": plain, "weighted": weighted}
+        self.loss_ = list(tried)[preferred([choice.found for choice in tried.values()])]
+        self._keep(trainer, tried)
 
-    def _keep(self, search: BoosterSearch) -> None:
-        self.boosters_, self.loss_ = search.boosters, search.loss
-        self.rare_weight_ = search.rare_weight
-        choices = {name: search.choice_of(name) for name in search.tried}
-        self.n_rounds_ = {name: choices[name].n_rounds for name in search.trained}
-        self.detection_ = {name: float(choice.found.mean()) for name, choice in choices.items()}
+    def _settings(self, seed: int) -> dict[str, Any]:
+        return {
+            "objective": "binary",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "min_data_in_leaf": self.min_samples_leaf,
+            "max_bin": self.max_bin,
+            "seed": seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "verbose": -1,
+        }
+
+    def _keep(self, trainer: Trainer, tried: dict[str, Choice]) -> None:
+        """Train what is in use on all items."""
+        weights = {"log-loss": 1.0, "weighted": self.rare_weight_}
+        self.n_rounds_ = {name: tried[name].n_rounds for name in weights}
+        self.detection_ = {name: float(choice.found.mean()) for name, choice in tried.items()}
+        everything = np.ones(trainer.is_rare.size, dtype=bool)
+        self.boosters_ = [
+            faded(trainer.train(everything, n_rounds, weights[name]), round_numbers(n_rounds))
+            for name, n_rounds in self.n_rounds_.items()
+            if self.loss_ in ("blend", name)
+        ]
         if self.oob_score:
-            self.oob_scores_ = np.full(search.is_rare.size, np.nan)
-            self.oob_scores_[search.rows] = search.choice_of(self.loss_).scores
+            self.oob_scores_ = tried[self.loss_].scores
 
     def _sum_up(self, X: Doubles) -> Doubles:
         scores = [booster.predict(X, raw_score=True, num_threads=1) for booster in self.boosters_]
-        return np.sum(scores, axis=0) if self.loss_ == "detection" else np.mean(scores, axis=0)
+        return np.mean(scores, axis=0)
+
+
+class Choice(NamedTuple):
+    """A number of rounds, its out-of-fold scores, and each rare item's chance of detection."""
+
+    n_rounds: int
+    scores: Doubles
+    found: Doubles
+
+
+class Trainer(NamedTuple):
+    """Trains boosters of LightGBM with given settings; items may count by a worth."""
+
+    X: Doubles
+    is_rare: Mask
+    worth: Doubles | None
+    settings: dict[str, Any]
+
+    def train(self, rows: Mask, n_rounds: int, rare_weight: float) -> Any:
+        """Train with log loss, in which rare items have a weight."""
+        is_rare = self.is_rare[rows]
+        weights = np.where(is_rare, rare_weight, 1.0)
+        if self.worth is not None:
+            weights = weights * self.worth[rows]
+        data = _lightgbm().Dataset(self.X[rows], is_rare, weight=weights)
+        return _lightgbm().train(self.settings, data, n_rounds)
+
+    def cross_fit(self, folds: Rows, rare_weight: float, max_rounds: int, max_flags: int) -> Choice:
+        """Choose the number of rounds: the largest, if no smaller one clearly detects more."""
+        rounds = round_numbers(max_rounds)
+        staged = np.empty((len(rounds), folds.size))
+        for fold in range(int(folds.max()) + 1):
+            unseen = folds == fold
+            booster = self.train(~unseen, max_rounds, rare_weight)
+            staged[:, unseen] = fading_scores(booster, self.X[unseen], rounds)
+        found = [self.found(scores, max_flags) for scores in staged[::-1]]
+        place = len(rounds) - 1 - preferred(found)
+        return Choice(rounds[place], staged[place], found[len(rounds) - 1 - place])
+
+    def found(self, scores: Doubles, max_flags: int) -> Doubles:
+        """Return what is detected of each rare item, by its worth."""
+        found = detected(scores, self.is_rare, max_flags)
+        return found if self.worth is None else found * self.worth[self.is_rare]
+
+
+def round_numbers(max_rounds: int) -> list[int]:
+    """Return the numbers of rounds that scores are averaged over, two in each doubling.
+
+    Examples
+    --------
+    >>> round_numbers(100)
+    [25, 35, 50, 71, 100]
+    >>> round_numbers(10)
+    [10]
+    """
+    n_doublings = np.log2(max(max_rounds / _FEWEST_ROUNDS, 1))
+    steps = np.arange(int(n_doublings * _PER_DOUBLING + 1e-9) + 1)
+    numbers = {round(_FEWEST_ROUNDS * 2 ** (step / _PER_DOUBLING)) for step in steps}
+    return [*sorted(number for number in numbers if number < max_rounds), max_rounds]
+
+
+def fading_scores(booster: Any, X: Doubles, rounds: list[int]) -> Doubles:
+    """Return a row for each number of rounds: the mean score over all numbers up to it."""
+    scores = [booster.predict(X, raw_score=True, num_iteration=n, num_threads=1) for n in rounds]
+    return np.cumsum(scores, axis=0) / np.arange(1, len(rounds) + 1)[:, np.newaxis]
+
+
+def faded(booster: Any, rounds: list[int]) -> Any:
+    """Return a booster whose plain score is the last row of `fading_scores`.
+
+    It is read from text, contains no data and no functions, and can be stored anywhere.
+    """
+    copy = _lightgbm().Booster(model_str=booster.model_to_string())
+    for tree, described in enumerate(copy.dump_model()["tree_info"]):
+        share = np.mean(np.array(rounds) > tree)
+        for leaf in range(described["num_leaves"]):
+            copy.set_leaf_output(tree, leaf, share * copy.get_leaf_output(tree, leaf))
+    return _lightgbm().Booster(model_str=copy.model_to_string())
+
+
+def _lightgbm() -> Any:
+    return load_extra(
+        "lightgbm",
+        needed_for="CapacityAwareBoostingClassifier",
+        otherwise="CapacityAwareForestClassifier needs no extra package.",
+    )

@@ -19,7 +19,6 @@ from ._evidence import detected_within, preferred, wider_limits
 
 __all__ = ["CapacityAwareForestClassifier"]
 
-_TREES_PER_STEP = 100  # trees with large leaves grown between two reports of progress
 # In every second tree with large leaves: with few items, 1 % of them is no large leaf.
 _FEWEST_IN_LEAF = 20
 # Weight of small leaves where they are used. They leave most items tied at 0, more of them out of
@@ -164,11 +163,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 
     def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         large = self._large(len(X), rng)
-        small = self._small(rng) if self.fall_back else []
-        n_steps = self._n_steps()
-        for step in self._steps(n_steps):
-            for forests in (large, small):
-                _grow_up_to((step + 1) / n_steps, self._shares(forests), forests, X, is_rare)
+        small = self._pair(1, "sqrt", rng) if self.fall_back else []
+        for forests in (large, small):
+            self._grow(forests, X, is_rare)
         self._weigh(large, small, is_rare)
 
     def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> None:
@@ -184,12 +181,14 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         if self.oob_score:
             self.oob_scores_ = scores
 
-    def _n_steps(self) -> int:
-        return -(-self.n_estimators // _TREES_PER_STEP)
-
-    def _shares(self, forests: list[Any]) -> list[int]:
-        """Return the number of trees of each of the forests."""
-        return [len(range(k, self.n_estimators, len(forests))) for k in range(len(forests))]
+    def _grow(self, forests: list[Any], X: Doubles, is_rare: Mask) -> None:
+        """Divide the trees among forests, and grow them."""
+        with warnings.catch_warnings():
+            # The threshold ignores items that every tree has seen.
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            for place, forest in enumerate(forests):
+                n_trees = len(range(place, self.n_estimators, len(forests)))
+                forest.set_params(n_estimators=n_trees).fit(X, is_rare)
 
     def _large(self, n_items: int, rng: np.random.Generator) -> list[Any]:
         """Return four unfitted forests with large leaves."""
@@ -201,17 +200,12 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
             for forest in self._pair(least, float(self.max_features), rng)
         ]
 
-    def _small(self, rng: np.random.Generator) -> list[Any]:
-        """Return two unfitted forests with leaves of any size."""
-        return self._pair(1, "sqrt", rng)
-
     def _pair(self, leaf: int, max_features: Any, rng: np.random.Generator) -> list[Any]:
         random, extra = (
             {
                 "min_samples_leaf": leaf,
                 "bootstrap": True,
                 "oob_score": True,
-                "warm_start": True,
                 "random_state": seed,
                 "n_jobs": self.n_jobs,
             }
@@ -232,19 +226,6 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 
     def _sum_up(self, X: Doubles) -> Doubles:
         return self.weights_ @ [forest.predict_proba(X)[:, 1] for forest in self.forests_]
-
-
-def _grow_up_to(
-    share: float, n_trees: list[int], forests: list[Any], X: Doubles, is_rare: Mask
-) -> None:
-    """Add trees to forests up to a share of their final number, and score out of bag with all."""
-    for n_last, forest in zip(n_trees, forests, strict=True):
-        n_now = ceil(share * n_last)
-        if n_now > len(getattr(forest, "estimators_", [])):
-            with warnings.catch_warnings():
-                # The threshold ignores items that every tree has seen.
-                warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-                forest.set_params(n_estimators=n_now).fit(X, is_rare)
 
 
 def _mean_out_of_bag(forests: list[Any]) -> Doubles:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask
-from .._core.validation import check_count, check_number, check_option, check_positive
+from .._core.folds import stratified_folds
+from .._core.validation import check_count, check_number, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._top_losses import TOP_LOSSES, Lagrangian, detection_loss
+from ._top_losses import detection_loss
+from ._training import Batches, Networks, train_for_detection, train_log_loss
 
 __all__ = ["CapacityAwareNetworkClassifier"]
 
-NETWORK_LOSSES = ("lagrangian", *TOP_LOSSES)
-
 _ROWS_AT_A_TIME = 1 << 14
-_WARM_UP_STEPS, _WARM_UP_RATE, _RATE = 200, 1e-2, 5e-3
+_WARM_UP_STEPS = 200
 _ALPHAS, _N_FOLDS = (0.03, 0.3), 3
 
 
@@ -32,8 +31,6 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     a smooth detection rate, subject to a smooth flagged rate of at most the capacity. The dual
     variable, the price of a flag, is updated at each step. The score is the mean of the networks.
 
-    Training needs the extra ``network``; a trained model needs NumPy only.
-
     Parameters
     ----------
     capacity : Capacity, default=None
@@ -41,14 +38,6 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     hidden_layer_sizes : sequence of int, default=(16,)
         Units of the hidden layers, with the hyperbolic tangent. ``()`` gives a linear score.
-    loss : {"lagrangian", "detection", "pat-mat", "top-push"}, default="lagrangian"
-        What is minimised after the log loss:
-
-        - "lagrangian": the share of rare items missed, with a price on flags beyond the capacity.
-          The price rises while there are too many flags, and falls while there are too few.
-        - "detection", "pat-mat", "top-push": as in :class:`CapacityAwareLinearClassifier`.
-          "detection" has the same solutions as "lagrangian", with the price solved for at each
-          step.
     alpha : float or "auto", default="auto"
         Weight decay per rare item while the log loss is minimised. "auto" takes 0.03 or 0.3,
         whichever detects more within the capacity in three folds of the training data.
@@ -77,10 +66,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     n_iter_ : int
         Steps taken after the log loss.
     prices_ : ndarray of shape (n_members,)
-        With ``loss="lagrangian"``, the last value of each dual variable: the detection that the
-        last percent of the capacity adds, in percent. NaN otherwise.
-    coef_ : ndarray of shape (1, n_features)
-        Without hidden layers, the weights of the score.
+        The last value of each dual variable: the detection that the last percent of the capacity
+        adds, in percent.
     offset_ : float
         The score at which the training items reach the capacity; `predict` compares with it.
     classes_ : ndarray
@@ -92,7 +79,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     See Also
     --------
-    CapacityAwareLinearClassifier : The same for linear scores, without torch.
+    CapacityAwareLinearClassifier : The same for linear scores.
     shortlist.CapacityClassifier : Cuts any network, or any other score, at the capacity.
 
     Notes
@@ -103,8 +90,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on one set, and
     lost on one set. See `docs/appendix/aware-study.md`.
 
-    On one machine, the same seed gives the same weights. The random generators and thread settings
-    of torch are not changed.
+    On one machine, the same seed gives the same weights.
 
     Examples
     --------
@@ -122,7 +108,6 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         capacity: Capacity | None = None,
         *,
         hidden_layer_sizes: Any = (16,),
-        loss: str = "lagrangian",
         alpha: Any = "auto",
         C: float = 0.3,
         n_members: int = 3,
@@ -133,7 +118,6 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     ) -> None:
         self.capacity = capacity
         self.hidden_layer_sizes = hidden_layer_sizes
-        self.loss = loss
         self.alpha = alpha
         self.C = C
         self.n_members = n_members
@@ -142,15 +126,7 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.rare_label = rare_label
         self.random_state = random_state
 
-    @property
-    def coef_(self) -> Doubles:
-        """Weights of the score if it is linear."""
-        if len(self.coefs_) > 1:
-            raise AttributeError("A network with hidden layers has no coef_: see coefs_.")
-        return self.coefs_[0].mean(axis=0).T
-
     def _check_params(self) -> None:
-        check_option("loss", self.loss, NETWORK_LOSSES)
         check_positive("C", self.C)
         if self.alpha != "auto" and float(check_number("alpha", self.alpha)) < 0:
             raise ValueError(f"alpha must be 'auto', or not negative; got {self.alpha!r}.")
@@ -164,85 +140,50 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         sizes = self.hidden_layer_sizes
         return tuple(sizes) if np.iterable(sizes) else (sizes,)
 
-    def _n_steps(self) -> int:
-        n_folds = _N_FOLDS if self.alpha == "auto" else 0
-        return (n_folds + 1) * _WARM_UP_STEPS + self.max_iter
-
     def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
-        from ._training import Batches  # needs torch, which prediction does not
-
         scaler = StandardScaler().fit(X)
-        scaled, steps = scaler.transform(X), self._steps(self._n_steps())
-        self.alpha_ = self._choose_alpha(scaled, is_rare, steps, rng)
-        networks = self._networks(X.shape[1], self.n_members, rng)
-        self._train(networks, Batches(scaled, is_rare, self.batch_size, rng), steps)
+        scaled = scaler.transform(X)
+        self.alpha_ = self._choose_alpha(scaled, is_rare, rng)
+        batches = Batches(scaled, is_rare, self.batch_size, rng)
+        networks = self._trained(batches, [self.alpha_] * self.n_members, rng)
+        networks.standardise(batches.draw()[0])
+        self.prices_ = train_for_detection(
+            networks,
+            batches,
+            self.max_iter,
+            fraction=self._target_fraction(min(len(X), self.batch_size)),
+            pull=1 / (self.C * np.count_nonzero(is_rare)),
+        )
+        self.n_iter_ = self.max_iter
         self._keep(networks, scaler)
 
-    def _networks(self, n_features: int, n_members: int, rng: np.random.Generator) -> Any:
-        from ._training import Networks
+    def _trained(
+        self, batches: Batches, alphas: Sequence[float], rng: np.random.Generator
+    ) -> Networks:
+        """Return a network for each weight decay, trained for the log loss."""
+        sizes = [batches.X.shape[1], *self._hidden(), 1]
+        networks = Networks.at_random(sizes, len(alphas), rng)
+        train_log_loss(networks, batches, _WARM_UP_STEPS, alphas=alphas)
+        return networks
 
-        return Networks.at_random([n_features, *self._hidden(), 1], n_members, rng)
-
-    def _choose_alpha(
-        self, X: Doubles, is_rare: Mask, steps: Iterator[int], rng: np.random.Generator
-    ) -> float:
+    def _choose_alpha(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> float:
         """Compare weight decays on folds of the training data, all decays trained side by side."""
-        from ._training import Batch, Batches, loss_by_alpha
-
         if self.alpha != "auto":
             return float(self.alpha)
         missed = np.zeros(len(_ALPHAS))
         for left_out in _folds(is_rare, rng):
-            held_out = Batch.of(X[left_out], is_rare[left_out])
-            missed += loss_by_alpha(
-                self._networks(X.shape[1], len(_ALPHAS), rng),
-                Batches(X[~left_out], is_rare[~left_out], self.batch_size, rng),
-                held_out,
-                islice(steps, _WARM_UP_STEPS),
-                detection_loss,
-                alphas=_ALPHAS,
-                fraction=self._target_fraction(int(np.count_nonzero(left_out))),
-                rate=_WARM_UP_RATE,
-            )
+            batches = Batches(X[~left_out], is_rare[~left_out], self.batch_size, rng)
+            networks = self._trained(batches, _ALPHAS, rng)
+            networks.standardise(X[left_out])
+            fraction = self._target_fraction(int(np.count_nonzero(left_out)))
+            scores = networks.scores(X[left_out])
+            missed += [detection_loss(row, is_rare[left_out], fraction).value for row in scores]
         return _ALPHAS[int(np.argmin(missed))]
 
-    def _train(self, networks: Any, batches: Any, steps: Iterator[int]) -> None:
-        """Minimise the log loss, then the loss at the top."""
-        from ._training import train_at_the_top, train_log_loss
-
-        networks.start_at(batches.n_rare / batches.n_items)
-        train_log_loss(
-            networks,
-            batches,
-            islice(steps, _WARM_UP_STEPS),
-            alphas=[self.alpha_] * self.n_members,
-            rate=_WARM_UP_RATE,
-        )
-        networks.standardise(next(batches).X)
-        fraction = self._target_fraction(min(batches.n_items, self.batch_size))
-        losses = self._losses(networks, next(batches), fraction)
-        self.n_iter_ = train_at_the_top(
-            networks,
-            batches,
-            steps,
-            losses,
-            fraction=fraction,
-            pull=1 / (self.C * batches.n_rare),
-            rate=_RATE,
-        )
-        self.prices_ = np.array([getattr(loss, "price", np.nan) for loss in losses])
-
-    def _losses(self, networks: Any, batch: Any, fraction: float) -> list[Any]:
-        """Return the loss of each network; the Lagrangian starts with the threshold at 0."""
-        if self.loss != "lagrangian":
-            return [TOP_LOSSES[self.loss]] * self.n_members
-        for member, scores in enumerate(networks.scores_of(batch.X)):
-            networks.shift(member, -detection_loss(scores, batch.is_rare, fraction).threshold)
-        return [Lagrangian() for _ in range(self.n_members)]
-
-    def _keep(self, networks: Any, scaler: StandardScaler) -> None:
-        """Store the weights as arrays, those of the first layer for the original features."""
-        self.coefs_, self.intercepts_ = networks.arrays()
+    def _keep(self, networks: Networks, scaler: StandardScaler) -> None:
+        """Store the weights, those of the first layer for the original features."""
+        self.coefs_ = [weights.astype(np.float64) for weights in networks.weights]
+        self.intercepts_ = [each[:, 0].astype(np.float64) for each in networks.intercepts]
         self.coefs_[0] = self.coefs_[0] / scaler.scale_[:, np.newaxis]
         self.intercepts_[0] = self.intercepts_[0] - scaler.mean_ @ self.coefs_[0]
 
@@ -262,9 +203,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
 def _folds(is_rare: Mask, rng: np.random.Generator) -> list[Mask]:
     """Leave each item out once, in stratified folds; return no folds if a class is too small."""
-    folds = np.empty(is_rare.size, dtype=np.intp)
-    for stratum in (np.flatnonzero(is_rare), np.flatnonzero(~is_rare)):
-        if stratum.size < _N_FOLDS:
-            return []
-        folds[rng.permutation(stratum)] = np.arange(stratum.size) % _N_FOLDS
+    n_rare = np.count_nonzero(is_rare)
+    if min(n_rare, is_rare.size - n_rare) < _N_FOLDS:
+        return []
+    folds = stratified_folds(is_rare, _N_FOLDS, rng)
     return [folds == fold for fold in range(_N_FOLDS)]

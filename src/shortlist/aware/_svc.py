@@ -16,12 +16,11 @@ from .._core.validation import check_count, check_number, check_option
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._evidence import WIDER, detected_within, preferred, wider_limits
-from ._greedy import GreedyPath, greedy_path
+from ._greedy import greedy_path
 
 __all__ = ["CapacityAwareSVC"]
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid")
-VARIANTS = ("all", "best-prefix", "stop")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
@@ -50,9 +49,6 @@ class CapacityAwareSVC(CapacityAwareBase):
         Coefficient of the kernel, as in :class:`~sklearn.svm.SVC`.
     max_support : int, default=30
         Number of support vectors to choose.
-    variant : {"all", "best-prefix", "stop"}, default="all"
-        How much of the path is used: all of it, the part up to its highest detection, or the part
-        up to the first step that detects no more than the step before.
     tie_break : {"wider", "first"}, default="wider"
         In most steps, several support vectors detect equally many. "wider" takes the one that
         detects the most within 2, 4 and 8 times the capacity, in this order. Remaining ties, and
@@ -154,7 +150,6 @@ class CapacityAwareSVC(CapacityAwareBase):
         kernel: str = "rbf",
         gamma: Any = "scale",
         max_support: int = 30,
-        variant: str = "all",
         tie_break: str = "wider",
         selection: str = "cross-fit",
         n_swaps: int = 5,
@@ -168,7 +163,6 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.kernel = kernel
         self.gamma = gamma
         self.max_support = max_support
-        self.variant = variant
         self.tie_break = tie_break
         self.selection = selection
         self.n_swaps = n_swaps
@@ -179,7 +173,6 @@ class CapacityAwareSVC(CapacityAwareBase):
 
     def _check_params(self) -> None:
         check_option("kernel", self.kernel, KERNELS)
-        check_option("variant", self.variant, VARIANTS)
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)
         if self.oob_score and self.selection != "paper":
@@ -190,14 +183,11 @@ class CapacityAwareSVC(CapacityAwareBase):
         for name in ("max_support", "n_swaps"):
             check_count(name, getattr(self, name))
 
-    def _n_steps(self) -> int:
-        return 1 if self.selection == "paper" else self.n_swaps
-
     def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         swaps = self._swaps(is_rare, rng)
         fitted_on, chosen_on = swaps[0].pairs[0]
         self.gamma_ = find_gamma(self.gamma, X[fitted_on] if self.selection == "paper" else X)
-        outcomes = [self._try(X, is_rare, swaps[step]) for step in self._steps(len(swaps))]
+        outcomes = [self._try(X, is_rare, swap) for swap in swaps]
         choices = [choice for outcome in outcomes for choice in outcome.choices]
         self._keep_paths(choices)
         self.falls_back_ = self._compare(outcomes)
@@ -262,28 +252,19 @@ class CapacityAwareSVC(CapacityAwareBase):
             self._limits(choose_on.size),
             n_steps=self.max_support,
         )
-        used = path.chosen[: self._n_used(path)]
-        few = Expansion(support[used], coefficients[used])
-        return Choice(few, support[path.chosen], path.detected / rare.size)
+        few = Expansion(support[path.chosen], coefficients[path.chosen])
+        return Choice(few, path.detected / rare.size)
 
     def _limits(self, n_items: int) -> list[int]:
         max_flags = self._learned_for.max_flags(n_items)
         factors = WIDER if self.tie_break == "wider" else (1,)
         return wider_limits(max_flags, n_items, factors)
 
-    def _n_used(self, path: GreedyPath) -> int:
-        if self.variant == "best-prefix":
-            return int(np.argmax(path.detected)) + 1
-        if self.variant == "stop":
-            stalls = np.flatnonzero(np.diff(path.detected) <= 0)
-            return int(stalls[0]) + 1 if stalls.size else path.detected.size
-        return path.detected.size
-
     def _kernel(self) -> Kernel:
         return Kernel(self.kernel, self.gamma_)
 
     def _keep_paths(self, choices: list[Choice]) -> None:
-        paths = [choice.path for choice in choices]
+        paths = [choice.few.rows for choice in choices]
         detections = [choice.detection for choice in choices]
         self.support_path_ = paths if len(paths) > 1 else paths[0]
         self.detection_path_ = detections if len(paths) > 1 else detections[0]
@@ -354,10 +335,9 @@ def find_gamma(gamma: Any, X: Doubles) -> float:
 
 
 class Choice(NamedTuple):
-    """The few support vectors in use, the path they come from, and what it detected."""
+    """The few support vectors in the order of their choice, and what was detected after each."""
 
     few: Expansion
-    path: Rows
     detection: Doubles
 
 

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from .._core.arrays import Doubles, Mask
 
 __all__ = [
-    "TOP_LOSSES",
     "Lagrangian",
     "TopLoss",
     "detection_loss",
-    "pat_mat_loss",
-    "top_push_loss",
+    "shares_of",
+    "solve_threshold",
+    "through_threshold",
 ]
 
 # Beyond this the logistic function is 0 or 1 in double precision.
@@ -61,49 +61,13 @@ def detection_loss(
     def smooth_flags(threshold: float) -> Doubles:
         return expit(_SHARPNESS * (scores - threshold))
 
-    threshold = _solve(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
+    threshold = solve_threshold(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
     flagged = smooth_flags(threshold)
     slopes = _SHARPNESS * flagged * (1 - flagged)
-    shares = _shares(is_rare, worth)
+    shares = shares_of(is_rare, worth)
     missed = float((shares * (1 - flagged[is_rare])).sum())
     pulls = shares * slopes[is_rare]
-    return _through_threshold(missed, pulls, slopes / slopes.sum(), is_rare, threshold)
-
-
-def pat_mat_loss(
-    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
-) -> TopLoss:
-    r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
-
-    The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
-
-    References
-    ----------
-    Adam, Mácha, Šmídl, Pevný: General framework for binary classification on top samples.
-    Optimization Methods and Software 37, 2022.
-    """
-    threshold = _solve(lambda t: float(np.mean(np.logaddexp(0, scores - t))) - fraction, scores)
-    weights = expit(scores - threshold)
-    return _convex(scores, is_rare, threshold, weights / weights.sum(), worth)
-
-
-def top_push_loss(
-    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
-) -> TopLoss:
-    """TopPush: a convex loss of rare items below the highest common one, smoothed.
-
-    The capacity has no effect: this loss wants rare items at the very top of the ranking.
-
-    References
-    ----------
-    Li, Jin, Zhou: Top rank optimization in linear time. NIPS 2014.
-    """
-    common = scores[~is_rare]
-    highest = common.max()
-    threshold = float(highest + np.log(np.sum(np.exp(common - highest))))
-    weights = np.zeros(scores.size)
-    weights[~is_rare] = softmax(common)
-    return _convex(scores, is_rare, threshold, weights, worth)
+    return through_threshold(missed, pulls, slopes / slopes.sum(), is_rare, threshold)
 
 
 class Lagrangian:
@@ -149,28 +113,13 @@ class Lagrangian:
         return TopLoss(value, gradient, 0.0)
 
 
-TOP_LOSSES: dict[str, Callable[..., TopLoss]] = {
-    "detection": detection_loss,
-    "pat-mat": pat_mat_loss,
-    "top-push": top_push_loss,
-}
-
-
-def _convex(
-    scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles, worth: Doubles | None
-) -> TopLoss:
-    below, shares = threshold - scores[is_rare], _shares(is_rare, worth)
-    value = float((shares * np.logaddexp(0, below)).sum())
-    return _through_threshold(value, shares * expit(below), weights, is_rare, threshold)
-
-
-def _shares(is_rare: Mask, worth: Doubles | None) -> Doubles:
+def shares_of(is_rare: Mask, worth: Doubles | None) -> Doubles:
     """Return what each rare item counts, 1 in all: equally, or by its worth."""
     own = np.ones(np.count_nonzero(is_rare)) if worth is None else worth[is_rare]
     return own / own.sum()
 
 
-def _through_threshold(
+def through_threshold(
     value: float, pulls: Doubles, weights: Doubles, is_rare: Mask, threshold: float
 ) -> TopLoss:
     """Combine the pull of each rare item with that of the items that set the threshold."""
@@ -179,6 +128,7 @@ def _through_threshold(
     return TopLoss(value, gradient, threshold)
 
 
-def _solve(excess: Callable[[float], float], scores: Doubles) -> float:
+def solve_threshold(excess: Callable[[float], float], scores: Doubles) -> float:
+    """Return where an excess, which falls with the threshold, is 0."""
     low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
     return float(brentq(excess, low, high, xtol=1e-9))

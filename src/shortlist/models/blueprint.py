@@ -333,13 +333,23 @@ def _aware_boosting(model: Any, features: list[Feature], ask: Ask) -> Node:
         Trees(features, lightgbm_trees(booster), rounding="tiny", takes_infinity=False)
         for booster in model.boosters_
     ]
-    # With this loss, one booster continues the other; otherwise the boosters of folds are averaged.
-    return Sum(parts) if model.loss_ == "detection" else mean_of(parts)
+    return mean_of(parts)
 
 
 def _aware_linear(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
     return Layers(features, [model.coef_[0][:, np.newaxis]], [np.zeros(1)])
+
+
+def _aware_network(model: Any, features: list[Feature], ask: Ask) -> Node:
+    _check_rare(model, ask)
+    members = range(len(model.coefs_[0]))
+    weights, shifts = (
+        [[layer[member] for layer in layers] for member in members]
+        for layers in (model.coefs_, model.intercepts_)
+    )
+    parts: list[Node] = [Layers(features, weights[m], shifts[m], "tanh") for m in members]
+    return Weighted(parts, np.full(len(parts), 1 / len(parts)))
 
 
 def _aware_svc(model: Any, features: list[Feature], ask: Ask) -> Node:
@@ -371,6 +381,7 @@ _BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "CapacityAwareBoostingClassifier": _aware_boosting,
     "CapacityAwareForestClassifier": _aware_forest,
     "CapacityAwareLinearClassifier": _aware_linear,
+    "CapacityAwareNetworkClassifier": _aware_network,
     "CapacityAwareSVC": _aware_svc,
     "CapacityEnsembleClassifier": _ensemble,
     "DecisionTreeClassifier": _forest,

@@ -254,8 +254,7 @@ def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tupl
     except Unsupported as error:
         raise ModelFileError(
             f"{error} has no ONNX form in double precision, so this model cannot be exported. Fit "
-            "with --learner auto or --learner logistic, forest, boosting, svm, network, "
-            "aware-linear, aware-svm, aware-forest or aware-boosting."
+            "with --learner auto, or with any other learner but kde and knn."
         ) from None
     mean = graph.total(scores)
     if len(scores) > 1:

@@ -1,0 +1,70 @@
+"""Two convex losses of the literature, to compare the aware linear model with."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from shortlist._core.arrays import Doubles, Mask
+from shortlist.aware import CapacityAwareLinearClassifier
+from shortlist.aware._top_losses import TopLoss, shares_of, solve_threshold, through_threshold
+
+
+def pat_mat_loss(
+    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
+) -> TopLoss:
+    r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
+
+    The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
+
+    References
+    ----------
+    Adam, Mácha, Šmídl, Pevný: General framework for binary classification on top samples.
+    Optimization Methods and Software 37, 2022.
+    """
+
+    def excess(threshold: float) -> float:
+        return float(np.mean(np.logaddexp(0, scores - threshold))) - fraction
+
+    threshold = solve_threshold(excess, scores)
+    weights = expit(scores - threshold)
+    return _convex(scores, is_rare, threshold, weights / weights.sum(), worth)
+
+
+def top_push_loss(
+    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
+) -> TopLoss:
+    """TopPush: a convex loss of rare items below the highest common one, smoothed.
+
+    The capacity has no effect: this loss wants rare items at the very top of the ranking.
+
+    References
+    ----------
+    Li, Jin, Zhou: Top rank optimization in linear time. NIPS 2014.
+    """
+    common = scores[~is_rare]
+    highest = common.max()
+    threshold = float(highest + np.log(np.sum(np.exp(common - highest))))
+    weights = np.zeros(scores.size)
+    weights[~is_rare] = softmax(common)
+    return _convex(scores, is_rare, threshold, weights, worth)
+
+
+def _convex(
+    scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles, worth: Doubles | None
+) -> TopLoss:
+    below, shares = threshold - scores[is_rare], shares_of(is_rare, worth)
+    value = float((shares * np.logaddexp(0, below)).sum())
+    return through_threshold(value, shares * expit(below), weights, is_rare, threshold)
+
+
+class PatMatClassifier(CapacityAwareLinearClassifier):
+    """The aware linear model with the loss Pat&Mat."""
+
+    _loss = staticmethod(pat_mat_loss)
+
+
+class TopPushClassifier(CapacityAwareLinearClassifier):
+    """The aware linear model with the loss TopPush."""
+
+    _loss = staticmethod(top_push_loss)
