@@ -101,38 +101,38 @@ def mutate(name):
         _sqlite.SQLiteStore._give_back = lambda self: None
         _sqlite.SQLiteStore.lock = lambda self: None
     elif name == "answer-before-commit":
-        decide = _decider.Decider._decide
+        write = _decider.Decider._write
 
-        def early(self, replica, row, total, batch, changes, finished):
+        def early(self, replica, row, total, new, changes, batch):
             commit = self._store.commit
 
             def late(group):
-                fresh = [
-                    case for case in batch if any(e.case_id == case.case_id for e in group.entries)
-                ]
-                told = []
-                _decider.answer_all(group, fresh, [], told)
-                self._deliver(told)
+                made = {entry.case_id: entry for entry in group.entries}
+                for case in new:
+                    if case.case_id in made:
+                        self._tell(case, _decider.answer_of(made[case.case_id], repeated=False))
+                self._deliver(self._finished)
+                self._finished = []
                 time.sleep(0.01)
                 commit(group)
 
             self._store.commit = late
             try:
-                decide(self, replica, row, total, batch, changes, finished)
+                return write(self, replica, row, total, new, changes, batch)
             finally:
                 del self._store.commit
 
-        _decider.Decider._decide = early
+        _decider.Decider._write = early
     elif name == "no-rewind":
         _decider.Replica.fork = lambda self: self
-        in_doubt = _decider.Decider._in_doubt
+        doubt = _decider.Decider._doubt
 
         def go_on(self, *args):
-            replica = self._replica
-            in_doubt(self, *args)
-            self._replica = replica
+            replica = self.replica
+            doubt(self, *args)
+            self.replica = replica
 
-        _decider.Decider._in_doubt = go_on
+        _decider.Decider._doubt = go_on
 
 
 # --- clients, which write down what they were told ------------------------------------------------

@@ -19,7 +19,7 @@ from shortlist.service._decider import Decider
 from shortlist.service._group import make_queue
 from shortlist.service._lines import Item
 from shortlist.service._service import Service
-from shortlist.service._waiting import Change, Ticket, Waiting
+from shortlist.service._waiting import Case, Change, Ticket
 from shortlist.service.app import make_app
 from shortlist.service.config import ServiceConfig, SteadyClock
 from shortlist.service.databases import open_store
@@ -153,22 +153,25 @@ def new_queue(
     return number
 
 
+def made_config(address, *, build=None, clock=None, **options):
+    """Return the settings of a service."""
+    return ServiceConfig(
+        address, build=build or build_name(), clock=clock or SteadyClock(), **options
+    )
+
+
 def make_decider(address, queue, deliver, *, build=None, clock=None, **options):
     """Return a decider with a store of its own."""
-    return Decider(
-        queue, open_store(address), PlainModels(), build=build or build_name(), deliver=deliver,
-        clock=clock or SteadyClock(), **options,
-    )  # fmt: skip
+    config = made_config(address, build=build, clock=clock, **options)
+    return Decider(queue, open_store(address), PlainModels(), config, deliver)
 
 
 def ask(decider, cases, *, patience=5.0):
     """Submit cases as (id, score) or (id, fields), and return the ticket."""
-    done = []
-    ticket = Ticket(len(cases), done.append)
+    ticket = Ticket(len(cases), time.monotonic() + patience)
     waiting = [
-        Waiting(str(id), repr(case).encode(),
-                {"id": id, **(case if isinstance(case, dict) else {"score": case})}, None, ticket,
-                place, time.monotonic() + patience)
+        Case(ticket, place, str(id), repr(case).encode(),
+             {"id": id, **(case if isinstance(case, dict) else {"score": case})}, None)
         for place, (id, case) in enumerate(cases)
     ]  # fmt: skip
     assert decider.submit(waiting)
@@ -229,24 +232,22 @@ class Hand:
 
     def __init__(self, address, queue, *, clock=None, build=None, error=StoreError, **options):
         self.store = FaultyStore(open_store(address), error)
-        self.decider = Decider(
-            queue, self.store, PlainModels(), build=build or build_name(),
-            deliver=lambda tickets: None, clock=clock or SteadyClock(), **options,
-        )  # fmt: skip
+        config = made_config(address, build=build, clock=clock, **options)
+        self.decider = Decider(queue, self.store, PlainModels(), config, lambda tickets: None)
 
     def decide(self, cases, *, patience=60.0):
         """Decide about cases, given as (id, score), and return the answers."""
         ticket = ask(self.decider, cases, patience=patience)
         while ticket.left:
-            self.decider._round([])
+            self.decider._round()
         return ticket.answers
 
     def change(self, kind, **body):
         """Change the capacity or the model, and return where it stands in the log."""
-        ticket = Ticket(1, lambda answers: None)
-        self.decider.change(Change(kind, body, None, ticket, time.monotonic() + 60))
+        ticket = Ticket(1, time.monotonic() + 60)
+        self.decider.change(Change(ticket, kind, body, None))
         while ticket.left:
-            self.decider._round([])
+            self.decider._round()
         return ticket.answers[0]
 
     def close(self):

@@ -372,14 +372,6 @@ def test_a_revoked_key_stops_working(tmp_path, model_file, monkeypatch):
                 time.sleep(0.1)
 
 
-def test_too_many_requests_are_told_to_wait(tmp_path, model_file):
-    """Status 429 with Retry-After."""
-    with serving(tmp_path / "shortlist.db", model_file, rate=3.0) as client:
-        answers = [client.get("/v1/queues") for _ in range(6)]
-    assert {answer.status_code for answer in answers} == {200, 429}
-    assert answers[-1].headers["retry-after"] == "1"
-
-
 def test_without_a_database_the_service_says_so(tmp_path, model_file):
     """Nothing is flagged: 503 with Retry-After, and not ready."""
     database = tmp_path / "shortlist.db"

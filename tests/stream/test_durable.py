@@ -294,10 +294,11 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
         controller.decide([high()])
         copy = copy_as_if_killed(tmp_path / "state", tmp_path / "copy")
     decide = Replica.decide
+
+    def turned(self, items):
+        return decide(self, items._replace(scores=[-score for score in items.scores]))
+
     with monkeypatch.context() as patch:
-        turned = lambda self, items: decide(
-            self, items._replace(scores=[-score for score in items.scores])
-        )  # noqa: E731
         patch.setattr(Replica, "decide", turned)
         with pytest.raises(StateFileError, match="cannot be resumed safely"), durable(copy):
             pass

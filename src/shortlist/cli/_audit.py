@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,12 +19,6 @@ def audit(
             metavar="DATABASE", help="The file of a service or of a stream, or postgresql://…"
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Also write the log to a file, such as --out log.parquet."
-        ),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay every decision of a service, and check its promises.
@@ -38,14 +31,13 @@ def audit(
     from ..service.config import check_extra
 
     check_extra()
-    from ..service.audit import audit_store, export_log
+    from ..service.audit import audit_store
     from ..service.databases import opened
 
     with opened(database) as store:
         found = audit_store(store)
-        n_written = None if out is None else export_log(store, out)
     if as_json:
-        print_json({"queues": [asdict(each) for each in found], "written": n_written})
+        print_json({"queues": [asdict(each) for each in found]})
     else:
         for each in found:
             typer.echo(

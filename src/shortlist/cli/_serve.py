@@ -89,10 +89,6 @@ def serve(
             envvar="SHORTLIST_WORKERS", min=1, max=64, help="Processes, such as --workers 4."
         ),
     ] = 2,
-    rate: Annotated[
-        float,
-        typer.Option(help="The most requests per second of one key, such as --rate 100.", min=1),
-    ] = 10_000,
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Change the capacity and the model of a known queue.")
     ] = False,
@@ -125,7 +121,7 @@ def serve(
         where, model, queues, period=period_from(period, zone), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=probe_key, adopt=adopt,
     )  # fmt: skip
-    config = _config(where, host, workers, rate=rate, accept_clock=accept_clock)
+    config = _config(where, host, accept_clock=accept_clock)
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
@@ -153,7 +149,7 @@ def _queues(
     return queues
 
 
-def _config(where: str, host: str, workers: int, **options: Any) -> Any:
+def _config(where: str, host: str, **options: Any) -> Any:
     from ..service.config import ServiceConfig
     from ..service.keys import has_keys
 

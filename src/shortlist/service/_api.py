@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from .. import __version__
 from ._requests import TITLES
 from ._waiting import Answer
 
 __all__ = [
-    "MOST_LISTED",
     "OPERATIONS",
     "CapacityBody",
+    "Claim",
     "ClaimBody",
     "InferBody",
-    "InferInput",
+    "Listed",
+    "Listing",
+    "Operation",
+    "Outcome",
     "OutcomeBody",
+    "Queue",
     "describe_api",
-    "openapi_route",
 ]
 
-MOST_LISTED = 1_000
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 _BASE = "/v1/queues/{queue}"
-_SEQ = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
-_PERIOD = {"type": "integer", "minimum": -1, "maximum": 1 << 53}
 _PROBLEMS = {
     "400": "The body is not JSON",
     "401": "A key is needed",
@@ -43,13 +39,14 @@ _PROBLEMS = {
     "413": "The body is too large",
     "415": "The body has the wrong type",
     "422": "A value is not allowed, or a known case came with other columns",
-    "429": "Too many requests",
     "503": "No decision can be made now; try again after Retry-After seconds",
 }
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
 CaseId = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PRINTABLE)]
 Note = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
+Seq = Annotated[int, Meta(ge=0, le=1 << 53)]
+Period = Annotated[int, Meta(ge=-1, le=1 << 53)]
 
 
 # --- what is sent --------------------------------------------------------------------------------
@@ -106,6 +103,27 @@ class InferBody(Struct):
     inputs: list[InferInput]
 
 
+class ListQuery(Struct):
+    """Which part of the list of a period; -1 is the present one."""
+
+    period: Period = -1
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
+    skip: Seq = 0
+
+
+class StatusQuery(Struct):
+    """Wait until the log has an entry after this one."""
+
+    after: Period = -1
+
+
+class LogQuery(Struct):
+    """Which part of the log."""
+
+    after: Seq = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+
+
 # --- what is answered ----------------------------------------------------------------------------
 
 
@@ -129,8 +147,8 @@ class Queue(Struct):
 
     name: str
     capacity: float
-    unit: Literal["count", "effort"]
-    period: float | str
+    unit: str
+    period: float | str | None
     number: int
     starts: float
     ends: float
@@ -239,17 +257,13 @@ class Operation(NamedTuple):
     summary: str
     answer: Any = dict[str, Any]
     body: Any = None
-    query: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    query: Any = None
     status: tuple[str, ...] = ("200",)
     open_to_all: bool = False
 
 
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _limit(most: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": 1, "maximum": most}
 
 
 _ANSWERS = {
@@ -260,7 +274,7 @@ _ANSWERS = {
 }
 _FILE = {"application/octet-stream": {"schema": {"type": "string", "minLength": 1}}}
 Cases = Annotated[list[Case], Meta(max_length=1_024)]
-SomeCases = Annotated[list[Case], Meta(min_length=1, max_length=1_024)]
+SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)]
 
 #: Every operation; `on_<name>` of the handlers answers it.
 OPERATIONS = (
@@ -269,12 +283,10 @@ OPERATIONS = (
               "Decide about a case, or about a list of up to 1,024", _ANSWERS, Case | Cases),
     Operation("case", "GET", f"{_BASE}/decisions/{{case}}", "The decision about a case"),
     Operation("list", "GET", f"{_BASE}/list",
-              "The flagged cases of a period, the highest score first", Listing,
-              query={"period": _PERIOD, "limit": _limit(MOST_LISTED), "skip": _SEQ}),
+              "The flagged cases of a period, the highest score first", Listing, query=ListQuery),
     Operation("status", "GET", f"{_BASE}/status", "The numbers of a queue", Queue,
-              query={"after": _PERIOD}),
-    Operation("log", "GET", f"{_BASE}/log", "Entries of the log", Log,
-              query={"after": _SEQ, "limit": _limit(10_000)}),
+              query=StatusQuery),
+    Operation("log", "GET", f"{_BASE}/log", "Entries of the log", Log, query=LogQuery),
     Operation("claim", "POST", f"{_BASE}/claims", "Claim a flagged case for some time", Claim,
               ClaimBody, status=("201",)),
     Operation("outcome", "POST", f"{_BASE}/outcomes", "Append what a reviewer found", Outcome,
@@ -330,7 +342,7 @@ def _described(operation: Operation, schema_of: dict[str, Any]) -> dict[str, Any
         "summary": operation.summary,
         "parameters": [
             *({"name": name, "in": "path", "required": True, "schema": one} for name in path),
-            *({"name": n, "in": "query", "schema": s} for n, s in operation.query.items()),
+            *({"name": n, "in": "query", "schema": s} for n, s in _fields(operation.query)),
         ],
         "responses": {
             **{s: {"description": operation.summary, "content": answer} for s in operation.status},
@@ -345,10 +357,9 @@ def _described(operation: Operation, schema_of: dict[str, Any]) -> dict[str, Any
     return described
 
 
-def openapi_route() -> Route:
-    """Return the route of the description."""
-
-    async def openapi(request: Request) -> Response:
-        return Response(json.dumps(describe_api()), media_type="application/json")
-
-    return Route("/openapi.json", openapi, methods=["GET"])
+def _fields(query: Any) -> Any:
+    """Return the parameters of a query, and their schemas."""
+    if query is None:
+        return ()
+    [described], components = msgspec.json.schema_components([query], ref_template="{name}")
+    return components[described["$ref"]]["properties"].items()

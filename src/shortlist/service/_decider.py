@@ -17,8 +17,9 @@ from typing import Any
 from ._group import GroupMaker, join_queue
 from ._models import ModelCache
 from ._replica import Items, ReplayError, Replica
-from ._waiting import Change, Failure, Scorer, Ticket, Waiting, answer_all, sort_out
-from .config import ClockError, SteadyClock
+from ._requests import Problem
+from ._waiting import Case, Change, Scorer, Ticket, Waiting, answer_of
+from .config import ClockError, ServiceConfig
 from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Decider"]
@@ -41,16 +42,10 @@ class Decider:
         For the deciding thread only; it connects by itself.
     models : ModelCache
         The models.
-    build : str
-        This version of the program, see :func:`build_name`.
+    config : ServiceConfig
+        The settings of the service.
     deliver : callable
         Called with a list of finished tickets, from another thread.
-    clock : SteadyClock
-        When cases arrive.
-    accept_clock : bool, default=False
-        Whether the clock may be far ahead of the last decision.
-    patience : float, default=5
-        Seconds after which a case that cannot be decided is told so.
     """
 
     def __init__(
@@ -58,28 +53,24 @@ class Decider:
         queue: int,
         store: Store,
         models: ModelCache,
-        *,
-        build: str,
+        config: ServiceConfig,
         deliver: Callable[[list[Ticket]], None],
-        clock: SteadyClock,
-        accept_clock: bool = False,
-        patience: float = 5.0,
     ) -> None:
-        self.queue, self._store, self._models, self._build_name = queue, store, models, build
-        self._deliver, self._clock, self._accept = deliver, clock, accept_clock
-        self.patience = patience
+        self.queue, self._store, self._models, self._config = queue, store, models, config
+        self._deliver = deliver
         self._scorer = Scorer(models)
-        self._cases: deque[Waiting] = deque()
+        self._cases: deque[Case] = deque()
         self._changes: deque[Change] = deque()
+        self._finished: list[Ticket] = []
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._replica: Replica | None = None
         self._settled = 0  # the last entry of the log that is surely on the disk
         self._connected = self._closing = False
+        #: The controller as this process knows it; others only read it.
+        self.replica: Replica | None = None
         self.stopped: str | None = None
         self.id_fields: tuple[str, ...] = ("id",)
         self.ready = False
-        self.groups = self.decided = self.doubts = 0
         self._alarmed: dict[str, float] = {}
         # Cases that this process has seen in the log are looked up. An older one is refused by the
         # database when it is inserted again; then all cases of the group are looked up.
@@ -96,19 +87,14 @@ class Decider:
         """Finish what waits, and end the thread."""
         self._closing = True
         self._wake.set()
-        self._thread.join(self.patience)
+        self._thread.join(self._config.patience)
 
     @property
     def n_waiting(self) -> int:
         """How many cases wait."""
         return len(self._cases)
 
-    @property
-    def replica(self) -> Replica | None:
-        """The controller as this process knows it, for reading only."""
-        return self._replica
-
-    def submit(self, cases: list[Waiting]) -> bool:
+    def submit(self, cases: list[Case]) -> bool:
         """Let cases wait for their answers; False if too many wait already."""
         if self.n_waiting > _MOST_WAITING or self._closing:
             return False
@@ -131,10 +117,10 @@ class Decider:
     def _loop(self) -> None:
         while not (self._closing and not self._cases and not self._changes):
             self._gather()
-            finished: list[Ticket] = []
-            self._round(finished)
-            if finished:
-                self._deliver(finished)
+            self._round()
+            if self._finished:
+                self._deliver(self._finished)
+                self._finished = []
         self._store.close()
 
     def _gather(self) -> None:
@@ -145,9 +131,18 @@ class Decider:
             time.sleep(_GATHERING)  # an event would wake this thread for every single case
         self._wake.clear()
 
-    def _round(self, finished: list[Ticket]) -> None:
+    def _tell(self, waiting: Waiting, answer: Any) -> None:
+        """Give an answer, once; a ticket is finished with its last one."""
+        ticket = waiting.ticket
+        if ticket.answers[waiting.place] is None:
+            ticket.answers[waiting.place] = answer
+            ticket.left -= 1
+            if not ticket.left:
+                self._finished.append(ticket)
+
+    def _round(self) -> None:
         """Decide about one group, or find out why not."""
-        batch: list[Waiting] = []
+        batch: list[Case] = []
         changes: list[Change] = []
         try:
             replica = self._join()
@@ -155,48 +150,19 @@ class Decider:
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
             if not self._scorer.is_quick or len(self._cases) >= _MANY:
-                batch = self._scored(replica.model, finished)
+                self._take_scored(replica.model, batch)
             row, entries, total = self._store.begin(self.queue, replica.seq)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
             replica.follow(entries)
-            changes = _take(self._changes, MOST_IN_A_GROUP)
+            changes += _take(self._changes, MOST_IN_A_GROUP)
             if self._scorer.is_quick:
-                batch += self._scored(replica.model, finished, beside=len(batch))
-            batch = self._still_scored(batch, replica.model)
-            self._decide(replica, row, total, batch, changes, finished)
-        except StoreError as error:
-            self._in_doubt(str(error), batch, changes, finished)
-        except PromiseError as error:
-            self._refused(str(error), batch, changes, finished)
-        except ClockError as error:
-            self._store.rollback()
-            self._alarm("clock", str(error))
-            waiting = [*batch, *changes, *_take(self._cases, len(self._cases))]
-            _fail(waiting, Failure(503, "clock", str(error)), finished)
-        except ReplayError as error:
-            self._store.rollback()
-            self._cases.extendleft(reversed(batch))
-            self.stopped, self._replica, self.ready = str(error), None, False
-            self._alarm("replay", str(error))
+                self._take_scored(replica.model, batch)
+            # Scores may be of a model that is no longer in force by now.
+            self._put_back(batch, [case for case in batch if case.model != replica.model])
+            self._decide(replica, row, total, batch, changes)
         except Exception as error:  # a thread that ends would leave every case without an answer
-            self._replica = None
-            self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
-            self._in_doubt(str(error), batch, changes, finished)
-
-    def _refused(
-        self, why: str, batch: list[Waiting], changes: list[Change], finished: list[Ticket]
-    ) -> None:
-        """Ask the database about all cases: one of them may be known from long ago."""
-        if not self._ask_about_all and batch:
-            self._store.rollback()
-            self._ask_about_all = True
-            self._cases.extendleft(reversed(batch))
-            self._changes.extendleft(reversed(changes))
-            return
-        self._replica = None
-        self._alarm("promise", f"The database refused a write: {why}")
-        self._in_doubt(why, batch, changes, finished)
+            self._recover(error, batch, changes)
 
     def _join(self) -> Replica:
         """Return the controller of the queue, after connecting and reading if need be."""
@@ -205,88 +171,94 @@ class Decider:
         if not self._connected:
             self._store.connect()
             self._connected = True
-        if self._replica is None:
-            self._replica = join_queue(self._store, self.queue, self._build_name, self._clock)
+        if self.replica is None:
+            build, clock = self._config.build, self._config.clock
+            self.replica = join_queue(self._store, self.queue, build, clock)
         if not self.ready:
-            self.id_fields = self._models.get(self._replica.model).id_fields
+            self.id_fields = self._models.get(self.replica.model).id_fields
             self.ready = True
-        return self._replica
+        return self.replica
 
-    def _scored(self, model: int, finished: list[Ticket], *, beside: int = 0) -> list[Waiting]:
-        """Take what waits, as far as it fits into a group beside others, and score it."""
-        return self._scorer.score(_take(self._cases, MOST_IN_A_GROUP - beside), model, finished)
+    def _take_scored(self, model: int, batch: list[Case]) -> None:
+        """Add what waits to a batch, as far as it fits into a group, and score it."""
+        taken = _take(self._cases, MOST_IN_A_GROUP - len(batch))
+        failed = self._scorer.score(taken, model)
+        for case, problem in failed:
+            self._tell(case, problem)
+        batch += taken if not failed else [case for case in taken if case.model == model]
 
-    def _still_scored(self, batch: list[Waiting], model: int) -> list[Waiting]:
-        """Put cases back whose scores are of a model that is no longer in force."""
-        self._cases.extendleft(reversed([case for case in batch if case.model != model]))
-        return [case for case in batch if case.model == model]
+    def _put_back(self, batch: list[Case], cases: list[Case]) -> None:
+        """Let cases of a batch wait for the next one, in front of all others."""
+        self._cases.extendleft(reversed(cases))
+        if cases:
+            chosen = set(map(id, cases))
+            batch[:] = [case for case in batch if id(case) not in chosen]
 
     def _decide(
-        self,
-        replica: Replica,
-        row: QueueRow,
-        total: Any,
-        batch: list[Waiting],
-        changes: list[Change],
-        finished: list[Ticket],
+        self, replica: Replica, row: QueueRow, total: Any, batch: list[Case], changes: list[Change]
     ) -> None:
         asked = [
             case.case_id for case in batch if self._ask_about_all or case.case_id in replica.recent
         ]
         known = self._store.find_cases(self.queue, asked) if asked else []
-        batch = self._postpone(batch, known)
-        fresh, repeats = sort_out(batch, {str(entry.case_id): entry for entry in known}, finished)
-        if not fresh and not changes:
+        if not self._store.settles_at_once:
+            # Some were decided in a group that may not be on the disk yet.
+            early = {entry.case_id for entry in known if entry.seq > self._settled}
+            self._put_back(batch, [case for case in batch if case.case_id in early])
+        entries = {str(entry.case_id): entry for entry in known}
+        fresh = {case.case_id: case for case in reversed(batch) if case.case_id not in entries}
+        new = [case for case in batch if fresh.get(case.case_id) is case]
+        decided: list[tuple[Case, Entry]] = []
+        if new or changes:
+            decided = self._write(replica, row, total, new, changes, batch)
+        else:
             self._store.rollback()
-            self._ask_about_all = False
             if self._cases and not self._store.settles_at_once:
                 self._store.settle()
                 self._settled = row.last_seq
-            return
-        at = self._moment(row, replica)
-        fork = replica.fork()
+        self._ask_about_all = False
+        for case, entry in decided:
+            entries[case.case_id] = entry
+            self._tell(case, answer_of(entry, repeated=False))
+        if len(batch) > len(decided):
+            for case in batch:  # who has an answer keeps it
+                self._tell(case, _repeated(case, entries[case.case_id]))
+
+    def _write(
+        self,
+        replica: Replica,
+        row: QueueRow,
+        total: Any,
+        new: list[Case],
+        changes: list[Change],
+        batch: list[Case],
+    ) -> list[tuple[Case, Entry]]:
+        """Write a group and commit; return the cases that were decided, and their entries."""
+        at, fork = self._moment(row, replica), replica.fork()
         maker = GroupMaker(fork, row, total, at)
         events = [maker.add_change(each.kind, each.body, each.key_id) for each in changes]
         if any(change.kind == MODEL for change in changes):  # the scores are of the old model
-            self._cases.extendleft(reversed([*fresh, *repeats]))
-            fresh, repeats = [], []
-        if fresh:
-            maker.add_cases(fresh, self._items(fresh, at, replica))
+            self._put_back(batch, list(batch))
+            new = []
+        if new:
+            maker.add_cases(new, _items(new, at))
         group = maker.group()
         self._store.commit(group)
-        self._settled = group.row.last_seq
-        fork.seq, self._ask_about_all = group.row.last_seq, False
-        fork.remember(case.case_id for case in fresh)
-        self._replica = fork
-        if fresh:
-            fork.watch([case.score for case in fresh])
-        self._usual += (len(fresh) - self._usual) / 8
-        self.groups, self.decided = self.groups + 1, self.decided + len(fresh)
-        answer_all(group, fresh, repeats, finished)
+        self.replica, fork.seq, self._settled = fork, group.row.last_seq, group.row.last_seq
+        fork.remember(case.case_id for case in new)
+        if new:
+            fork.watch([case.score for case in new])
+        self._usual += (len(new) - self._usual) / 8
         for change, event in zip(changes, events, strict=True):
-            stale = {"stale": True}
-            change.answer(stale if event is None else {"seq": event.seq, "at": event.at}, finished)
-
-    def _items(self, fresh: list[Waiting], at: float, replica: Replica) -> Items:
-        return Items(
-            [case.score for case in fresh],
-            [case.case_id for case in fresh],
-            [at] * len(fresh),
-            [case.effort for case in fresh],
-        )
-
-    def _postpone(self, batch: list[Waiting], known: list[Entry]) -> list[Waiting]:
-        """Put cases back that were decided, but in a group that may not be on the disk yet."""
-        if self._store.settles_at_once:
-            return batch
-        early = {entry.case_id for entry in known if entry.seq > self._settled}
-        self._cases.extendleft(reversed([case for case in batch if case.case_id in early]))
-        return [case for case in batch if case.case_id not in early] if early else batch
+            where = {"stale": True} if event is None else {"seq": event.seq, "at": event.at}
+            self._tell(change, where)
+        decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases
+        return list(zip(new, decided, strict=True))
 
     def _moment(self, row: QueueRow, replica: Replica) -> float:
-        now = self._clock.read(witness=self._store.clock())
+        now = self._config.clock.read(witness=self._store.clock())
         ahead, farthest = now - row.high_water, replica.controller.farthest_jump
-        if ahead > farthest and not self._accept:
+        if ahead > farthest and not self._config.accept_clock:
             raise ClockError(
                 f"The clock is {ahead / 86_400:,.1f} days ahead of the last decision, more than "
                 f"{farthest / 86_400:,.0f}. If the pause was real, start with --accept-clock."
@@ -295,23 +267,44 @@ class Decider:
 
     # --- what goes wrong -----------------------------------------------------------------------
 
-    def _in_doubt(
-        self, why: str, batch: list[Waiting], changes: list[Change], finished: list[Ticket]
-    ) -> None:
+    def _recover(self, error: Exception, batch: list[Case], changes: list[Change]) -> None:
+        """Do what an error asks for: look cases up, refuse, stop, or connect again and repeat."""
+        if isinstance(error, ClockError):
+            self._store.rollback()
+            self._alarm("clock", str(error))
+            for each in (*batch, *changes, *_take(self._cases, len(self._cases))):
+                self._tell(each, Problem(503, "clock", str(error)))
+            return
+        self._cases.extendleft(reversed(batch))
+        self._changes.extendleft(reversed(changes))
+        if isinstance(error, ReplayError):
+            self._store.rollback()
+            self.stopped, self.replica, self.ready = str(error), None, False
+            self._alarm("replay", str(error))
+            return
+        if isinstance(error, PromiseError) and not self._ask_about_all and batch:
+            self._store.rollback()
+            self._ask_about_all = True  # one of the cases may be known from long ago
+            return
+        if isinstance(error, PromiseError):
+            self._alarm("promise", f"The database refused a write: {error}")
+        elif not isinstance(error, StoreError):
+            self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
+        self._doubt(str(error))
+
+    def _doubt(self, why: str) -> None:
         """Forget what was followed, connect again, and repeat until the cases' time is up."""
         self._store.close()
         self._connected = self.ready = False
-        self._replica = None  # a database that crashed may have lost what nobody was told of
-        self.doubts += 1
-        self._cases.extendleft(reversed(batch))
-        self._changes.extendleft(reversed(changes))
+        self.replica = None  # a database that crashed may have lost what nobody was told of
+        problem = Problem(503, "unavailable", _public(why))
         for queue in (self._cases, self._changes):
             kept = []
-            for case in _take(queue, len(queue)):
-                if case.deadline <= time.monotonic() or self._closing or self.stopped:
-                    case.answer(Failure(503, "unavailable", _public(why)), finished)
+            for each in _take(queue, len(queue)):
+                if each.ticket.deadline <= time.monotonic() or self._closing or self.stopped:
+                    self._tell(each, problem)
                 else:
-                    kept.append(case)
+                    kept.append(each)
             queue.extendleft(reversed(kept))
         time.sleep(0.05)
 
@@ -328,9 +321,21 @@ class Decider:
             pass  # the alarm is lost with the database, but nothing is decided either
 
 
-def _fail(waiting: list[Any], failure: Failure, finished: list[Ticket]) -> None:
-    for each in waiting:
-        each.answer(failure, finished)
+def _items(cases: list[Case], at: float) -> Items:
+    return Items(
+        [case.score for case in cases],
+        [case.case_id for case in cases],
+        [at] * len(cases),
+        [case.effort for case in cases],
+    )
+
+
+def _repeated(case: Case, entry: Entry) -> Any:
+    """Return the first answer to a case, unless it came with other columns now."""
+    if entry.digest == case.digest:
+        return answer_of(entry, repeated=True)
+    detail = f"The case {case.case_id!r:.100} was decided with other columns."
+    return Problem(422, "conflict", detail)
 
 
 def _take(queue: deque[Any], most: int) -> list[Any]:

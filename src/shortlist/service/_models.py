@@ -115,29 +115,23 @@ def score_items(model: TableModel, parser: RowParser, items: list[Item]) -> Floa
 
 
 class ModelCache:
-    """Loads models from the database, and keeps the latest few.
+    """Loads models from the database, and keeps the latest few."""
 
-    Parameters
-    ----------
-    store : Store
-        Connected.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store, self._connected = store, True
+    def __init__(self) -> None:
+        self._store: Store | None = None
         self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
         self._lock = threading.Lock()
         #: Reasons for the scores of entries of the log, by queue and sequence.
         self.reasons: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
 
     def use(self, store: Store) -> None:
-        """Read from another connection, such as that of a process that was forked."""
+        """Read from a connection, which a process that was forked must not share."""
         self._store = store
-        self._connected = False
 
     def close(self) -> None:
         """Close the connection."""
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
 
     def keep_reasons(self, queue: int, seq: int, reasons: list[dict[str, Any]]) -> None:
         """Remember reasons; they never change."""
@@ -145,31 +139,27 @@ class ModelCache:
         while len(self.reasons) > _REASONS_KEPT:
             self.reasons.popitem(last=False)
 
-    def keep(self, model: LoadedModel) -> None:
-        """Keep a model that was loaded elsewhere."""
-        self._loaded[model.id] = model
-
-    def get(self, id: int) -> LoadedModel:
-        """Return a model; a scorer other than the recorded one raises an error."""
+    def get(self, id: int, model: TableModel | None = None) -> LoadedModel:
+        """Return a model, loaded before or now; another scorer than recorded raises an error."""
         with self._lock:
             if id not in self._loaded:
-                self._loaded[id] = self._load(id)
+                self._loaded[id] = self._load(id, model)
                 while len(self._loaded) > _LOADED_AT_ONCE:
                     self._loaded.popitem(last=False)
             self._loaded.move_to_end(id)
             return self._loaded[id]
 
-    def _load(self, id: int) -> LoadedModel:
+    def _load(self, id: int, model: TableModel | None) -> LoadedModel:
+        store = self._store
+        assert store is not None
         try:
-            if not self._connected:
-                self._store.connect()
-            self._connected = True
-            found = self._store.query("SELECT file, scorer FROM model WHERE id = ?", id)
+            if store.link is None:
+                store.connect()
+            [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
         except StoreError:
-            self._connected = False
+            store.close()
             raise
-        [(content, scorer)] = found
-        loaded = LoadedModel(id, read_model(bytes(content)))
+        loaded = LoadedModel(id, model or read_model(bytes(content)))
         if loaded.scorer != scorer:
             raise ValueError(
                 f"Model {id} is scored by {scorer}, but this program scores by {loaded.scorer}. "

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-__all__ = ["TITLES", "Problem", "body_of", "check_json", "problem_response", "read_body"]
+__all__ = ["TITLES", "Problem", "check_json", "decoded", "read_body"]
 
 #: Every kind of problem, with its title; its type is ``urn:shortlist:problem:<kind>``.
 TITLES = {
@@ -27,79 +27,84 @@ TITLES = {
     "too-large": "The body is too large",
     "wrong-type": "The body has the wrong type",
     "too-slow": "The body took too long to arrive",
-    "too-many": "Too many requests",
     "unavailable": "No decision can be made now",
     "clock": "The clock is wrong",
     "no-model": "The model cannot be used",
     "error": "Something is wrong with the service",
 }
 _SLOWEST_BODY = 10.0  # seconds
-_RETRY = {429: "1", 503: "1", 408: "1"}
+_MORE = {
+    408: {"retry-after": "1"},
+    503: {"retry-after": "1"},
+    401: {"www-authenticate": "Bearer"},
+}
 
 
 class Problem(Exception):
-    """An error that the client is told."""
+    """Why a request, or one of its cases, has no answer."""
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
         super().__init__(detail)
         self.status, self.kind, self.detail = status, kind, detail
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """What the answer says besides its body."""
-        after = {"retry-after": _RETRY[self.status]} if self.status in _RETRY else {}
-        realm = {"www-authenticate": "Bearer"} if self.status == 401 else {}
-        return {"content-type": "application/problem+json", "cache-control": "no-store"} | (
-            after | realm
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem as a plain object."""
+        return {
+            "type": f"urn:shortlist:problem:{self.kind}",
+            "title": TITLES[self.kind],
+            "status": self.status,
+            "detail": self.detail,
+        }
+
+    def response(self) -> Response:
+        """Return the answer to a request with this problem."""
+        headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
+        return Response(
+            msgspec.json.encode(self.to_json()),
+            status_code=self.status,
+            headers=headers | _MORE.get(self.status, {}),
         )
 
 
-def body_of(status: int, kind: str, detail: str) -> dict[str, Any]:
-    """Return a problem as a plain object."""
-    return {
-        "type": f"urn:shortlist:problem:{kind}",
-        "title": TITLES[kind],
-        "status": status,
-        "detail": detail,
-    }
-
-
-def problem_response(problem: Problem) -> Response:
-    """Return the answer for a problem."""
-    content = msgspec.json.encode(body_of(problem.status, problem.kind, problem.detail))
-    return Response(content, status_code=problem.status, headers=problem.headers)
-
-
-async def read_body(scope: Any, receive: Any, most: int) -> bytes:
+async def read_body(receive: Any, most: int) -> bytes:
     """Return the body of a request, unless it is too large or too slow."""
     message = await receive()
-    if not message.get("more_body", False):  # nearly always it comes in one piece
-        body: bytes = message.get("body", b"")
-        if len(body) > most:
-            raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
-        return body
-    parts, size = [message.get("body", b"")], len(message.get("body", b""))
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):  # nearly always it comes in one piece
+        body = await _read_on(receive, bytearray(body), most)
+    if len(body) > most:
+        raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
+    return body
+
+
+async def _read_on(receive: Any, body: bytearray, most: int) -> bytes:
     try:
         async with asyncio.timeout(_SLOWEST_BODY):
-            while message.get("more_body", False):
+            while len(body) <= most:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise Problem(408, "too-slow", "The connection was closed.")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > most:
-                    raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    break
     except TimeoutError:
-        raise Problem(
-            408, "too-slow", f"A body must arrive within {_SLOWEST_BODY:g} seconds."
-        ) from None
-    return b"".join(parts)
+        detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
+        raise Problem(408, "too-slow", detail) from None
+    return bytes(body)
 
 
 def check_json(kind: bytes) -> None:
     """Raise a problem unless a Content-Type is that of JSON."""
-    if (
-        kind != b"application/json"
-        and kind.partition(b";")[0].strip().lower() != b"application/json"
-    ):
+    json = b"application/json"
+    if kind != json and kind.partition(b";")[0].strip().lower() != json:
         raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
+
+
+def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """Return what a body holds, or raise a problem."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid-value", str(error)) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Problem(400, "invalid-json", f"The body is not JSON: {error}") from None

@@ -6,11 +6,13 @@ import hashlib
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ..online.decisions import PROBE
 from ..tables.reasons import reasons_for
-from ._models import ModelCache
+from ._api import Claim, ClaimBody, Listed, Outcome, OutcomeBody
+from ._models import LoadedModel, ModelCache
 from ._requests import Problem
 from ._waiting import answer_of
 from .store import Entry, QueueRow, Store
@@ -30,17 +32,18 @@ _LISTED = (
 def find_case(store: Store, queue: QueueRow, case: str) -> dict[str, Any]:
     """Return the decision about a case, and what reviewers said."""
     entry = _entry(store, queue, case)
-    answer = answer_of(entry, repeated=True)
-    outcomes = store.query(
+    told = store.query(
         "SELECT rare, reviewer, note, at FROM outcome WHERE queue = ? AND case_id = ? "
         "ORDER BY number",
         queue.id,
         case,
     )
-    names = ("rare", "reviewer", "note", "at")
-    told = [dict(zip(names, row, strict=True)) | {"rare": bool(row[0])} for row in outcomes]
-    decided = {name: getattr(answer, name) for name in answer.__struct_fields__}
-    return {**decided, "seq": entry.seq, "period": entry.period, "outcomes": told}
+    outcomes = [
+        {"rare": bool(rare), "reviewer": reviewer, "note": note, "at": at}
+        for rare, reviewer, note, at in told
+    ]
+    decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
+    return {**decided, "seq": entry.seq, "period": entry.period, "outcomes": outcomes}
 
 
 def _entry(store: Store, queue: QueueRow, case: str) -> Entry:
@@ -48,6 +51,11 @@ def _entry(store: Store, queue: QueueRow, case: str) -> Entry:
     if not found:
         raise Problem(404, "not-found", f"The case {case!r:.100} has not been decided.")
     return found[0]
+
+
+def _check_flagged(store: Store, queue: QueueRow, case: str) -> None:
+    if _entry(store, queue, case).slot is None:
+        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
 
 
 def count_flagged(store: Store, queue: QueueRow, period: int) -> int:
@@ -69,28 +77,22 @@ def list_cases(
     now: float,
     most: int,
     skip: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[Listed]:
     """Return flagged cases of a period, the highest score first, with reasons."""
     rows = store.query(_LISTED, queue.id, period, most, skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
     reasons = _reasons(models, entries)
     listed = []
-    for row, entry in zip(rows, entries, strict=True):
-        reviewer, expires, rare = row[-3:]
-        claimed = expires is not None and expires > now
+    for (*_, reviewer, expires, rare), entry in zip(rows, entries, strict=True):
+        is_held = expires is not None and expires > now
         listed.append(
-            {
-                "id": entry.case_id,
-                "score": entry.score,
-                "at": entry.at,
-                "slot": entry.slot,
-                "probe": entry.code == PROBE,
-                "reasons": reasons.get(entry.seq, []),
-                "claimed_by": reviewer if claimed else None,
-                "claim_expires": expires if claimed else None,
-                "outcome": None if rare is None else bool(rare),
-            }
-        )
+            Listed(
+                str(entry.case_id), entry.score or 0.0, entry.at, entry.slot or 0,
+                entry.code == PROBE, reasons.get(entry.seq, []),
+                reviewer if is_held else None, expires if is_held else None,
+                None if rare is None else bool(rare),
+            )
+        )  # fmt: skip
     return listed
 
 
@@ -103,104 +105,79 @@ def _reasons(models: ModelCache, entries: list[Entry]) -> dict[int, list[dict[st
         except (ValueError, ImportError):
             continue  # a model that this program cannot load explains nothing
         mine = [entry for entry in entries if entry.model == id]
-        read = [model.read(json.loads(entry.body or "{}")) for entry in mine]
-        known = [(e, item) for e, item in zip(mine, read, strict=True) if item.error is None]
-        missing = [pair for pair in known if (pair[0].queue, pair[0].seq) not in models.reasons]
-        if missing:
-            frame = model.frame([item for _, item in missing])
-            scores = np.asarray(model.table.classifier.score_samples(frame), dtype=np.float64)
-            reasons = reasons_for(model.table, frame, scores)
-            for (entry, _), each in zip(missing, reasons, strict=True):
-                models.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
-        found |= {entry.seq: models.reasons[entry.queue, entry.seq] for entry, _ in known}
+        _explain(models, model, [e for e in mine if (e.queue, e.seq) not in models.reasons])
+        found |= {entry.seq: models.reasons.get((entry.queue, entry.seq), []) for entry in mine}
     return found
 
 
-def claim_case(
-    store: Store, queue: QueueRow, case: str, *, reviewer: str, seconds: float, now: float
-) -> dict[str, Any]:
+def _explain(models: ModelCache, model: LoadedModel, entries: list[Entry]) -> None:
+    """Let the models remember the reasons for the scores of entries."""
+    read = [(entry, model.read(json.loads(entry.body or "{}"))) for entry in entries]
+    known = [(entry, item) for entry, item in read if item.error is None]
+    if not known:
+        return
+    frame = model.frame([item for _, item in known])
+    scores = np.asarray(model.table.classifier.score_samples(frame), dtype=np.float64)
+    reasons = reasons_for(model.table, frame, scores)
+    for (entry, _), each in zip(known, reasons, strict=True):
+        models.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
+
+
+def claim_case(store: Store, queue: QueueRow, body: ClaimBody, *, now: float) -> Claim:
     """Claim a flagged case for some time; a reviewer may claim a case again to keep it."""
-    if _entry(store, queue, case).slot is None:
-        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-    with store.write():
-        held = store.query(
-            "SELECT reviewer, expires FROM claim WHERE queue = ? AND case_id = ?", queue.id, case
-        )
-        if held and held[0][1] > now and held[0][0] != reviewer:
-            raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
-        store.query(
-            "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
-            "expires = excluded.expires",
-            queue.id, case, reviewer, now + seconds,
-        )  # fmt: skip
-    return {"id": case, "reviewer": reviewer, "expires": now + seconds}
+    _check_flagged(store, queue, body.id)
+    held = store.query(
+        "SELECT reviewer FROM claim WHERE queue = ? AND case_id = ? AND expires > ?",
+        queue.id,
+        body.id,
+        now,
+    )
+    if held not in ([], [(body.reviewer,)]):
+        raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
+    store.query(
+        "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
+        "expires = excluded.expires",
+        queue.id, body.id, body.reviewer, now + body.seconds,
+    )  # fmt: skip
+    return Claim(body.id, body.reviewer, now + body.seconds)
 
 
 def add_outcome(
-    store: Store,
-    queue: QueueRow,
-    case: str,
-    *,
-    rare: bool,
-    reviewer: str,
-    note: str | None,
-    now: float,
-    key: str | None,
-) -> dict[str, Any]:
+    store: Store, queue: QueueRow, body: OutcomeBody, *, now: float, key: str | None
+) -> Outcome:
     """Append what a reviewer found; the same words again change nothing.
 
     A reviewer who has changed their mind appends another outcome, and the latest counts. `key` is
     an Idempotency-Key: with it, a late repetition changes nothing even if others came in between.
     """
-    if _entry(store, queue, case).slot is None:
-        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-    words = json.dumps([case, rare, reviewer, note])
-    with store.write():
-        last = store.query(
-            "SELECT number, rare, reviewer, note FROM outcome WHERE queue = ? AND case_id = ? "
-            "ORDER BY number DESC LIMIT 1",
-            queue.id,
-            case,
-        )
-        known = None if key is None else _told_with(store, queue, key, words)
-        if known is None and last and (bool(last[0][1]), *last[0][2:]) == (rare, reviewer, note):
-            known = last[0][0]
-        if known is not None:
-            return {"id": case, "number": known, "repeated": True}
-        digest = _digest(words if key is not None else f"{words}{last[0][0] if last else 0}")
-        key = digest if key is None else f"{_key(key)}:{digest}"
-        row = {
-            "queue": queue.id,
-            "case_id": case,
-            "rare": rare,
-            "reviewer": reviewer,
-            "note": note,
-            "at": now,
-            "idempotency": key,
-        }
-        number = store.insert_next("outcome", "number", row, scope=("queue",))
-        store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue.id, case)
-    return {"id": case, "number": number, "repeated": False}
-
-
-def _told_with(store: Store, queue: QueueRow, key: str, words: str) -> int | None:
-    """Return the number of the outcome that came with an Idempotency-Key, if there is one."""
-    there = store.query(
-        "SELECT number, idempotency FROM outcome WHERE queue = ? AND idempotency LIKE ?",
-        queue.id,
-        f"{_key(key)}:%",
-    )
-    if not there:
-        return None
-    if there[0][1] != f"{_key(key)}:{_digest(words)}":
+    _check_flagged(store, queue, body.id)
+    words = {"case_id": body.id, "rare": body.rare, "reviewer": body.reviewer, "note": body.note}
+    hashed = None if key is None else hashlib.sha256(key.encode()).hexdigest()
+    number, same = _last_outcome(store, queue, "idempotency", hashed, words)
+    if number is not None and not same:
         raise Problem(422, "idempotency-key", "The Idempotency-Key was used for another outcome.")
-    return int(there[0][0])
+    if number is None:
+        number, same = _last_outcome(store, queue, "case_id", body.id, words)
+    if number is not None and same:
+        return Outcome(body.id, number, repeated=True)
+    row = {"queue": queue.id, **words, "at": now, "idempotency": hashed}
+    number = store.insert_next("outcome", "number", row, scope=("queue",))
+    store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue.id, body.id)
+    return Outcome(body.id, number, repeated=False)
 
 
-def _key(key: str) -> str:
-    return _digest(key)[:32]
-
-
-def _digest(words: str) -> str:
-    return hashlib.sha256(words.encode()).hexdigest()
+def _last_outcome(
+    store: Store, queue: QueueRow, column: str, value: str | None, words: dict[str, Any]
+) -> tuple[int | None, bool]:
+    """Return the number of the latest outcome with a value, and whether it has the same words."""
+    rows = store.query(
+        f"SELECT number, case_id, rare, reviewer, note FROM outcome WHERE queue = ? AND "
+        f"{column} = ? ORDER BY number DESC LIMIT 1",
+        queue.id,
+        value,
+    )
+    if not rows:
+        return None, False
+    number, case, rare, *rest = rows[0]
+    return number, [case, bool(rare), *rest] == list(words.values())

@@ -1,10 +1,9 @@
-"""What one worker process holds: its deciders, its connection, its keys and its limits."""
+"""What one worker process holds: its deciders, its connection and its keys."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,17 +15,15 @@ from ._decider import Decider
 from ._metrics import Metrics
 from ._models import ModelCache
 from ._requests import Problem
-from ._waiting import Change, Failure, Ticket
+from ._waiting import Change, Ticket
 from .config import ServiceConfig
 from .databases import open_store
 from .keys import ApiKey, KeyRing
 from .store import PromiseError, QueueRow, Store, StoreError
 
-__all__ = ["Service", "setter"]
+__all__ = ["Service"]
 
 Result = TypeVar("Result")
-_LATE = Failure(503, "unavailable", "The database has not answered in time.")
-_FOREIGN = "Without keys, only pages and programs of this machine may ask."
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -55,22 +52,21 @@ class Service:
     ) -> None:
         self.config, self._on_lock = config, on_lock
         self.store: Store = open_store(config.database, on_lock=on_lock)
-        self.models = models or ModelCache(self.store)
+        self.models = models or ModelCache()
         self.models.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
-        self.leaving = False  # requests that wait for news are answered, and the worker ends
+        #: Whether the worker is about to end: requests that wait for news are answered then.
+        self.is_leaving: Callable[[], bool] = bool
         self.metrics = metrics or Metrics()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
-        self._buckets: dict[str, tuple[float, float]] = {}
-        self._unanswered: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._unanswered: deque[Ticket] = deque()
         self._tasks: list[asyncio.Task[None]] = []
-        self._lock = threading.Lock()
 
     # --- from start to end ---------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start to decide; a database that is away is tried again and again."""
+        """Start to decide; a database that is unreachable is tried again and again."""
         self.loop = asyncio.get_running_loop()
         self._tasks = [asyncio.create_task(each()) for each in (self._keep_fresh, self._keep_time)]
         with contextlib.suppress(Problem):
@@ -91,16 +87,8 @@ class Service:
         self.ring.refresh()
         for row in self.store.queues():
             if row.name not in self.deciders:
-                decider = Decider(
-                    row.id,
-                    open_store(self.config.database, on_lock=self._on_lock),
-                    self.models,
-                    build=self.config.build,
-                    deliver=self._deliver,
-                    clock=self.config.clock,
-                    accept_clock=self.config.accept_clock,
-                    patience=self.config.patience,
-                )
+                store = open_store(self.config.database, on_lock=self._on_lock)
+                decider = Decider(row.id, store, self.models, self.config, self._deliver)
                 decider.start()
                 self.deciders[row.name] = decider
 
@@ -115,11 +103,10 @@ class Service:
         """Answer what has waited for too long; one timer for all is faster than one for each."""
         while True:
             await asyncio.sleep(0.2)
-            late, waiting = time.monotonic() - self.config.patience - 1, self._unanswered
-            while waiting and (waiting[0][0] < late or waiting[0][1].done()):
-                _, future = waiting.popleft()
-                if not future.done():
-                    future.set_result([_LATE])
+            now, waiting = time.monotonic(), self._unanswered
+            while waiting and (waiting[0].deadline + 1 < now or waiting[0].future.done()):
+                late = Problem(503, "unavailable", "The database has not answered in time.")
+                _finish(waiting.popleft(), [late])
 
     @property
     def ready(self) -> bool:
@@ -130,14 +117,15 @@ class Service:
 
     # --- deciding ------------------------------------------------------------------------------
 
-    def new_future(self) -> asyncio.Future[Any]:
-        """Return what will hold the answers to a request, or a failure if that takes too long."""
-        future = self.loop.create_future()
-        self._unanswered.append((time.monotonic(), future))
-        return future
+    def new_ticket(self, size: int) -> Ticket:
+        """Return what will hold the answers to a request, or a problem if that takes too long."""
+        deadline = time.monotonic() + self.config.patience
+        ticket = Ticket(size, deadline, self.loop.create_future())
+        self._unanswered.append(ticket)
+        return ticket
 
     def _deliver(self, tickets: list[Ticket]) -> None:
-        self.loop.call_soon_threadsafe(_finish, tickets)
+        self.loop.call_soon_threadsafe(_finish_all, tickets)
 
     def decider(self, queue: str) -> Decider:
         """Return the decider of a queue, or raise a problem."""
@@ -150,13 +138,11 @@ class Service:
 
     async def change(self, queue: str, kind: int, body: dict[str, Any], key: str | None) -> Any:
         """Make a change that all workers follow; return its place in the log."""
-        decider = self.decider(queue)
-        future = self.new_future()
-        deadline = time.monotonic() + self.config.patience
-        decider.change(Change(kind, body, key, Ticket(1, setter(future)), deadline))
-        [answer] = await future
-        if not isinstance(answer, dict):
-            raise Problem(answer.status, answer.kind, answer.detail)
+        decider, ticket = self.decider(queue), self.new_ticket(1)
+        decider.change(Change(ticket, kind, body, key))
+        [answer] = await ticket.future
+        if isinstance(answer, Problem):
+            raise answer
         return answer
 
     # --- reading and reviewing -----------------------------------------------------------------
@@ -166,23 +152,17 @@ class Service:
         return await self.loop.run_in_executor(self._thread, self._ask, work, args)
 
     def _ask(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-        for attempt in range(2):
+        for _ in range(2):
             try:
-                if attempt or not self._connected():
+                if self.store.link is None:
                     self.store.connect()
+                self.store.query("SELECT 1")
                 return work(*args)
             except (StoreError, PromiseError):
                 self.store.close()
             except ValueError as error:
                 raise Problem(503, "unavailable", str(error)) from error
         raise Problem(503, "unavailable", "The database cannot be reached.")
-
-    def _connected(self) -> bool:
-        try:
-            self.store.query("SELECT 1")
-        except StoreError:
-            return False
-        return True
 
     def row(self, queue: str) -> QueueRow:
         """Return the row of a queue; within `ask` only."""
@@ -193,29 +173,16 @@ class Service:
 
     # --- who may -------------------------------------------------------------------------------
 
-    def admit(self, scope: Any, action: str | None, queue: str | None = None) -> ApiKey | None:
-        """Check the key, the rate and the origin of a request; None if it needs no key."""
+    def admit(self, scope: Any, action: str, queue: str | None = None) -> ApiKey | None:
+        """Check the key and the origin of a request; None if it needs no key."""
         headers = dict(scope["headers"])
-        origin = headers.get(b"host"), headers.get(b"sec-fetch-site")
-        if not self.ring.required and not _is_local(*origin):
-            raise Problem(403, "foreign-site", _FOREIGN)
+        if not self.ring.required and not _is_local(
+            headers.get(b"host"), headers.get(b"sec-fetch-site")
+        ):
+            detail = "Without keys, only pages and programs of this machine may ask."
+            raise Problem(403, "foreign-site", detail)
         given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
-        key = None
-        if action is not None:
-            key = self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
-        self._limit(key.id if key is not None else (scope.get("client") or ("",))[0])
-        return key
-
-    def _limit(self, who: str) -> None:
-        """Take one of the tokens of a sender, of which `rate` come back per second."""
-        rate, now = self.config.rate, time.monotonic()
-        tokens, last = self._buckets.get(who, (rate, now))
-        tokens = min(rate, tokens + (now - last) * rate)
-        if tokens < 1:
-            raise Problem(429, "too-many", f"At most {rate:g} requests per second are answered.")
-        if len(self._buckets) > 10_000:
-            self._buckets.clear()
-        self._buckets[who] = tokens - 1, now
+        return self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
 
 
 @lru_cache(maxsize=256)
@@ -227,16 +194,12 @@ def _is_local(host: bytes | None, site: bytes | None) -> bool:
     return site not in (b"cross-site", b"same-site") and name in _LOOPBACK
 
 
-def setter(future: asyncio.Future[Any]) -> Callable[[list[Any]], None]:
-    """Return what answers a future, unless nobody waits for it any more."""
-
-    def done(answers: list[Any]) -> None:
-        if not future.done():
-            future.set_result(answers)
-
-    return done
+def _finish(ticket: Ticket, answers: list[Any]) -> None:
+    """Answer a request, unless nobody waits for it any more."""
+    if not ticket.future.done():
+        ticket.future.set_result(answers)
 
 
-def _finish(tickets: list[Ticket]) -> None:
+def _finish_all(tickets: list[Ticket]) -> None:
     for ticket in tickets:
-        ticket.done(ticket.answers)
+        _finish(ticket, ticket.answers)

@@ -6,11 +6,13 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from .._core.binomial import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
+from ._api import Queue
 from .settings import WORK_UNITS, QueueSettings
 from .store import CAPACITY, QueueRow, Store
 
@@ -42,7 +44,7 @@ def capacity_at(changes: list[tuple[float, int, float]], at: float) -> float:
     return max(begun)[2] if begun else changes[0][2]
 
 
-def describe_queue(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
+def describe_queue(store: Store, queue: QueueRow, now: float) -> Queue:
     """Return the name and the numbers of a queue in its present period."""
     settings = QueueSettings.from_json(queue.settings)
     at = max(now, queue.high_water)
@@ -53,48 +55,42 @@ def describe_queue(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
         flags, seen, spent = queue.used, queue.seen, queue.spent
     used = spent / WORK_UNITS if settings.of_work else flags
     capacity = capacity_at(capacities_of(store, queue.id), at)
-    return {
-        "name": queue.name,
-        "capacity": capacity,
-        "unit": settings.unit,
-        "period": settings.period,
-        "number": number,
-        "starts": start,
-        "ends": end,
-        "used": used,
-        "flags": flags,
-        "remaining": max(capacity - used, 0),
-        "seen": seen,
-        "total": queue.total,
-    }
+    return Queue(
+        queue.name, capacity, settings.unit, settings.period, number, start, end, used, flags,
+        max(capacity - used, 0), seen, queue.total,
+    )  # fmt: skip
 
 
 def status_of(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
     """Return everything that a dashboard shows about a queue, except its list."""
     described = describe_queue(store, queue, now)
-    at, number = max(now, queue.high_water), described["number"]
-    passed = (at - described["starts"]) / (described["ends"] - described["starts"])
+    at = max(now, queue.high_water)
+    passed = (at - described.starts) / (described.ends - described.starts)
     changes = capacities_of(store, queue.id)
+    history = _history(store, queue, described.number)
+    outcomes = _reviewed(store, queue.id)
     return {
-        **described,
+        **msgspec.structs.asdict(described),
         "now": at,
         "seq": queue.last_seq,
         "forecast": _forecast(described, passed),
         "scheduled": [{"from": f, "count": n} for f, _, n in sorted(changes) if f > at],
-        "thresholds": _thresholds(store, queue.id, number),
-        "history": _history(store, queue, number),
-        "precision": _precision(store, queue.id),
-        **_detection(store, queue, number),
-        "more": _more(store, queue.id),
-        "alarms": _alarms(store, queue, described, at),
+        "thresholds": _thresholds(store, queue.id, described.number),
+        "history": history,
+        "precision": _found(outcomes),
+        **_detection(store, queue, described.number, sum(each["seen"] for each in history)),
+        # Cases that more capacity would add have lower scores still than the lowest of those that
+        # were reviewed. Therefore their share is what more capacity would find at best.
+        "more": _found(outcomes[: len(outcomes) // _LOWEST_SHARE], at_least=5),
+        "alarms": _alarms(store, queue, at) + _rate_alarms(described, passed, history, at),
     }
 
 
-def _forecast(described: dict[str, Any], passed: float) -> float | None:
+def _forecast(described: Queue, passed: float) -> float | None:
     """Return how many flags the period will have at this speed; None in its first minutes."""
-    if passed < 0.02 or not described["seen"]:
+    if passed < 0.02 or not described.seen:
         return None
-    return min(float(described["capacity"]), round(described["used"] / min(passed, 1.0)))
+    return min(float(described.capacity), round(described.used / min(passed, 1.0)))
 
 
 def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
@@ -106,14 +102,11 @@ def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
     )  # fmt: skip
     if first is None:
         return []
-    step = max((last - first) // _POINTS, 1)
-    wanted = list(range(first, last + 1, step))
-    marks = ", ".join("?" * len(wanted))
+    wanted = range(first, last + 1, max((last - first) // _POINTS, 1))
     rows = store.query(
-        f"SELECT at, threshold FROM log WHERE queue = ? AND seq IN ({marks}) AND kind = 0 "
-        "ORDER BY seq",
+        f"SELECT at, threshold FROM log WHERE queue = ? AND seq IN ({', '.join(map(str, wanted))}) "
+        "AND kind = 0 ORDER BY seq",
         queue,
-        *wanted,
     )
     return [[at, value] for at, value in rows if value is not None and math.isfinite(value)]
 
@@ -153,8 +146,8 @@ def _reviewed(store: Store, queue: int) -> list[bool]:
     return [bool(rare) for (rare,) in rows]
 
 
-def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
-    """Return the share of all rare cases that was found lately, which only probes make knowable."""
+def _detection(store: Store, queue: QueueRow, number: int, seen: int) -> dict[str, Any]:
+    """Return the share of all rare cases that was found lately, which only probes can estimate."""
     if not QueueSettings.from_json(queue.settings).probe:
         note = "Not known: cases below the threshold are never reviewed. It takes random probes."
         return {"detection": None, "detection_note": note}
@@ -173,7 +166,7 @@ def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
         np.array([None if rare is None else bool(rare) for _, _, rare in rows], dtype=object),
         [names.get(code, "score") for code, _, _ in rows],
         [chance for _, chance, _ in rows],
-        n_cases=sum(each["seen"] for each in _history(store, queue, number)),
+        n_cases=seen,
     )
     share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
     shown = {name: None if value != value else value for name, value in share.items()}
@@ -184,61 +177,45 @@ def _detection(store: Store, queue: QueueRow, number: int) -> dict[str, Any]:
     return {"detection": shown, "detection_note": note}
 
 
-def _precision(store: Store, queue: int) -> dict[str, Any]:
-    outcomes = _reviewed(store, queue)
+def _found(outcomes: list[bool], *, at_least: int = 0) -> dict[str, Any] | None:
+    """Return how many of reviewed cases were rare, and the interval of their share."""
     n, found = len(outcomes), sum(outcomes)
+    if n < at_least:
+        return None
     low, high = proportion_interval(found, n)
     share = found / n if n else None
     return {"reviewed": n, "found": found, "share": share, "low": float(low), "high": float(high)}
 
 
-def _more(store: Store, queue: int) -> dict[str, Any] | None:
-    """Return what was found among the reviewed cases with the lowest scores.
-
-    Cases that more capacity would add have lower scores still. Therefore this share is what more
-    capacity would find at best, as far as scores mean anything.
-    """
-    outcomes = _reviewed(store, queue)
-    n = len(outcomes) // _LOWEST_SHARE
-    if n < 5:
-        return None
-    found = sum(outcomes[:n])
-    low, high = proportion_interval(found, n)
-    return {"reviewed": n, "found": found, "low": float(low), "high": float(high)}
-
-
-def _rate_alarm(store: Store, queue: QueueRow, described: dict[str, Any], now: float) -> str | None:
-    """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
-    before = [each["seen"] for each in _history(store, queue, described["number"])]
-    before = before[:-1] if described["seen"] else before
-    passed = (now - described["starts"]) / (described["ends"] - described["starts"])
-    if described["capacity"] and not described["remaining"] and passed < _EARLY:
-        return f"The capacity was used up after {passed:.0%} of the period."
-    if len(before) < _ENOUGH_PERIODS:
-        return None
-    usual, seen = passed * sum(before) / len(before), described["seen"]
-    unlikely = _DEVIATIONS * math.sqrt(usual + 1)
-    if seen > _FACTOR * usual + unlikely:
-        return f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
-    if seen < usual / _FACTOR - unlikely:
-        return f"Only {seen:,} cases have arrived, where {usual:,.0f} are usual by now."
-    return None
-
-
-def _alarms(
-    store: Store, queue: QueueRow, described: dict[str, Any], now: float
-) -> list[dict[str, Any]]:
+def _alarms(store: Store, queue: QueueRow, now: float) -> list[dict[str, Any]]:
+    """Return the alarms that deciders raised, and one for claims that have expired."""
     rows = store.query(
         "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(queue.id)
     )
-    alarms = [{"kind": kind, "message": message, "at": at} for kind, message, at in rows]
     [(stale, oldest)] = store.query(
         "SELECT count(*), min(expires) FROM claim WHERE queue = ? AND expires <= ?", queue.id, now
     )
     if stale:
         message = f"{stale} claimed cases have no outcome, and their claims have expired."
-        alarms.append({"kind": "claims", "message": message, "at": oldest})
-    rate = _rate_alarm(store, queue, described, now)
-    if rate is not None:
-        alarms.append({"kind": "rate", "message": rate, "at": now})
-    return alarms
+        rows.append(("claims", message, oldest))
+    return [{"kind": kind, "message": message, "at": at} for kind, message, at in rows]
+
+
+def _rate_alarms(
+    described: Queue, passed: float, history: list[dict[str, Any]], now: float
+) -> list[dict[str, Any]]:
+    """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
+    before = [each["seen"] for each in history if each["number"] < described.number]
+    usual, seen = passed * sum(before) / max(len(before), 1), described.seen
+    unlikely = _DEVIATIONS * math.sqrt(usual + 1)
+    if described.capacity and not described.remaining and passed < _EARLY:
+        message = f"The capacity was used up after {passed:.0%} of the period."
+    elif len(before) < _ENOUGH_PERIODS:
+        return []
+    elif seen > _FACTOR * usual + unlikely:
+        message = f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+    elif seen < usual / _FACTOR - unlikely:
+        message = f"Only {seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+    else:
+        return []
+    return [{"kind": "rate", "message": message, "at": now}]

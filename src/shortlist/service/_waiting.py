@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from ._models import ModelCache
+from ._models import LoadedModel, ModelCache
 from ._replica import drawn_of, reason_of
-from .store import Entry, Group, PromiseError, StoreError
+from ._requests import Problem
+from .store import Entry, PromiseError, StoreError
 
-__all__ = [
-    "Answer",
-    "Change",
-    "Failure",
-    "Scorer",
-    "Ticket",
-    "Waiting",
-    "answer_all",
-    "answer_of",
-    "sort_out",
-]
+__all__ = ["Answer", "Case", "Change", "Scorer", "Ticket", "Waiting", "answer_of"]
 
 _QUICK = 0.005  # seconds
 
@@ -43,82 +33,57 @@ class Answer(msgspec.Struct, omit_defaults=True):
     inclusion: float | None = None
 
 
-class Failure(msgspec.Struct):
-    """Why a case has no answer: the status and the name of the problem, and a sentence."""
-
-    status: int
-    kind: str
-    detail: str
-
-
 class Ticket:
-    """A request: its answers, in order, and whom to tell when all are there."""
+    """A request: its answers, in order, until when they can wait, and the future for them."""
 
-    __slots__ = ("answers", "done", "left")
+    __slots__ = ("answers", "deadline", "future", "left")
 
-    def __init__(self, size: int, done: Callable[[list[Any]], None]) -> None:
+    def __init__(self, size: int, deadline: float, future: Any = None) -> None:
         self.answers: list[Any] = [None] * size
-        self.left, self.done = size, done
+        self.left, self.deadline, self.future = size, deadline, future
 
 
 class Waiting:
-    """A case that waits for its answer."""
+    """What waits for the answer in a place of a ticket."""
 
-    __slots__ = (
-        "case_id",
-        "deadline",
-        "digest",
-        "effort",
-        "fields",
-        "key_id",
-        "model",
-        "place",
-        "score",
-        "ticket",
-    )
+    __slots__ = ("place", "ticket")
 
-    def __init__(
-        self, case_id: str, digest: bytes, fields: dict[str, Any], key_id: str | None, ticket: Any,
-        place: int, deadline: float,
-    ) -> None:  # fmt: skip
-        self.case_id, self.digest, self.fields, self.key_id = case_id, digest, fields, key_id
-        self.ticket, self.place, self.deadline = ticket, place, deadline
-        self.model, self.score = 0, 0.0
-        self.effort: float | None = None
-
-    def answer(self, answer: Any, finished: list[Ticket]) -> None:
-        """Give the answer, once; the ticket is finished with its last one."""
-        ticket = self.ticket
-        if ticket.answers[self.place] is None:
-            ticket.answers[self.place] = answer
-            ticket.left -= 1
-            if not ticket.left:
-                finished.append(ticket)
+    def __init__(self, ticket: Ticket, place: int = 0) -> None:
+        self.ticket, self.place = ticket, place
 
 
-class Change:
+class Change(Waiting):
     """A change of the capacity or of the model that waits for its place in the log."""
 
-    def __init__(
-        self, kind: int, body: dict[str, Any], key_id: str | None, ticket: Ticket, deadline: float
-    ) -> None:
-        self.kind, self.body, self.key_id = kind, body, key_id
-        self.ticket, self.deadline = ticket, deadline
+    __slots__ = ("body", "key_id", "kind")
 
-    def answer(self, answer: Any, finished: list[Ticket]) -> None:
-        """Give the answer."""
-        if self.ticket.left:
-            self.ticket.answers[0], self.ticket.left = answer, 0
-            finished.append(self.ticket)
+    def __init__(self, ticket: Ticket, kind: int, body: dict[str, Any], key_id: str | None) -> None:
+        super().__init__(ticket)
+        self.kind, self.body, self.key_id = kind, body, key_id
+
+
+class Case(Waiting):
+    """A case that waits for its decision."""
+
+    __slots__ = ("case_id", "digest", "effort", "fields", "key_id", "model", "score")
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        place: int,
+        case_id: str,
+        digest: bytes,
+        fields: dict[str, Any],
+        key_id: str | None,
+    ) -> None:
+        super().__init__(ticket, place)
+        self.case_id, self.digest, self.fields, self.key_id = case_id, digest, fields, key_id
+        self.model, self.score = 0, 0.0
+        self.effort: float | None = None
 
 
 class Scorer:
     """Scores the cases of one queue.
-
-    Parameters
-    ----------
-    models : ModelCache
-        The models.
 
     Attributes
     ----------
@@ -131,50 +96,38 @@ class Scorer:
         self._models = models
         self.is_quick = False
 
-    def score(self, batch: list[Waiting], model: int, finished: list[Ticket]) -> list[Waiting]:
-        """Return the cases that have a score of a model; others are told what is wrong."""
+    def score(self, batch: list[Case], model: int) -> list[tuple[Case, Problem]]:
+        """Give cases the scores of a model; return those that have none, and why."""
         stale = [case for case in batch if case.model != model]
         if not stale:
-            return batch
+            return []
         started = time.monotonic()
-        failed = self._score_stale(stale, model, finished)
-        self.is_quick = time.monotonic() - started < _QUICK
-        return batch if not failed else [case for case in batch if case.model == model]
-
-    def _score_stale(self, stale: list[Waiting], model: int, finished: list[Ticket]) -> bool:
-        """Score cases; return whether one of them has no score."""
         try:
-            loaded = self._models.get(model)
+            failed = _score(self._models.get(model), stale)
         except (ValueError, StoreError, PromiseError, ImportError) as error:
-            for case in stale:
-                case.answer(Failure(503, "no-model", str(error)), finished)
-            return True
-        valid = []
-        for case in stale:
-            item = loaded.read(case.fields)
-            if item.error is None:
-                case.effort = item.effort
-                valid.append((case, item))
-            else:
-                case.answer(Failure(422, "invalid-case", item.error), finished)
-        scored = _score_valid(loaded, valid, finished)
-        return scored < len(stale)
+            failed = [(case, Problem(503, "no-model", str(error))) for case in stale]
+        self.is_quick = time.monotonic() - started < _QUICK
+        return failed
 
 
-def _score_valid(model: Any, valid: list[tuple[Waiting, Any]], finished: list[Ticket]) -> int:
-    """Score valid cases; return how many have a score."""
+def _score(model: LoadedModel, cases: list[Case]) -> list[tuple[Case, Problem]]:
+    read = [(case, model.read(case.fields)) for case in cases]
+    failed = [
+        (case, Problem(422, "invalid-case", item.error))
+        for case, item in read
+        if item.error is not None
+    ]
+    valid = [(case, item) for case, item in read if item.error is None]
     try:
-        scores = model.score([item for _, item in valid]) if valid else []
+        scores = model.score([item for _, item in valid]).tolist() if valid else []
     except Exception as error:
-        if len(valid) == 1:
-            detail = " ".join(str(error).split()) or type(error).__name__
-            valid[0][0].answer(Failure(422, "invalid-case", detail), finished)
-            return 0
-        # One case may be at fault: find it.
-        return sum(_score_valid(model, [each], finished) for each in valid)
-    for (case, _), score in zip(valid, scores, strict=True):
-        case.score, case.model = float(score), model.id
-    return len(valid)
+        if len(valid) > 1:  # one case may be at fault: find it
+            return failed + [each for case, _ in valid for each in _score(model, [case])]
+        detail = " ".join(str(error).split()) or type(error).__name__
+        return [*failed, (valid[0][0], Problem(422, "invalid-case", detail))]
+    for (case, item), score in zip(valid, scores, strict=True):
+        case.score, case.model, case.effort = score, model.id, item.effort
+    return failed
 
 
 def answer_of(entry: Entry, *, repeated: bool) -> Answer:
@@ -188,43 +141,3 @@ def answer_of(entry: Entry, *, repeated: bool) -> Answer:
         entry.threshold if finite else None, reason_of(entry.code), repeated, entry.at,
         entry.model or 0, entry.effort, *(() if entry.inclusion is None else drawn_of(entry)),
     )  # fmt: skip
-
-
-def answer_all(
-    group: Group,
-    fresh: list[Waiting],
-    repeats: list[Waiting],
-    finished: list[Ticket],
-) -> None:
-    """Answer what a group has decided, after its commit."""
-    decided = group.entries[len(group.entries) - len(fresh) :]  # changes come before cases
-    for case, entry in zip(fresh, decided, strict=True):
-        case.answer(answer_of(entry, repeated=False), finished)
-    known = {entry.case_id: entry for entry in decided} if repeats else {}
-    for case in repeats:
-        _repeat(case, known[case.case_id], finished)
-
-
-def sort_out(
-    batch: list[Waiting], known: dict[str, Entry], finished: list[Ticket]
-) -> tuple[list[Waiting], list[Waiting]]:
-    """Answer known cases; return new ones, and repetitions of new ones."""
-    fresh: dict[str, Waiting] = {}
-    repeats = []
-    for case in batch:
-        entry = known.get(case.case_id)
-        if entry is not None:
-            _repeat(case, entry, finished)
-        elif case.case_id in fresh:
-            repeats.append(case)
-        else:
-            fresh[case.case_id] = case
-    return list(fresh.values()), repeats
-
-
-def _repeat(case: Waiting, entry: Entry, finished: list[Ticket]) -> None:
-    if entry.digest == case.digest:
-        case.answer(answer_of(entry, repeated=True), finished)
-    else:
-        detail = f"The case {case.case_id!r:.100} was decided with other columns."
-        case.answer(Failure(422, "conflict", detail), finished)

@@ -11,32 +11,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
-from .._core.atomic import check_writable
-from .._core.extras import load_extra
 from ..online.decisions import PROBE
-from ._models import (
-    LoadedModel,
-    calibration_bytes,
-    is_own_scorer,
-    read_model,
-)
+from ._models import LoadedModel, calibration_bytes, is_own_scorer, read_model
 from ._replica import ReplayError, Replica
 from .settings import WORK_UNITS, QueueSettings, build_name
-from .store import (
-    BUILD,
-    CAPACITY,
-    DECISION,
-    MODEL,
-    OBSERVATION,
-    TOTAL_SET,
-    Entry,
-    QueueRow,
-    Store,
-)
+from .store import BUILD, CAPACITY, DECISION, TOTAL_SET, Entry, QueueRow, Store
 
-__all__ = ["QueueAudit", "audit_queue", "audit_store", "export_log"]
+__all__ = ["QueueAudit", "audit_queue", "audit_store"]
 
 _PAGE = 10_000
 _MOST_PROBLEMS = 20
@@ -87,23 +69,22 @@ def audit_store(store: Store, *, build: str | None = None) -> list[QueueAudit]:
 def audit_queue(store: Store, row: QueueRow, *, build: str | None = None) -> QueueAudit:
     """Audit one queue: gaps, order, ids, slots, capacities, and a replay of every decision."""
     found = QueueAudit(row.name)
-    checks, replay = _Checks(row, found), _Replay(store, row, found, build or build_name())
-    rescoring = _Rescoring(store, found)
-    for entry in _all_entries(store, row.id):
-        checks.see(entry)
-        replay.see(entry)
-        rescoring.see(entry)
-    replay.finish()
-    rescoring.finish()
+    checks = _Checks(row, found)
+    replay, rescoring = _Replay(store, row, found, build or build_name()), _Rescoring(store, found)
+    for page in _pages(store, row.id):
+        for entry in page:
+            checks.see(entry)
+        replay.see(page)
+        rescoring.see(page)
     checks.finish(row)
     _check_totals(store, row, found)
     return found
 
 
-def _all_entries(store: Store, queue: int) -> Iterator[Entry]:
+def _pages(store: Store, queue: int) -> Iterator[list[Entry]]:
     after = 0
     while page := store.entries(queue, after, most=_PAGE):
-        yield from page
+        yield page
         after = page[-1].seq
 
 
@@ -148,15 +129,18 @@ class _Checks:
         if entry.period != self._period:
             self._period, self._slots, self._spent = entry.period, 0, Fraction(0)
             found.n_periods += 1
-        if entry.slot is None:
-            return
+        if entry.slot is not None:
+            self._see_flag(entry, where)
+
+    def _see_flag(self, entry: Entry, where: str) -> None:
+        found = self._found
         found.n_flags += 1
         self._slots += 1
         if entry.slot != self._slots:
             found.tell(f"{where} has slot {entry.slot} where {self._slots} is the next")
         if self._settings.is_capped:
             self._see_capacity(entry, where)
-        if not (entry.score is not None and entry.threshold is not None):
+        if entry.score is None or entry.threshold is None:
             found.tell(f"{where} has no score or threshold")
         elif not entry.score > entry.threshold and entry.code != PROBE:
             found.tell(f"{where} is flagged, but its score does not exceed its threshold")
@@ -165,19 +149,15 @@ class _Checks:
 
     def _see_capacity(self, entry: Entry, where: str) -> None:
         allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
-        if self._settings.of_work:
-            self._see_work(entry, where, allowed)
-        elif (entry.slot or 0) > allowed:
-            self._found.tell(f"{where} is flag {entry.slot} of {allowed} in period {entry.period}")
-
-    def _see_work(self, entry: Entry, where: str, allowed: Fraction) -> None:
-        """Add the work of a flag up, from the effort as it was given."""
-        self._spent += Fraction(str(entry.effort or 0))
+        if not self._settings.of_work:
+            if (entry.slot or 0) > allowed:
+                flag = f"flag {entry.slot} of {allowed}"
+                self._found.tell(f"{where} is {flag} in period {entry.period}")
+            return
+        self._spent += Fraction(str(entry.effort or 0))  # from the effort as it was given
         if self._spent > allowed:
-            self._found.tell(
-                f"{where} brings the work of period {entry.period} to {float(self._spent):g} of "
-                f"{float(allowed):g}"
-            )
+            work = f"{float(self._spent):g} of {float(allowed):g}"
+            self._found.tell(f"{where} brings the work of period {entry.period} to {work}")
         if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < self._spent:
             self._found.tell(f"{where} counts less work than its flags take")
 
@@ -188,7 +168,7 @@ class _Checks:
 
 
 class _Replay:
-    """Every decision of this version of the program, made again."""
+    """Every decision of this version of the program, made again from its first state on."""
 
     def __init__(self, store: Store, row: QueueRow, found: QueueAudit, build: str) -> None:
         self._store, self._found = store, found
@@ -196,35 +176,27 @@ class _Replay:
         known = store.query("SELECT id FROM build WHERE name = ?", build)
         self._build = int(known[0][0]) if known else None
         self._replica: Replica | None = None
-        self._run: list[Entry] = []
 
-    def see(self, entry: Entry) -> None:
-        """Follow the log from the latest state with which this version began."""
-        if entry.kind == DECISION and entry.build != self._build:
-            self._found.n_other += 1
-        if entry.kind == BUILD and entry.build == self._build:
-            self.finish()
+    def see(self, page: list[Entry]) -> None:
+        """Make the decisions of a page again."""
+        own = [entry for entry in page if entry.build == self._build]
+        mine = sum(entry.kind == DECISION for entry in own)
+        self._found.n_other += sum(entry.kind == DECISION for entry in page) - mine
+        if self._replica is None:
+            start = next((entry for entry in own if entry.kind == BUILD), None)
+            if start is None:
+                return
             self._replica = Replica(
-                self._store, self._settings, entry.build, seq=entry.seq,
-                state=json.loads(entry.body or "{}"), is_own=True,
+                self._store, self._settings, start.build, seq=start.seq,
+                state=json.loads(start.body or "{}"), is_own=True,
             )  # fmt: skip
-        elif self._replica is not None:
-            self._run.append(entry)
-            if len(self._run) >= _PAGE:
-                self.finish()
-
-    def finish(self) -> None:
-        """Make the decisions that have been read."""
-        if self._replica is None or not self._run:
-            return
+        replica = self._replica
         try:
-            self._replica.follow(self._run)
-            mine = [e for e in self._run if e.kind == DECISION and e.build == self._build]
-            self._found.n_replayed += len(mine)
+            replica.follow([entry for entry in page if entry.seq > replica.seq])
+            self._found.n_replayed += mine
         except ReplayError as error:
             self._found.tell(str(error))
             self._replica = None
-        self._run = []
 
 
 class _Rescoring:
@@ -233,18 +205,16 @@ class _Rescoring:
     def __init__(self, store: Store, found: QueueAudit) -> None:
         self._store, self._found = store, found
         self._models: dict[int, LoadedModel | None] = {}
-        self._flagged: list[Entry] = []
 
-    def see(self, entry: Entry) -> None:
-        """Note a flagged case; check each model when it is first used."""
-        if entry.kind != DECISION or entry.model is None:
-            return
-        if entry.model not in self._models:
-            self._models[entry.model] = self._load(entry.model)
-        if entry.body is not None and self._models[entry.model] is not None:
-            self._flagged.append(entry)
-            if len(self._flagged) >= _PAGE:
-                self.finish()
+    def see(self, page: list[Entry]) -> None:
+        """Check each model when it is first used, and score the flagged cases of a page."""
+        decisions = [e for e in page if e.kind == DECISION and e.model is not None]
+        for id in {entry.model or 0 for entry in decisions}:
+            if id not in self._models:
+                self._models[id] = self._load(id)
+            model = self._models[id]
+            if model is not None:
+                self._score(model, [e for e in decisions if e.model == id and e.body is not None])
 
     def _load(self, id: int) -> LoadedModel | None:
         """Return a model if this version of the program can repeat its scores."""
@@ -265,33 +235,28 @@ class _Rescoring:
             self._found.tell(f"the calibration scores of model {id} are not those of its file")
         return loaded if loaded.scorer == scorer else None
 
-    def finish(self) -> None:
-        """Score what has been noted."""
-        for id, model in self._models.items():
-            mine = [entry for entry in self._flagged if entry.model == id]
-            if model is None or not mine:
-                continue
-            items = [model.read(json.loads(entry.body or "{}")) for entry in mine]
-            valid = [item for item in items if item.error is None]
-            scores = iter(model.score(valid).tolist())
-            again = [next(scores) if item.error is None else None for item in items]
-            for entry, score in zip(mine, again, strict=True):
-                if entry.score != score:
-                    self._found.tell(f"entry {entry.seq} has a score that its columns do not have")
-            self._found.n_rescored += len(mine)
-        self._flagged = []
+    def _score(self, model: LoadedModel, flagged: list[Entry]) -> None:
+        read = [(entry, model.read(json.loads(entry.body or "{}"))) for entry in flagged]
+        valid = [(entry, item) for entry, item in read if item.error is None]
+        scores = model.score([item for _, item in valid]).tolist()
+        same = {
+            entry.seq
+            for (entry, _), score in zip(valid, scores, strict=True)
+            if entry.score == score
+        }
+        for entry in flagged:
+            if entry.seq not in same:
+                self._found.tell(f"entry {entry.seq} has a score that its columns do not have")
+        self._found.n_rescored += len(flagged)
 
 
 def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
     """Check that every flag of a queue has a slot in its shared total, without gaps or too many."""
     if row.total is None:
         return
-    [(flags,)] = store.query(
-        "SELECT count(*) FROM log WHERE queue = ? AND slot IS NOT NULL", row.id
-    )
     [(slots,)] = store.query("SELECT count(*) FROM total_slot WHERE queue = ?", row.id)
-    if flags != slots:
-        found.tell(f"{flags} flags have {slots} slots of the total {row.total!r}")
+    if found.n_flags != slots:
+        found.tell(f"{found.n_flags} flags have {slots} slots of the total {row.total!r}")
     [(capacity,)] = store.query("SELECT capacity FROM total WHERE name = ?", row.total)
     notes = store.query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
     largest = max([capacity, *(json.loads(detail)["total"] for (detail,) in notes)])
@@ -303,37 +268,3 @@ def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
             found.tell(f"the total {row.total!r} has gaps in period {period}")
         if last > largest:
             found.tell(f"the total {row.total!r} has {last} flags of {largest} in period {period}")
-
-
-def export_log(store: Store, path: Path) -> int:
-    """Write all decisions and events to a Parquet file; return how many."""
-    check_writable(path)
-    arrow = load_extra("pyarrow", needed_for="Writing Parquet")
-    parquet = load_extra("pyarrow.parquet", needed_for="Writing Parquet")
-    kinds = {DECISION: "decision", CAPACITY: "capacity", MODEL: "model", BUILD: "build",
-             OBSERVATION: "observation"}  # fmt: skip
-    types = {
-        "queue": arrow.string(), "seq": arrow.int64(), "kind": arrow.string(),
-        "at": arrow.float64(), "period": arrow.int64(), "case_id": arrow.string(),
-        "score": arrow.float64(), "threshold": arrow.float64(), "code": arrow.int64(),
-        "slot": arrow.int64(), "model": arrow.int64(), "key_id": arrow.string(),
-        "effort": arrow.float64(), "inclusion": arrow.float64(),
-    }  # fmt: skip
-    schema, n = arrow.schema(types.items()), 0
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        with parquet.ParquetWriter(unfinished, schema) as writer:
-            for row in store.queues():
-                after = 0
-                while page := store.entries(row.id, after, most=_PAGE):
-                    plain = [
-                        {**e._asdict(), "queue": row.name, "kind": kinds[e.kind]} for e in page
-                    ]
-                    rows = [{name: each[name] for name in types} for each in plain]
-                    writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
-                    n, after = n + len(page), page[-1].seq
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    return n

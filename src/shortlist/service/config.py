@@ -77,13 +77,11 @@ class ServiceConfig:
     keys_required : bool
         Whether every request needs a key.
     patience : float
-        Seconds after which a case that cannot be decided is told so.
+        Seconds before a case that cannot be decided is answered with 503.
     most_bytes, most_model_bytes : int
         The largest body of a request, and of a model file.
     most_cases : int
         The largest number of cases in a request.
-    rate : float
-        Requests per second that one key, or one address without keys, may send to one worker.
     accept_clock : bool
         Whether the clock may be far ahead of the last decision.
     clock : SteadyClock
@@ -98,7 +96,6 @@ class ServiceConfig:
     most_bytes: int = 4 << 20
     most_model_bytes: int = 256 << 20
     most_cases: int = 1_024
-    rate: float = 10_000.0
     accept_clock: bool = False
     clock: SteadyClock = field(default_factory=SteadyClock)
     build: str = field(default_factory=build_name)

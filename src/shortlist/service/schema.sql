@@ -127,7 +127,7 @@ CREATE TABLE outcome (
     reviewer TEXT NOT NULL,
     note TEXT,
     at DOUBLE PRECISION NOT NULL,
-    idempotency TEXT NOT NULL,
+    idempotency TEXT,
     PRIMARY KEY (queue, number),
     UNIQUE (queue, idempotency)
 );

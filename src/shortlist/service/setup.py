@@ -11,7 +11,6 @@ from pathlib import Path
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
 from ._models import (
-    LoadedModel,
     ModelCache,
     add_model,
     calibration_of,
@@ -26,7 +25,9 @@ from .databases import open_store
 from .settings import QueueSettings, build_name, first_controller
 from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
-__all__ = ["prepare", "warm_up"]
+__all__ = ["prepare"]
+
+_TOTAL = "all"
 
 
 def prepare(
@@ -44,59 +45,58 @@ def prepare(
     probe_key: str | None = None,
     adopt: bool = False,
 ) -> ModelCache:
-    """Make the tables and the queues that are not there yet; return their models, loaded.
+    """Make the tables and the queues that do not exist yet; return their models, loaded.
 
-    A queue that is there keeps its period, its capacity and its model. If the given ones differ,
+    A queue that exists keeps its period, its capacity and its model. If the given ones differ,
     this is an error, unless `adopt` is true: then its capacity and its model are changed.
     """
-    store = open_store(database)
+    store, models = open_store(database), ModelCache()
+    models.use(store)
     try:
         store.connect(create=True)
     except StoreError as error:
         raise ValueError(f"The database cannot be used: {error}") from None
     store.make_tables()
-    models = ModelCache(store)
-    content = None if model_file is None else model_file.read_bytes()
     there = {row.name: row for row in store.queues()}
-    if content is None:
-        if not there:
-            raise ValueError("The database has no queue yet. Name a model file to make one.")
-    else:
+    if model_file is not None:
+        content = model_file.read_bytes()
         model = read_model(content)
         id = add_model(store, content, model)
-        models.keep(LoadedModel(id, model))
+        models.get(id, model)
+        arrivals = expect or expected_arrivals(model, max([*queues.values(), 1]), of_work=of_work)
         settings = QueueSettings(
-            period, 1.0, starts_at, worth=least_worth(model, worth), probe=probe,
+            period, arrivals, starts_at, worth=least_worth(model, worth), probe=probe,
             usual_effort=usual_effort(model) if of_work else None,
             probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
         )  # fmt: skip
-        arrivals = expect or expected_arrivals(model, max([*queues.values(), 1]), of_work=of_work)
-        settings = settings._replace(expected_arrivals=arrivals)
         for name in filter(there.__contains__, queues):
-            _compare(store, name, settings, queues[name], id, total, adopt=adopt)
+            _compare(store, there[name], settings, queues[name], id, total, adopt=adopt)
         if total is not None:
             _set_total(store, total)
         for name, count in queues.items():
-            if name not in there:
-                controller = first_controller(settings, count, calibration_of(store, id))
-                make_queue(
-                    store, name, settings, controller, model=id, at=time.time(),
-                    total=None if total is None else "all",
-                )  # fmt: skip
+            controller = first_controller(settings, count, calibration_of(store, id))
+            make_queue(
+                store, name, settings, controller, model=id, at=time.time(),
+                total=None if total is None else _TOTAL,
+            )  # fmt: skip
+    elif not there:
+        raise ValueError("The database has no queue yet. Name a model file to make one.")
     for row in store.queues():
-        models.get(_model_of(store, row.id)).warm_up()
-        warm_up(QueueSettings.from_json(row.settings), store, _model_of(store, row.id))
+        model_id = _model_of(store, row.id)
+        models.get(model_id).warm_up()
+        _warm_up(QueueSettings.from_json(row.settings), store, model_id)
     store.close()
     return models
 
 
 def _set_total(store: Store, total: int) -> None:
     with store.write():
-        if _total_of(store, "all") == total:
+        if _total_of(store, _TOTAL) == total:
             return
         store.query(
-            "INSERT INTO total (name, capacity) VALUES ('all', ?) "
+            "INSERT INTO total (name, capacity) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
+            _TOTAL,
             total,
         )
         store.note(time.time(), COMMAND, TOTAL_SET, None, {"total": total})
@@ -116,7 +116,7 @@ def _model_of(store: Store, queue: int) -> int:
 
 def _compare(
     store: Store,
-    name: str,
+    row: QueueRow,
     settings: QueueSettings,
     count: float,
     model: int,
@@ -124,63 +124,54 @@ def _compare(
     *,
     adopt: bool,
 ) -> None:
-    row = next(row for row in store.queues() if row.name == name)
-    kept = QueueSettings.from_json(row.settings)
-    if (kept.period, kept.starts_at) != (settings.period, settings.starts_at):
-        raise ValueError(
-            f"The queue {name!r} has the period {kept.period!r}, and not {settings.period!r}. A "
-            "period cannot change. Use the old one, or another database."
-        )
-    new = {"worth": settings.worth, "probe": settings.probe, "unit": settings.unit}
-    for what, given in new.items():
-        if (had := getattr(kept, what)) != given:
-            raise ValueError(
-                f"The queue {name!r} was made with {what}={had!r}, and not {given!r}. This cannot "
-                "change. Use the old one, or another database."
-            )
-    had_total = _total_of(store, row.total)
+    """Refuse what cannot change, and change the rest if that is meant."""
+    kept, had_total = QueueSettings.from_json(row.settings), _total_of(store, row.total)
+    fixed = ("period", "starts_at", "worth", "probe", "unit")
+    before: dict[str, object] = {name: getattr(kept, name) for name in fixed}
+    now: dict[str, object] = {name: getattr(settings, name) for name in fixed}
     if (had_total is None) != (total is None):
-        had, now = ("no total", "one") if had_total is None else (f"--total {had_total}", "none")
+        before["total"], now["total"] = had_total, total
+    for name, had in before.items():
+        if had != now[name]:
+            raise ValueError(
+                f"The queue {row.name!r} was made with {name} {had!r}, and not {now[name]!r}. This "
+                "cannot change. Use the old one or another database, or start without a model file "
+                "to leave all queues as they are."
+            )
+    in_force, had_model = (
+        capacity_at(capacities_of(store, row.id), time.time()),
+        _model_of(store, row.id),
+    )
+    differing = [
+        f"a total of {had_total}, and not {total}" if had_total != total else "",
+        f"a capacity of {in_force}, and not {count}" if in_force != count else "",
+        "another model" if had_model != model else "",
+    ]
+    if any(differing) and not adopt:
         raise ValueError(
-            f"The queue {name!r} was made with {had}, and not with {now}. This cannot change. Use "
-            "another database, or start without a model file to leave all queues as they are."
+            f"The queue {row.name!r} has {' and '.join(filter(None, differing))}. Start with "
+            "--adopt to change it, or change it while the service runs (PUT .../capacity, "
+            "POST .../model)."
         )
-    differing = []
-    if had_total != total:
-        differing.append(f"a total of {had_total}, and not {total}")
-    in_force = capacity_at(capacities_of(store, row.id), time.time())
-    if in_force != count:
-        differing.append(f"a capacity of {in_force}, and not {count}")
-    if _model_of(store, row.id) != model:
-        differing.append("another model")
-    if differing and not adopt:
-        raise ValueError(
-            f"The queue {name!r} has {' and '.join(differing)}. Start with --adopt to change it, "
-            "or change it while the service runs (PUT .../capacity, POST .../model)."
-        )
-    if differing:
-        _adopt(store, row, in_force, count, model)
+    changes = [(CAPACITY, {kept.unit: count})] if in_force != count else []
+    changes += [(MODEL, {"model": model})] if had_model != model else []
+    if changes:
+        _change(store, row.id, changes)
 
 
-def _adopt(store: Store, queue: QueueRow, in_force: float, count: float, model: int) -> None:
-    """Append the changes to the log, as a worker would."""
+def _change(store: Store, queue: int, changes: list[tuple[int, dict[str, float]]]) -> None:
+    """Append changes to the log, as a worker would."""
     clock = SteadyClock()
-    replica = join_queue(store, queue.id, build_name(), clock)
-    row, entries, total = store.begin(queue.id, replica.seq)
+    replica = join_queue(store, queue, build_name(), clock)
+    row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
-    at = max(clock.read(), row.high_water)
-    maker = GroupMaker(replica, row, total, at)
-    changes = []
-    if count != in_force:
-        changes.append((CAPACITY, {replica.settings.unit: count}))
-    if model != replica.model:
-        changes.append((MODEL, {"model": model}))
+    maker = GroupMaker(replica, row, total, clock.read())
     for kind, body in changes:
         maker.add_change(kind, body, COMMAND)
     store.commit(maker.group())
 
 
-def warm_up(settings: QueueSettings, store: Store, model: int) -> None:
+def _warm_up(settings: QueueSettings, store: Store, model: int) -> None:
     """Load the compiled functions, so that no worker does that while it holds the lock."""
     calibration = calibration_of(store, model)
     controller = first_controller(settings, 2, calibration)
@@ -188,6 +179,9 @@ def warm_up(settings: QueueSettings, store: Store, model: int) -> None:
     efforts = [1.0, 1.0] if settings.of_work else None
     ids = ["a", "b"] if controller.has_probes else None
     controller.decide_many(scores, at=at, ids=ids, efforts=efforts)
+    controller.decide(
+        float(scores[0]), at=at, id="c" if ids else None, effort=1.0 if settings.of_work else None
+    )
     controller.observe(scores, at=at)
     controller.set_capacity(settings.capacity({settings.unit: 3}))
     controller.swap_model(calibration)

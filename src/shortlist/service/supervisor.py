@@ -7,18 +7,18 @@ few bytes of shared memory, and kills it; the kernel then gives the lock back.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import ctypes
 import gc
 import logging
 import mmap
-import os
+import multiprocessing
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkProcess
 from typing import Any
 
 import uvicorn
@@ -33,9 +33,9 @@ __all__ = ["run_service"]
 
 _log = logging.getLogger("shortlist.service")
 _LONGEST_HOLD = 2.0  # seconds
-_DRAIN = 10.0
+_DRAIN = 10
 _SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
-_MOST_RESTARTS = 20  # in a minute; more means that no worker can start
+_MOST_STARTS = 20  # of one worker in a minute; more means that it cannot start
 
 
 def run_service(
@@ -68,7 +68,7 @@ def run_service(
     with _listening(host, port, workers) as listeners:
         if on_ready is not None:
             on_ready(*listeners[0].getsockname()[:2])
-        return _Family(config, models, listeners, make).run()
+        return _Workers(config, models, listeners, make).run()
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
     return bound
 
 
-class _Family:
+class _Workers:
     def __init__(
         self,
         config: ServiceConfig,
@@ -111,13 +111,12 @@ class _Family:
         make: Callable[[Service], Any],
     ) -> None:
         self._config, self._models, self._listeners, self._make = config, models, listeners, make
-        workers = len(listeners)
-        self._places: dict[int, int] = {}  # process id to place
-        self._free = list(range(workers))
-        self._held = mmap.mmap(-1, 8 * workers)
-        self._metrics = Metrics(workers)
-        self._stopping = False
-        self._starts: list[float] = []
+        self._processes: list[ForkProcess | None] = [None] * len(listeners)
+        self._starts: list[list[float]] = [[] for _ in listeners]
+        #: Since when each worker has held the lock, in shared memory.
+        self._held = memoryview(mmap.mmap(-1, 8 * len(listeners))).cast("d")
+        self._metrics = Metrics(len(listeners))
+        self._stopping, self._code = False, 0
 
     def run(self) -> int:
         """Keep all workers running until a signal comes."""
@@ -125,45 +124,52 @@ class _Family:
             signal.signal(name, self._stop)
         gc.collect()
         gc.freeze()  # workers need not look through what was loaded for them again and again
-        while self._places or not self._stopping:
-            while self._free and not self._stopping:
-                if self._is_hopeless():
-                    _log.error("Workers end as soon as they start. Giving up.")
-                    self._stopping = True
-                    break
-                self._fork(self._free.pop())
-            self._reap()
-            self._watch()
+        while not self._stopping or any(self._processes):
+            for place, process in enumerate(self._processes):
+                if process is not None and process.exitcode is None:
+                    self._watch(place, process)
+                else:
+                    self._refill(place, process)
             time.sleep(0.05)
-        return 0 if len(self._starts) <= _MOST_RESTARTS else 1
+        return self._code
 
-    def _stop(self, number: int, frame: Any) -> None:
+    def _stop(self, number: int = 0, frame: Any = None) -> None:
         self._stopping = True
-        for pid in self._places:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        for process in filter(None, self._processes):
+            process.terminate()
 
-    def _is_hopeless(self) -> bool:
+    def _watch(self, place: int, process: ForkProcess) -> None:
+        """End a worker that holds the lock and does not go on."""
+        since = self._held[place]
+        if since and time.monotonic() - since > _LONGEST_HOLD:
+            _log.warning("Worker %d held the lock for too long and is ended.", process.pid)
+            process.kill()
+
+    def _refill(self, place: int, ended: ForkProcess | None) -> None:
+        """Start a worker in a place that is empty."""
+        self._processes[place] = None
+        if self._stopping:
+            return
+        if ended is not None:
+            status = ended.exitcode
+            _log.warning("Worker %d ended (status %s); starting another.", ended.pid, status)
         now = time.monotonic()
-        self._starts = [each for each in self._starts if now - each < 60] + [now]
-        return len(self._starts) > _MOST_RESTARTS + 2 * len(self._held)
-
-    def _fork(self, place: int) -> None:
-        self._mark(place, False)
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                self._work(place)
-                code = 0
-            finally:
-                os._exit(code)
-        self._places[pid] = place
+        self._starts[place] = [each for each in self._starts[place] if now - each < 60] + [now]
+        if len(self._starts[place]) > _MOST_STARTS:
+            _log.error("Workers end as soon as they start. Giving up.")
+            self._code = 1
+            self._stop()
+            return
+        self._held[place] = 0.0
+        process = multiprocessing.get_context("fork").Process(target=self._work, args=(place,))
+        process.start()
+        self._processes[place] = process
 
     def _work(self, place: int) -> None:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, signal.SIG_DFL)
-        _end_with_parent()
+        with contextlib.suppress(OSError, AttributeError):  # end with the parent (Linux)
+            ctypes.CDLL(None).prctl(1, signal.SIGTERM)
         sys.setswitchinterval(_SWITCH)
         self._metrics.place = place
         service = Service(
@@ -178,54 +184,15 @@ class _Family:
             access_log=False,
             lifespan="on",
             server_header=False,
-            timeout_graceful_shutdown=int(_DRAIN),
+            timeout_graceful_shutdown=_DRAIN,
             ws="none",
             proxy_headers=False,
             timeout_keep_alive=30,
             backlog=2_048,
         )
-        with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
-            runner.run(_Server(settings, service).serve(sockets=[self._listeners[place]]))
+        server = uvicorn.Server(settings)
+        service.is_leaving = lambda: server.should_exit
+        server.run(sockets=[self._listeners[place]])
 
     def _mark(self, place: int, held: bool) -> None:
-        """Note since when a worker has held the lock, or that it does not."""
-        struct.pack_into("d", self._held, 8 * place, time.monotonic() if held else 0.0)
-
-    def _watch(self) -> None:
-        """End a worker that holds the lock and does not go on."""
-        now = time.monotonic()
-        for pid, place in self._places.items():
-            [since] = struct.unpack_from("d", self._held, 8 * place)
-            if since and now - since > _LONGEST_HOLD:
-                _log.warning("Worker %d held the lock for too long and is ended.", pid)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    def _reap(self) -> None:
-        for pid in list(self._places):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self._free.append(self._places.pop(pid))
-                if not self._stopping:
-                    _log.warning("Worker %d ended (status %d); starting another.", pid, status)
-
-
-class _Server(uvicorn.Server):
-    """Tells the service when it is to end, before it waits for the last answers."""
-
-    def __init__(self, settings: uvicorn.Config, service: Service) -> None:
-        super().__init__(settings)
-        self._service = service
-
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        """Begin to end."""
-        self._service.leaving = True
-        super().handle_exit(sig, frame)
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to end this process when its parent is gone (Linux)."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+        self._held[place] = time.monotonic() if held else 0.0
