@@ -53,7 +53,7 @@ def serve(folder, database, port, build, mutant):
     from shortlist.service.config import ServiceConfig, SteadyClock
     from shortlist.service.databases import open_store
     from shortlist.service.settings import QueueSettings, build_name
-    from shortlist.service.setup import warm_up
+    from shortlist.service.setup import warm_up_controller
     from tests.service.helpers import PlainModels
 
     if mutant:
@@ -75,7 +75,7 @@ def serve(folder, database, port, build, mutant):
 
     store = open_store(database)
     store.connect()
-    warm_up(QueueSettings(PERIOD, 200.0), store, 1)
+    warm_up_controller(QueueSettings(PERIOD, 200.0), store, 1)
     store.close()
     config = ServiceConfig(
         database, clock=SteadyClock(60.0, wall=wall), build=build or build_name(), patience=3.0

@@ -25,7 +25,7 @@ from .databases import open_store
 from .settings import QueueSettings, build_name, first_controller
 from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "warm_up_controller"]
 
 _TOTAL = "all"
 
@@ -84,7 +84,7 @@ def prepare(
     for row in store.queues():
         model_id = _model_of(store, row.id)
         models.get(model_id).warm_up()
-        _warm_up(QueueSettings.from_json(row.settings), store, model_id)
+        warm_up_controller(QueueSettings.from_json(row.settings), store, model_id)
     store.close()
     return models
 
@@ -171,7 +171,7 @@ def _change(store: Store, queue: int, changes: list[tuple[int, dict[str, float]]
     store.commit(maker.group())
 
 
-def _warm_up(settings: QueueSettings, store: Store, model: int) -> None:
+def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> None:
     """Load the compiled functions, so that no worker does that while it holds the lock."""
     calibration = calibration_of(store, model)
     controller = first_controller(settings, 2, calibration)
