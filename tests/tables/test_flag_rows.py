@@ -39,8 +39,8 @@ def test_chunks_change_nothing(table_fit, coarse, new_cases, monkeypatch, size):
     for model, path in ((table_fit.model, new_cases), coarse):
         whole, summary = flag(model, path)
         with monkeypatch.context() as patch:
-            patch.setattr(text_files, "_CHUNK_BYTES", size)
-            patch.setattr(text_files, "_END_BYTES", 10)
+            patch.setattr(text_files, "_BLOCK_BYTES", size)
+            patch.setattr(text_files, "_END_ROWS", 10)
             chunked, again = flag(model, path)
         whole, chunked = (pd.read_csv(io.BytesIO(written)) for written in (whole, chunked))
         # Sums of products may differ in their last bits with the size of a chunk; flags may not.

@@ -71,10 +71,10 @@ class KeptTable:
         if is_there and not self._is_empty(schema.target):
             self.target = schema.target
 
-    def _read_once(self, wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def _read_once(self, wanted: Collection[str]) -> Iterator[Any]:
         if not self._chunks:
             every = list(dict.fromkeys([*wanted, *self._more]))
-            self._chunks.extend(self._origin.chunks(every, numeric))
+            self._chunks.extend(self._origin.chunks(every))
         return iter(self._chunks)
 
     def _is_empty(self, column: str) -> bool:

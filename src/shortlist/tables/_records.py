@@ -17,7 +17,7 @@ from .._core.extras import load_extra
 from .._core.plain_json import flattened
 from ..exceptions import TableError
 from ._source import MISSING_TEXTS, OpenTable, listed, not_utf8, translated
-from ._text_files import open_binary
+from ._text_files import open_bytes, utf8_file
 from ._totals import about_subtotal, is_subtotal, rows_left_out
 from .options import ReadOptions
 
@@ -95,7 +95,7 @@ def open_workbook(
             _check_formulas(book[sheet.title], empty, name)
     missing = {*MISSING_TEXTS, *reading.na}
 
-    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
         cells = {c: [None if _is_missing(v, missing) else v for v in data[c]] for c in wanted}
         yield pa.table({c: as_arrow(values) for c, values in cells.items()})
 
@@ -214,7 +214,7 @@ def open_json_lines(
         raise TableError(f"{name} is empty. It must hold one JSON object per line.")
     columns = list(dict.fromkeys(itertools.chain.from_iterable(first)))
 
-    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
         if list(wanted) == columns:  # everything: later lines may have more fields
             everything = [*first, *records]
             columns[:] = dict.fromkeys(itertools.chain.from_iterable(everything))
@@ -236,19 +236,10 @@ def _records(
     path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
 ) -> Iterator[dict[str, Any]]:
     with translated(name):
-        file = open_binary(path, stack, reading)
-        for number, line in enumerate(_lines(file), 1):
+        file = stack.enter_context(open_bytes(utf8_file(path, name, stack, reading)))
+        for number, line in enumerate(file, 1):
             if line.strip():
                 yield flattened(_record(line, number, name))
-
-
-def _lines(file: Any) -> Iterator[bytes]:
-    rest = b""
-    while piece := file.read(1 << 20):
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
 
 
 def _record(line: bytes, number: int, name: str) -> dict[str, Any]:

@@ -26,21 +26,20 @@ _ABOVE = "If there are lines above the one with the column names, remove them. "
 class OpenTable:
     """An open table: its column names and its chunks.
 
-    `chunks(columns, numeric)` may be called once. It yields Arrow tables with the named columns.
-    In text formats, the columns in `numeric` are read as numbers where they are plain ones, and
-    the others as text. `notes` are sentences about the file; chunks may add some.
+    `chunks(columns)` may be called once. It yields Arrow tables with the named columns. Text files
+    have texts only. `notes` are sentences about the file; chunks may add some.
     """
 
     name: str
     columns: list[str]
-    chunks: Callable[[Collection[str], Collection[str]], Iterator[Any]]
+    chunks: Callable[[Collection[str]], Iterator[Any]]
     reading: ReadOptions = INFER_ALL
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
 
     def read(self) -> Any:
         """Return the whole table, with text as text."""
-        chunks = list(self.chunks(self.columns, ()))
+        chunks = list(self.chunks(self.columns))
         if not chunks or sum(chunk.num_rows for chunk in chunks) == 0:
             raise TableError(f"{self.name} has no rows. Check how the file was made.")
         return pa.concat_tables(chunks)
@@ -101,7 +100,11 @@ def translated(name: str) -> Iterator[None]:
 def _in_words(name: str, reason: str) -> str:
     if "invalid UTF8" in reason:
         return not_utf8(name)
+    if "straddling" in reason:
+        return f'{name} has a line that is too long to be a row. Is a quote (") missing?'
     if "Expected" in reason and "columns, got" in reason:
+        # Arrow counts the heading as the first row.
+        reason = re.sub(r".*Row #(\d+)", lambda row: f"row {int(row[1]) - 1:,}", reason)
         return (
             f"{name} has a line with more or fewer values than its heading: {_one_line(reason)}. "
             f"{_ABOVE if 'Expected 1 columns' in reason else ''}"

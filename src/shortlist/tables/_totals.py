@@ -10,11 +10,14 @@ from .options import ReadOptions
 _TOTAL_WORDS = (
     r"(?:(?:grand|sub|overall|sous|eind)[ -]?)?(?:totals?|sums?|summe|gesamt|gesamtsumme|endsumme"
     r"|gesamtergebnis|teilergebnis|ergebnis|insgesamt|zwischensumme|somme|totale|totaux|suma|totaal"
-    r"|result|count|anzahl|average|mean|mittelwert|durchschnitt|moyenne|\u03a3|\u2211)"
-    r"(?: (?:général|générale|general|complessivo|totale))?[ :=0-9.,()]*"
+    r"|result|count|anzahl|average|mean|mittelwert|durchschnitt|moyenne|"
+    "\u03a3|\u2211"
+    r")(?: (?:général|générale|general|complessivo|totale))?[ :=0-9.,()]*"
 )
 _TOTAL = re.compile(_TOTAL_WORDS, re.IGNORECASE)
 _SUBTOTAL = re.compile(rf"(?:\S+ ){{0,3}}{_TOTAL_WORDS}", re.IGNORECASE)
+#: The first cell of a subtotal, for Arrow.
+IN_TOTALS = rf"(?i)^\s*(?:\S+ ){{0,3}}{_TOTAL_WORDS}\s*$"
 _NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
 
 

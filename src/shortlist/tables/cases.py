@@ -119,11 +119,11 @@ class CaseReader:
                     cases = cases.take(np.flatnonzero(~self.excluded.found(cases.names)))
                 yield cases
 
-    def _chunks(self, wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def _chunks(self, wanted: Collection[str]) -> Iterator[Any]:
         """Read what the model needs and what is carried along, and remember the latest chunk."""
         others = [*self._kept, *(name for name in (self.id, self._segment) if name is not None)]
         every = list(dict.fromkeys([*wanted, *others]))
-        for chunk in self._source.chunks(every, numeric):
+        for chunk in self._source.chunks(every):
             self._chunk = chunk
             yield chunk
 
@@ -209,7 +209,7 @@ def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL
     with open_table(path, reading=said) as source:
         name = source.columns[0] if len(source.columns) == 1 else id
         source.require([name], "which is the id of the cases to leave out")
-        chunks = [chunk[name] for chunk in source.chunks([name], ())]
+        chunks = [chunk[name] for chunk in source.chunks([name])]
     texts = [as_texts(chunk, name) for chunk in chunks]
     every = np.unique(np.concatenate([np.zeros(0, object), *texts]).astype(object))
     # A list of ids without a heading: the first id is where the heading should be.

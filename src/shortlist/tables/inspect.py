@@ -56,7 +56,7 @@ def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableVie
 def _first_rows(source: OpenTable) -> tuple[Any, bool]:
     parts: list[Any] = []
     n_rows = 0
-    for part in source.chunks(source.columns, ()):
+    for part in source.chunks(source.columns):
         if n_rows >= _MOST_ROWS:
             return pa.concat_tables(parts).slice(0, _MOST_ROWS), False
         parts.append(part)

@@ -85,7 +85,7 @@ def _open_parquet(
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
     file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
 
-    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
         with translated(name):
             for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
@@ -98,7 +98,7 @@ def _open_feather(
 ) -> OpenTable:
     file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
 
-    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
         with translated(name):
             for number in range(file.num_record_batches):
                 yield pa.Table.from_batches([file.get_batch(number)]).select(list(wanted))
@@ -133,11 +133,11 @@ def _open_folder(
     with open_table(files[0], reading=reading) as first:
         columns, sep, _ = first.columns, first.sep, first.take_notes()
 
-    def chunks(wanted: Collection[str], numeric: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
         for file in files:
             with open_table(file, reading=reading) as source:
                 source.require(wanted, f"which {files[0]} has")
-                yield from source.chunks(wanted, numeric)
+                yield from source.chunks(wanted)
                 notes.extend(note for note in source.take_notes() if note not in notes)
 
     return OpenTable(name, columns, chunks, reading, notes, sep)

@@ -170,16 +170,13 @@ class TableSchema:
             source.require([name], f"which {option}=... names")
             wanted.append(name)
         wanted = list(dict.fromkeys(wanted))
-        schema = self.adapted(source.reading)
-        numbers = [f for f in schema.features if f.kind == "numeric"]
-        plain = {f.name for f in numbers if f.format.is_plain and not f.format.whole}
-        return schema._converted(source, wanted, plain - {target, self.id}, target)
+        return self.adapted(source.reading)._converted(source, wanted, target)
 
     def _converted(
-        self, source: OpenTable, wanted: list[str], plain: set[str], target: str | None
+        self, source: OpenTable, wanted: list[str], target: str | None
     ) -> Iterator[TableRows]:
         n_before, empty, ids = 0, _EmptyRows(self.features), IdCounter()
-        for chunk in source.chunks(wanted, plain):
+        for chunk in source.chunks(wanted):
             place = Place(source.name, n_before)
             rows = self.convert(chunk, target=target, place=place)
             empty.add(rows.X, place)
