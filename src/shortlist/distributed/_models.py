@@ -207,7 +207,11 @@ class ColumnCounts:
 
     def _count(self, block: Any) -> list[Any]:
         rows, known = self.rows.take(block), self.rows.model.fingerprints
-        seen = np.zeros(3, dtype=np.int64) if known is None else known.count(rows.table)
+        seen = (
+            np.zeros(3, dtype=np.int64)
+            if known is None
+            else known.count(known.hashes_of(rows.table))
+        )
         return [*map(np.array, count_columns(self.profiles, rows.X)), seen]
 
 

@@ -68,7 +68,8 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
         )
     stand_in = _stand_in(column, kind)
     if stand_in is not None:
-        return _about_stand_in(column, name, kind, stand_in)
+        seen = _seen_apart(column, name, kind, stand_in)
+        return f"{seen} If that means missing, use na='{shown_value(stand_in, kind)}'"
     if _identifies_rows(column, kind):
         return (
             f"{name!r} has a different value in nearly every row and looks like an id. If it is "
@@ -81,7 +82,11 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
             "they are the same, write them in the same way."
         )
     if kind == "categorical" and column.nunique() > 3 * _MOST_LEARNED:
-        return _about_many_texts(column, name)
+        what = "free text" if _is_prose(column) else f"{column.nunique():,} different texts"
+        return (
+            f"{name!r} holds {what}. At most the {_MOST_LEARNED} most frequent values are learned "
+            f"from. If it holds numbers, use numeric={name!r}; to leave it out, drop={name!r}"
+        )
     return None
 
 
@@ -96,10 +101,10 @@ def _leak(column: Any, kind: str, is_rare: Mask) -> str | None:
             n_rare, n = int((mask & is_rare).sum()), int(mask.sum())
             only = "only" if n_rare == n else "nearly only"
             return f"is {word} {only} for rare rows ({n_rare:,} of {n:,})"
-    if _gives_away(column, kind, is_rare):
-        return "alone separates all rare rows from the others"
-    if _order(column, kind, is_rare) > _TOO_GOOD:
-        return "alone separates nearly all rare rows from the others"
+    order = _order(column, kind, is_rare)
+    if order > _TOO_GOOD:
+        nearly = "" if order == 1 else "nearly "
+        return f"alone separates {nearly}all rare rows from the others"
     return None
 
 
@@ -118,24 +123,13 @@ def _is_pure(mask: Mask, is_rare: Mask) -> bool:
     return n_rare >= _TOO_PURE * n and n_rare / n > 2 * share
 
 
-def _gives_away(column: Any, kind: str, is_rare: Mask) -> bool:
-    if kind == "categorical":
-        labels = column.groupby(column).ngroup().to_numpy()
-        pairs = np.unique(np.column_stack([labels, is_rare]), axis=0)
-        return len(pairs) == column.nunique() <= _MOST_VALUES
-    values = column.to_numpy()
-    rare, common = values[is_rare], values[~is_rare]
-    if np.isnan(values).any():
-        return False
-    return bool(rare.min() > common.max() or rare.max() < common.min())
-
-
 def _order(column: Any, kind: str, is_rare: Mask) -> float:
     """Return the share of pairs of a rare and another row that the column puts in order."""
     if kind == "categorical":
         if column.nunique() > _MOST_VALUES:
             return 0.5
-        values: Floats = _rare_share_of_category(column, is_rare)
+        codes = column.groupby(column).ngroup().to_numpy()
+        values: Floats = (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
     else:
         values = column.to_numpy()
     known = ~np.isnan(values)
@@ -146,11 +140,6 @@ def _order(column: Any, kind: str, is_rare: Mask) -> float:
     ranks = float(rankdata(values)[is_rare].sum())
     share = (ranks - n_rare * (n_rare + 1) / 2) / (n_rare * n_common)
     return max(share, 1 - share)
-
-
-def _rare_share_of_category(column: Any, is_rare: Mask) -> Floats:
-    codes = column.groupby(column).ngroup().to_numpy()
-    return (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
 
 
 # --- values that stand for a missing one ---
@@ -171,11 +160,6 @@ def _stand_in(column: Any, kind: str) -> float | None:
         if counts[place] >= fewest and value != 0 and (apart or nines):
             return value
     return None
-
-
-def _about_stand_in(column: Any, name: str, kind: str, value: float) -> str:
-    seen = _seen_apart(column, name, kind, value)
-    return f"{seen} If that means missing, use na='{shown_value(value, kind)}'"
 
 
 def _seen_apart(column: Any, name: str, kind: str, value: float) -> str:
@@ -208,14 +192,6 @@ def _twins(column: Any) -> list[str]:
 
 def _is_prose(column: Any) -> bool:
     return bool(column.str.count(" ").median() >= _WORDS_OF_A_SENTENCE)
-
-
-def _about_many_texts(column: Any, name: str) -> str:
-    what = "free text" if _is_prose(column) else f"{column.nunique():,} different texts"
-    return (
-        f"{name!r} holds {what}. At most the {_MOST_LEARNED} most frequent values are learned "
-        f"from. If it holds numbers, use numeric={name!r}; to leave it out, drop={name!r}"
-    )
 
 
 # --- rows that occur twice ---

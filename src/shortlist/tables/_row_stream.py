@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.drawing import is_drawn
 from ..exceptions import TableError
-from .fingerprints import SeenCounter, SeenRows
+from .fingerprints import SeenRows
 from .model import TableModel
 from .monitor import DriftMonitor
 from .options import ReadOptions
@@ -45,8 +45,7 @@ class RowStream:
     ) -> None:
         self._model, self._path, self._reading, self._target = model, path, reading, target
         self._on_progress = on_progress or (lambda n_rows: None)
-        known = model.fingerprints
-        self._counter = None if known is None else SeenCounter(known)
+        self._seen = np.zeros(3, dtype=np.int64)
         self.monitor = DriftMonitor(model)
         self.hashes: Any = None
         self.n_rows = 0
@@ -56,7 +55,7 @@ class RowStream:
         with schema.open(self._path, reading=self._reading) as source:
             for rows in schema.rows(source, target=self._target):
                 if len(rows.X):
-                    self.hashes = None if self._counter is None else self._counter.add(rows)
+                    self._compare(rows)
                     self.monitor.add(rows)
                     self.n_rows += len(rows.X)
                     yield rows
@@ -64,10 +63,17 @@ class RowStream:
             if not self.n_rows:
                 raise TableError(f"{source.name} has a heading, but no rows.")
 
+    def _compare(self, rows: TableRows) -> None:
+        known = self._model.fingerprints
+        if known is not None:
+            self.hashes = known.hashes_of(rows)
+            self._seen += known.count(self.hashes)
+
     @property
     def seen(self) -> SeenRows | None:
         """How many of the rows trained or calibrated the model; None if that is not known."""
-        return None if self._counter is None else self._counter.seen
+        known = self._model.fingerprints
+        return None if known is None else known.seen_of(self._seen)
 
 
 class Columns:

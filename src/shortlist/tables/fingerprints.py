@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from .._core.arrays import Mask
 from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
 from .._core.hashing import hash_ids, hash_rows
@@ -120,12 +119,8 @@ class RowFingerprints:
             hashes, counts = np.unique(_hashes(rows, key, with_ids=True), return_counts=True)
         return _trimmed(hashes, _SPACE, key, with_ids, len(rows.X), _n_repeated(counts))
 
-    def joined(self, rows: TableRows) -> RowFingerprints:
+    def joined(self, hashes: Words) -> RowFingerprints:
         """Add further rows, such as those that a model was recalibrated on."""
-        return self.joined_hashes(_hashes(rows, self.key, self.with_ids))
-
-    def joined_hashes(self, hashes: Words) -> RowFingerprints:
-        """Add further rows, whose hashes are known; of parts of the space of hashes, one by one."""
         new, counts = np.unique(hashes, return_counts=True)
         every = np.union1d(self.hashes, new[new < self.cutoff])
         n_rows, n_repeated = self.n_rows + hashes.size, self.n_repeated + _n_repeated(counts)
@@ -136,24 +131,18 @@ class RowFingerprints:
         """Whether the fingerprints of all rows were kept."""
         return self.cutoff == _SPACE
 
-    def contains(self, rows: TableRows) -> Mask:
-        """Return which rows are among the fingerprints that were kept."""
-        return np.isin(_hashes(rows, self.key, self.with_ids), self.hashes)
+    def hashes_of(self, rows: TableRows) -> Words:
+        """Return the hashes of other rows."""
+        return _hashes(rows, self.key, self.with_ids)
+
+    def count(self, hashes: Words) -> NDArray[np.int64]:
+        """Return three counts of some rows, which may be added up, for :meth:`seen_of`."""
+        n_asked, n_found = hashes < self.cutoff, np.isin(hashes, self.hashes)
+        return np.array([hashes.size, np.count_nonzero(n_asked), np.count_nonzero(n_found)])
 
     def compare(self, rows: TableRows) -> SeenRows:
         """Count the rows that equal one of the fitted rows."""
-        counter = SeenCounter(self)
-        counter.add(rows)
-        return counter.seen
-
-    def count(self, rows: TableRows) -> NDArray[np.int64]:
-        """Return three counts of some rows, which may be added up, for :meth:`seen_of`."""
-        return self.count_hashes(_hashes(rows, self.key, self.with_ids))
-
-    def count_hashes(self, hashes: Words) -> NDArray[np.int64]:
-        """Return the same counts, of rows whose hashes are known."""
-        n_asked, n_found = hashes < self.cutoff, np.isin(hashes, self.hashes)
-        return np.array([hashes.size, np.count_nonzero(n_asked), np.count_nonzero(n_found)])
+        return self.seen_of(self.count(self.hashes_of(rows)))
 
     def seen_of(self, counts: NDArray[np.int64]) -> SeenRows:
         """Return what counts of rows say, and whether chance explains it."""
@@ -183,25 +172,6 @@ class RowFingerprints:
     def to_bytes(self) -> bytes:
         """Return the hashes, eight bytes each."""
         return self.hashes.astype("<u8").tobytes()
-
-
-class SeenCounter:
-    """Counts the rows that equal one of the fitted rows, while rows pass."""
-
-    def __init__(self, fingerprints: RowFingerprints) -> None:
-        self._known = fingerprints
-        self._counts = np.zeros(3, dtype=np.int64)
-
-    def add(self, rows: TableRows) -> Words:
-        """Count some rows, and return their hashes."""
-        hashes = _hashes(rows, self._known.key, self._known.with_ids)
-        self._counts += self._known.count_hashes(hashes)
-        return hashes
-
-    @property
-    def seen(self) -> SeenRows:
-        """What was counted, and whether chance explains it."""
-        return self._known.seen_of(self._counts)
 
 
 def _hashes(rows: TableRows, key: int, with_ids: bool) -> Words:

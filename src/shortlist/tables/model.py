@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,15 +34,7 @@ from .fingerprints import RowFingerprints, SeenRows
 from .schema import Feature, TableRows, TableSchema
 from .work import WorkColumns
 
-_SIZES = (
-    "n_rows",
-    "n_rare",
-    "n_train",
-    "n_calibration",
-    "n_calibration_rare",
-    "n_test",
-    "n_test_rare",
-)
+pd = load_extra("pandas", needed_for="Reading tables")
 
 
 @dataclass(frozen=True)
@@ -79,12 +71,10 @@ class RuleResult:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> RuleResult:
         """Read what :meth:`to_json` wrote."""
-        known = {field.name: content[field.name] for field in fields(cls)}
-        for name in ("detection_interval", "precision_interval"):
-            known[name] = None if known[name] is None else Interval(*known[name])
-        if known["precision"] is None:
-            known["precision"] = float("nan")
-        return cls(**known)
+        names = ("detection_interval", "precision_interval")
+        intervals = {name: content[name] and Interval(*content[name]) for name in names}
+        precision = float("nan") if content["precision"] is None else content["precision"]
+        return cls(**{**content, **intervals, "precision": precision})
 
 
 @dataclass(frozen=True)
@@ -139,17 +129,10 @@ class ModelCard:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> ModelCard:
         """Read what :meth:`to_json` wrote."""
-        return cls(
-            fitted_at=str(content["fitted_at"]),
-            versions={str(name): str(v) for name, v in content["versions"].items()},
-            **{size: int(content[size]) for size in _SIZES},
-            rules=tuple(RuleResult.from_json(rule) for rule in content["rules"]),
-            profiles=tuple(ColumnProfile.from_json(each) for each in content["profiles"]),
-            measured_on=str(content.get("measured_on", "held-out")),
-            recalibrated_at=content.get("recalibrated_at"),
-            n_recalibration=int(content.get("n_recalibration", 0)),
-            notes=tuple(str(note) for note in content.get("notes", ())),
-        )
+        rules = tuple(RuleResult.from_json(rule) for rule in content["rules"])
+        profiles = tuple(ColumnProfile.from_json(each) for each in content["profiles"])
+        notes = tuple(content["notes"])
+        return cls(**{**content, "rules": rules, "profiles": profiles, "notes": notes})
 
 
 def versions_in_use() -> dict[str, str]:
@@ -342,9 +325,15 @@ class TableModel:
         return compile_scorer(self.classifier, self.probe_rows())
 
     def probe_rows(self) -> Any:
-        """Draw artificial rows with the distributions of the columns."""
-        profiles = () if self.card is None else self.card.profiles
-        return probe_rows(self.schema.features, profiles, self.reference)
+        """Draw artificial rows: the distributions of the columns, gaps and unknown categories."""
+        rng = np.random.default_rng(0)
+        bins = {each.name: each.bins for each in (() if self.card is None else self.card.profiles)}
+        return pd.DataFrame(
+            {
+                each.name: _drawn(each, bins.get(each.name, ()), self.reference[each.name], rng)
+                for each in self.schema.features
+            }
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Compiled functions are made anew where they are needed.
@@ -390,26 +379,9 @@ class TableModel:
         return np.asarray(tie_keys_of(X, ids, seed=seed)(np.arange(len(X))))
 
 
-pd = load_extra("pandas", needed_for="Reading tables")
-
-
 _N_PROBES = 200
 _MISSING = 0.1  # share of missing values in each column
 _AT_ENDS = 0.3  # share of numbers that lie exactly at the end of a bin
-
-
-def probe_rows(
-    features: tuple[Feature, ...], profiles: tuple[ColumnProfile, ...], reference: dict[str, Any]
-) -> Any:
-    """Draw rows with the distributions of the columns, missing values and unknown categories."""
-    rng = np.random.default_rng(0)
-    bins = {profile.name: profile.bins for profile in profiles}
-    return pd.DataFrame(
-        {
-            feature.name: _drawn(feature, bins.get(feature.name, ()), reference[feature.name], rng)
-            for feature in features
-        }
-    )
 
 
 def _drawn(feature: Feature, bins: tuple[Any, ...], usual: Any, rng: np.random.Generator) -> Any:

@@ -7,9 +7,11 @@ columns the model needs, and what it promises.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,10 @@ __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "sav
 FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _ROWS = "manifest.json", "model.skops", "rows.bin"
-_NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
+_NEEDED = (
+    *("schema", "reference", "learner", "scikit_learn_version"),
+    *("capacity", "guarantee", "card", "fingerprints"),
+)
 
 
 def save_model(model: TableModel, path: Path) -> None:
@@ -69,14 +74,22 @@ def load_model(path: Path) -> TableModel:
     name = str(path)
     parts = _read(path, _MANIFEST, _MODEL, optional=_ROWS)
     manifest = _checked_manifest(parts[_MANIFEST], name)
-    schema, reference = _columns_in(manifest, name)
+    card, prints = manifest["card"], manifest["fingerprints"]
+    with _reading("schema", name):
+        schema = TableSchema.from_json(manifest["schema"])
+        values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}
+    with _reading("model card", name):
+        card = None if card is None else ModelCard.from_json(card)
+    with _reading("fingerprints", name):
+        hashes = parts.get(_ROWS, b"")
+        prints = None if prints is None else RowFingerprints.from_json(prints, hashes)
     return TableModel(
         _classifier(parts[_MODEL], name),
         schema,
-        reference,
+        {name: math.nan if value is None else value for name, value in values.items()},
         str(manifest["learner"]),
-        card=_card_in(manifest, name),
-        fingerprints=_fingerprints_in(manifest, parts.get(_ROWS), name),
+        card,
+        prints,
     )
 
 
@@ -124,10 +137,8 @@ def manifest_of(model: TableModel) -> dict[str, Any]:
 
 def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
     """Return the manifest of a file that this version can read, or say what to do."""
-    try:
+    with _reading("manifest", name):
         content = json.loads(raw)
-    except ValueError:
-        raise ModelFileError(f"{name} is damaged: its manifest cannot be read.") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ModelFileError(f"{name} is not a model of shortlist. Make one with: shortlist fit")
     version, writer = content.get("format_version"), content.get("shortlist_version")
@@ -140,52 +151,26 @@ def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
     missing = [key for key in _NEEDED if key not in content]
     if missing:
         raise ModelFileError(f"{name} is damaged: its manifest lacks {', '.join(missing)}.")
-    try:
+    with _reading("capacity", name):
         Capacity.from_json(content["capacity"])
-    except CapacityError:
-        raise ModelFileError(f"{name} is damaged: its capacity cannot be read.") from None
-    _check_scikit_learn(str(content["scikit_learn_version"]), name)
-    return content
-
-
-def _check_scikit_learn(written_with: str, name: str) -> None:
-    """Refuse another minor version: scikit-learn does not promise the same scores across them."""
+    # scikit-learn does not promise the same scores across minor versions.
+    written_with = str(content["scikit_learn_version"])
     if written_with.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         raise ModelFileError(
             f"{name} was fitted with scikit-learn {written_with}, but this is scikit-learn "
             f"{sklearn.__version__}. Its scores may differ, and its threshold with them. "
             f"Fit the model again, or install scikit-learn {written_with}."
         )
+    return content
 
 
-def _columns_in(manifest: dict[str, Any], name: str) -> tuple[TableSchema, dict[str, Any]]:
-    """Return the schema and the reference values of a checked manifest."""
+@contextlib.contextmanager
+def _reading(part: str, name: str) -> Iterator[None]:
+    """Say which part of a file is damaged, if it cannot be read."""
     try:
-        schema = TableSchema.from_json(manifest["schema"])
-        values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}
-    except (KeyError, TypeError):
-        raise ModelFileError(f"{name} is damaged: its schema cannot be read.") from None
-    return schema, {name: math.nan if v is None else v for name, v in values.items()}
-
-
-def _card_in(manifest: dict[str, Any], name: str) -> ModelCard | None:
-    card = manifest.get("card")
-    try:
-        return None if card is None else ModelCard.from_json(card)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise ModelFileError(f"{name} is damaged: its model card cannot be read.") from None
-
-
-def _fingerprints_in(
-    manifest: dict[str, Any], hashes: bytes | None, name: str
-) -> RowFingerprints | None:
-    content = manifest.get("fingerprints")
-    if content is None:
-        return None
-    try:
-        return RowFingerprints.from_json(content, hashes or b"")
-    except (KeyError, TypeError, ValueError):
-        raise ModelFileError(f"{name} is damaged: its fingerprints cannot be read.") from None
+        yield
+    except (AttributeError, CapacityError, KeyError, TypeError, ValueError):
+        raise ModelFileError(f"{name} is damaged: its {part} cannot be read.") from None
 
 
 def _or_none(value: Any) -> Any:

@@ -110,12 +110,14 @@ def recalibrate_table(
         n_batches=n_batches,
     )
     stream = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
-    profiles = _Profiles(model)
+    profiles = () if model.card is None else model.card.profiles
+    counts = [np.zeros(len(profile.counts), dtype=np.int64) for profile in profiles]
     with Columns() as every, Columns() as kept:
         for rows in stream:
             known = _are_known(model, stream.hashes, len(rows.X))
             every.add(known=known, hashes=stream.hashes, **_facts(model, rows))
-            profiles.add(rows.X, known)
+            for profile, count in zip(profiles, counts, strict=True):
+                count += profile.count(rows.X[profile.name][~known])
         notes = _mixture(classifier)
         leaves_known = _leaves_known(model, every, stream.seen, path, notes)
         n_kept = n_before = 0
@@ -134,12 +136,13 @@ def recalibrate_table(
         (found,) = classifier.calibrations_
         n_now = sum(kept.summaries(lambda block: _n_flagged(found, block)))
         n_rare = sum(kept.summaries(lambda block: block["is_rare"].sum())) if target else None
-    is_all = n_kept == stream.n_rows
+    counted = zip(profiles, counts, strict=True)
+    profiles = tuple(replace(each, counts=tuple(count.tolist())) for each, count in counted)
     renewed = replace(
         model,
         classifier=classifier,
-        card=_card(model, classifier, n_kept, n_rare, profiles.counted(with_known=is_all)),
-        fingerprints=model.fingerprints and model.fingerprints.joined_hashes(drawn["hashes"]),
+        card=_card(model, classifier, n_kept, n_rare, profiles),
+        fingerprints=model.fingerprints and model.fingerprints.joined(drawn["hashes"]),
     )
     n_left_out = stream.n_rows - n_kept
     findings = stream.monitor.findings()
@@ -186,26 +189,6 @@ def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     scores = lift(weigh(block["scores"], block.get("values"), block.get("efforts")))
     flagged = flag_above(scores, Cut(found.value, found.tie_key), block["keys"].__getitem__)
     return int(np.count_nonzero(flagged))
-
-
-class _Profiles:
-    """Counts the columns anew in the bins of the model card, rows that the model knows apart."""
-
-    def __init__(self, model: TableModel) -> None:
-        self._profiles = () if model.card is None else model.card.profiles
-        self._counts = [np.zeros((2, len(each.counts)), np.int64) for each in self._profiles]
-
-    def add(self, X: Any, known: Mask) -> None:
-        for profile, counts in zip(self._profiles, self._counts, strict=True):
-            values = X[profile.name]
-            counts += [profile.count(values[~known]), profile.count(values[known])]
-
-    def counted(self, *, with_known: bool) -> tuple[ColumnProfile, ...]:
-        """Return the profiles of all rows, or of those that the model does not know."""
-        return tuple(
-            replace(profile, counts=tuple((counts.sum(0) if with_known else counts[0]).tolist()))
-            for profile, counts in zip(self._profiles, self._counts, strict=True)
-        )
 
 
 def _mixture(classifier: Any) -> list[str]:
