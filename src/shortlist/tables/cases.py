@@ -29,7 +29,7 @@ load_extra("pyarrow.compute", needed_for="Reading tables")
 
 
 @dataclass(frozen=True)
-class Cases(TableRows):
+class CaseRows(TableRows):
     """Rows of a table with the names of the cases, and columns to carry along.
 
     `numbers` are the positions of the rows in the table. `ids` break ties, and `names` name cases.
@@ -110,7 +110,7 @@ class CaseReader:
         self.segments: Counter[str] = Counter()
         self._chunk: Any = None
 
-    def __iter__(self) -> Iterator[Cases]:
+    def __iter__(self) -> Iterator[CaseRows]:
         for rows in self._schema.rows(replace(self._source, chunks=self._chunks)):
             if len(rows.X):
                 cases = self._cases(rows)
@@ -127,7 +127,7 @@ class CaseReader:
             self._chunk = chunk
             yield chunk
 
-    def _cases(self, rows: TableRows) -> Cases:
+    def _cases(self, rows: TableRows) -> CaseRows:
         chunk, segments = self._chunk, None
         if self._segment is not None:
             segments = as_texts(chunk[self._segment], self._segment)
@@ -137,7 +137,7 @@ class CaseReader:
             shown: pd.Series(_plain(chunk[name], self.types[shown]), dtype=object)
             for name, shown in self._kept.items()
         }
-        return Cases(
+        return CaseRows(
             **vars(rows),
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
             names=None if self.id is None else as_ids(chunk[self.id], self.id),

@@ -16,7 +16,7 @@ from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TableError, TooManyFlagsError
 from ..thresholds import Decisions
-from .cases import CaseReader, Cases
+from .cases import CaseReader, CaseRows
 from .lists import ListFile, open_list
 from .model import TableModel
 from .monitor import DriftMonitor, Finding
@@ -173,7 +173,7 @@ class _Job:
         last = {"reasons": "string"} if self._reasons else {}
         return {**first, **_DECIDED, **last, **cases.types}
 
-    def decide(self, cases: Cases, read: CaseReader) -> dict[str, Any]:
+    def decide(self, cases: CaseRows, read: CaseReader) -> dict[str, Any]:
         """Return the decisions about some cases as columns."""
         decided = self._model.decide(cases)
         self._monitor.add(cases, decided.flagged)
@@ -188,7 +188,7 @@ class _Job:
             **{name: cases.kept[name].tolist() for name in cases.kept.columns},
         }
 
-    def _worth_it(self, cases: Cases, decided: Decisions) -> Mask:
+    def _worth_it(self, cases: CaseRows, decided: Decisions) -> Mask:
         """Leave out flags that are not worth it."""
         self._n_too_large += int(self._model.too_large(cases).sum())
         if self._work.worth is None:
@@ -197,7 +197,7 @@ class _Job:
         self._n_not_worth += int((decided.flagged & ~enough).sum())
         return decided.flagged & enough
 
-    def _count(self, cases: Cases, flagged: Mask, scores: Floats, n_read: int) -> None:
+    def _count(self, cases: CaseRows, flagged: Mask, scores: Floats, n_read: int) -> None:
         """Add up flags, work and value; too many flags, and too much work, raise an error."""
         self._n_flagged += int(flagged.sum())
         if self._at_most is not None and self._n_flagged > self._at_most:
@@ -222,7 +222,7 @@ class _Job:
                 "Nothing was written. For a list within a budget, use: shortlist select."
             )
 
-    def _reasons_for(self, cases: Cases, flagged: Mask) -> list[str | None]:
+    def _reasons_for(self, cases: CaseRows, flagged: Mask) -> list[str | None]:
         places = np.flatnonzero(flagged)
         texts: list[str | None] = [None] * len(cases)
         if places.size:

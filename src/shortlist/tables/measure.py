@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask
 from .._core.binomial import Interval, proportion_interval
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
@@ -26,6 +25,7 @@ from .monitor import Finding
 from .options import ReadOptions
 from .rules import (
     EVERYTHING,
+    RANDOM,
     as_filled,
     default_name,
     random_of,
@@ -158,26 +158,14 @@ def evaluate_table(
         capacity, efforts = model.limit_for(found.get("efforts"))
         counted = count_rows(found.summaries, rules)
         check_counts(counted.n_rare, counted.n_items, model.schema, target)
-        limit = None if efforts is None else EVERYTHING
-        evaluation = evaluation_of(counted, model.flag_capacity, rules, limit=limit, load=load)
+        paid = None
         if efforts is not None:
-            flags = [found[rule] for rule in rules]
-            evaluation = _paid_by(evaluation, capacity, flags, efforts)
+            flags = {rule: found[rule] for rule in rules} | {RANDOM: np.ones(efforts.size, bool)}
+            paid = {rule: share_paid(flags[rule], capacity, efforts) for rule in flags}
+        evaluation = evaluation_of(counted, model.flag_capacity, rules, paid=paid, load=load)
         money = money_of(model, found, budget=work.budget, worth=work.worth)
     findings = stream.monitor.findings()
     return replace(evaluation, seen=stream.seen, money=money, findings=findings)
-
-
-def _paid_by(
-    evaluation: Evaluation, budget: Capacity, flags: list[Mask], efforts: Doubles
-) -> Evaluation:
-    """Return what a budget of work finds, given what the flags of all rules find."""
-    n_items = evaluation.n_items
-    everything = np.ones(n_items, dtype=bool)
-    paid = [share_paid(flagged, budget, efforts) for flagged in (*flags, everything)]
-    rules = [within(rule, share) for rule, share in zip(evaluation.rules, paid, strict=True)]
-    rules[-1] = replace(rules[-1], flagged=paid[-1] * n_items, found=paid[-1] * evaluation.n_rare)
-    return replace(evaluation, rules=rules)
 
 
 def evaluation_of(
@@ -185,14 +173,15 @@ def evaluation_of(
     capacity: Capacity,
     rules: dict[str, str],
     *,
-    limit: Capacity | None = None,
+    paid: dict[str, float] | None = None,
     load: int = 1,
 ) -> Evaluation:
     """Measure rules, by their columns with names, and lists of all lengths.
 
-    Flags of rules are counted against `limit`, which is the capacity if not given.
+    With a budget of work, `paid` is the share of the flags of each rule that it pays for.
     """
-    limit = capacity if limit is None else limit
+    limit = capacity if paid is None else EVERYTHING
+    shares = dict.fromkeys((*rules, RANDOM), 1.0) if paid is None else paid
     n_items, n_rare = counted.n_items, counted.n_rare
     share = EstimatedShare(n_rare, n_items)
     spread, others = spread_capacities(n_items), _scaled(capacity, share)
@@ -206,8 +195,11 @@ def evaluation_of(
         flag_rate=n_flagged / n_items,
         flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=[
-            *(_rule_of(counted, rule, name, limit) for rule, name in rules.items()),
-            random_of(n_items, share, n_rare, limit),
+            *(
+                within(_rule_of(counted, rule, name, limit), shares[rule])
+                for rule, name in rules.items()
+            ),
+            random_of(n_items, share, n_rare, limit, shares[RANDOM]),
         ],
         curve=points_at(curve, spread),
         capacities=points_at(curve, others),

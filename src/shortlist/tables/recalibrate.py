@@ -118,7 +118,7 @@ def recalibrate_table(
             every.add(known=known, hashes=stream.hashes, **_facts(model, rows))
             for profile, count in zip(profiles, counts, strict=True):
                 count += profile.count(rows.X[profile.name][~known])
-        notes = _mixture(classifier)
+        notes: list[str] = []
         leaves_known = _leaves_known(model, every, stream.seen, path, notes)
         n_kept = n_before = 0
         for block in every.blocks():
@@ -189,18 +189,6 @@ def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     scores = lift(weigh(block["scores"], block.get("values"), block.get("efforts")))
     flagged = flag_above(scores, Cut(found.value, found.tie_key), block["keys"].__getitem__)
     return int(np.count_nonzero(flagged))
-
-
-def _mixture(classifier: Any) -> list[str]:
-    """Say that a guarantee about single thresholds is not one about several of them."""
-    n_thresholds = len(classifier.calibrations_)
-    if n_thresholds == 1 or classifier.guarantee in ("plug-in", "expected"):
-        return []
-    return [
-        f"This model decides with {n_thresholds} thresholds, one for each fold. The guarantee "
-        f"{classifier.guarantee!r} holds for each of them, not exactly for all together. For one "
-        f"threshold, fit the model with guarantee={classifier.guarantee!r}."
-    ]
 
 
 def _leaves_known(

@@ -45,8 +45,8 @@ def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capaci
     return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
 
 
-#: A capacity that is never exceeded.
-EVERYTHING = Capacity.fraction(1)
+#: A capacity that is never exceeded, and the name of a random choice.
+EVERYTHING, RANDOM = Capacity.fraction(1), "random"
 
 
 def measure_rule(
@@ -108,17 +108,20 @@ def default_name(model: TableModel) -> str:
 
 def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
     """Return what as many randomly chosen rows find on average; this is exact."""
+    n_items, n_rare, paid = is_rare.size, int(is_rare.sum()), 1.0
     if efforts is not None:
-        share = share_paid(np.ones(is_rare.size, dtype=bool), capacity, efforts)
-        capacity = Capacity.fraction(share)
-    return random_of(is_rare.size, rare_share(is_rare), int(is_rare.sum()), capacity)
+        paid = share_paid(np.ones(n_items, dtype=bool), capacity, efforts)
+        capacity = EVERYTHING
+    return random_of(n_items, rare_share(is_rare), n_rare, capacity, paid)
 
 
-def random_of(n_items: int, share: Any, n_rare: int, capacity: Capacity) -> RuleResult:
-    """Return what a random choice of as many rows as the capacity allows finds."""
-    n_flagged = capacity.max_flags(n_items, share)
+def random_of(
+    n_items: int, share: Any, n_rare: int, capacity: Capacity, paid: float = 1.0
+) -> RuleResult:
+    """Return what a random choice of as many rows as the capacity allows, and pays for, finds."""
+    n_flagged = paid * capacity.max_flags(n_items, share)
     detection = n_flagged / n_items
-    return RuleResult("random", n_flagged, detection * n_rare, detection, None, float(share), None)
+    return RuleResult(RANDOM, n_flagged, detection * n_rare, detection, None, float(share), None)
 
 
 # --- rows that a model has not seen ---

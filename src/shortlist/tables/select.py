@@ -20,7 +20,7 @@ from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
 from ._repeats import IdCounter
-from .cases import CaseReader, Cases
+from .cases import CaseReader, CaseRows
 from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
 from .monitor import DriftMonitor
@@ -165,11 +165,11 @@ class _Pool:
 
     def __init__(self, model: TableModel, most: Any) -> None:
         self._model, self._most = model, most
-        self._parts: list[Cases] = []
+        self._parts: list[CaseRows] = []
         self._n_held, self._floor = 0, -np.inf
         self._ids = IdCounter()
 
-    def add(self, cases: Cases) -> None:
+    def add(self, cases: CaseRows) -> None:
         """Look at some rows."""
         if cases.names is not None:
             self._ids.add(cases.names)
@@ -184,9 +184,9 @@ class _Pool:
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
             self._drop_last(self._most)
 
-    def ranked(self) -> Cases:
+    def ranked(self) -> CaseRows:
         """Return the rows, the most suspicious first; each id with its highest score only."""
-        cases = Cases.joined(self._parts)
+        cases = CaseRows.joined(self._parts)
         keys = self._model.tie_keys(cases.X, cases.ids)
         order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
         if cases.names is not None:
@@ -220,7 +220,7 @@ class _Drawn(NamedTuple):
 
 
 def _most_value(
-    model: TableModel, cases: Cases, count: Any, work: WorkColumns, notes: list[str]
+    model: TableModel, cases: CaseRows, count: Any, work: WorkColumns, notes: list[str]
 ) -> _Drawn:
     """Return the places of most expected value, the highest value per unit of effort first."""
     p = model.probabilities(cases.X)
@@ -233,7 +233,7 @@ def _most_value(
 
 
 def _cut(
-    cases: Cases,
+    cases: CaseRows,
     count: Any,
     segments: Counter[str],
     segment: str | None,
@@ -283,7 +283,7 @@ def _check_segments(
         )
 
 
-def _note_copies(listed: Cases, notes: list[str]) -> None:
+def _note_copies(listed: CaseRows, notes: list[str]) -> None:
     if listed.names is not None or not len(listed):
         return
     copies = int(listed.X.duplicated().sum())
@@ -294,7 +294,7 @@ def _note_copies(listed: Cases, notes: list[str]) -> None:
         )
 
 
-def _with_probes(model: TableModel, cases: Cases, chosen: Rows, probe: Fraction) -> _Drawn:
+def _with_probes(model: TableModel, cases: CaseRows, chosen: Rows, probe: Fraction) -> _Drawn:
     """Give the last places to rows below the cut; they stand where their scores put them."""
     seed = probe_seed(check_seed(model.classifier.random_state))
     keys = tie_keys_of(cases.X, cases.names, seed=seed)
@@ -318,7 +318,7 @@ def _with_probes(model: TableModel, cases: Cases, chosen: Rows, probe: Fraction)
 
 
 def _described(
-    model: TableModel, listed: Cases, drawn: _Drawn, on_progress: Progress
+    model: TableModel, listed: CaseRows, drawn: _Drawn, on_progress: Progress
 ) -> list[SelectedRow]:
     if not len(listed):
         return []
