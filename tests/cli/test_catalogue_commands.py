@@ -366,8 +366,8 @@ def known(d):
     """Return rows that certainly trained or calibrated the model."""
     model = load_model(d.model)
     with model.schema.open(d.old_path) as source:
-        seen = model.fingerprints.contains(model.schema.read(source))
-    return d.old[seen].head(300)
+        hashes = model.fingerprints.hashes_of(model.schema.read(source))
+    return d.old[np.isin(hashes, model.fingerprints.hashes)].head(300)
 
 
 # --- labels ---

@@ -33,10 +33,7 @@ __all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "sav
 FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _ROWS = "manifest.json", "model.skops", "rows.bin"
-_NEEDED = (
-    *("schema", "reference", "learner", "scikit_learn_version"),
-    *("capacity", "guarantee", "card", "fingerprints"),
-)
+_NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
 
 
 def save_model(model: TableModel, path: Path) -> None:
@@ -74,7 +71,7 @@ def load_model(path: Path) -> TableModel:
     name = str(path)
     parts = _read(path, _MANIFEST, _MODEL, optional=_ROWS)
     manifest = _checked_manifest(parts[_MANIFEST], name)
-    card, prints = manifest["card"], manifest["fingerprints"]
+    card, prints = manifest.get("card"), manifest.get("fingerprints")
     with _reading("schema", name):
         schema = TableSchema.from_json(manifest["schema"])
         values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}

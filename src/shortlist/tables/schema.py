@@ -135,7 +135,7 @@ class TableSchema:
             content["id"],
             ReadOptions.from_json(content["reading"]),
             tuple(content["labels"]),
-            WorkColumns.from_json(content.get("work")),
+            content["work"] and WorkColumns(**content["work"]),
         )
 
     def open(
@@ -231,10 +231,8 @@ class TableSchema:
         formats = {name: PLAIN.adapted(name, self.reading) for name in work.columns.values()}
         formats |= {f.name: f.format for f in self.features if f.kind == "numeric"}
         return [
-            work.numbers(option, [table[work.columns[option]]], formats, place)
-            if option in work.columns
-            else None
-            for option in ("value", "effort")
+            None if name is None else work.numbers(option, table[name], formats[name], place)
+            for option, name in (("value", work.value), ("effort", work.effort))
         ]
 
 

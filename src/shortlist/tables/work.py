@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList
 from ..thresholds import select
-from .column_format import PLAIN, ColumnFormat
-from .columns import SOMEWHERE, Place, as_values
+from .column_format import ColumnFormat
+from .columns import Place, as_values
 
 _ANY_UNIT = "units"
 
@@ -54,14 +53,6 @@ class WorkColumns:
             if number is not None and not 0 <= number < float("inf"):
                 raise TableError(f"{option} must be a number of at least 0; got {number}.")
 
-    def check_pair(self) -> None:
-        """Raise an error if there are efforts without a budget, or a budget without efforts."""
-        if (self.effort is None) != (self.budget is None):
-            raise TableError(
-                "effort=... and budget=... belong together, as in: effort='minutes_needed', "
-                "budget=480"
-            )
-
     @property
     def is_given(self) -> bool:
         """Whether there is anything to weigh."""
@@ -81,17 +72,12 @@ class WorkColumns:
         merged = self.after(kept)
         if self.effort is None and self.budget is None:
             merged = replace(merged, effort=None)
-        merged.check_pair()
+        if (merged.effort is None) != (merged.budget is None):
+            raise TableError(
+                "effort=... and budget=... belong together, as in: effort='minutes_needed', "
+                "budget=480"
+            )
         return merged
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain texts and numbers."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any] | None) -> WorkColumns | None:
-        """Read what :meth:`to_json` wrote; None stays None."""
-        return None if content is None else cls(**content)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -99,28 +85,10 @@ class WorkColumns:
         named = {"value": self.value, "effort": self.effort}
         return {option: name for option, name in named.items() if name is not None}
 
-    def numbers(
-        self,
-        option: str,
-        parts: Sequence[Any],
-        formats: Mapping[str, ColumnFormat] | None = None,
-        place: Place = SOMEWHERE,
-    ) -> Doubles | None:
-        """Return the column of an option as numbers; what is no valid one names its row."""
-        name = self.columns.get(option)
-        if name is None:
-            return None
-        known = formats or {}
-        format = known.get(name, PLAIN)
-        try:
-            numbers = np.concatenate([as_values(part, "numeric", name, format) for part in parts])
-        except TableError:
-            if name in known:
-                raise
-            raise TableError(
-                f"The column {name!r}, which {option}=... names, must hold numbers, and not all of "
-                "it can be read as such. Correct it, or name another column."
-            ) from None
+    def numbers(self, option: str, column: Any, format: ColumnFormat, place: Place) -> Doubles:
+        """Return the column of an option as numbers; an error names the row of an invalid one."""
+        name = self.columns[option]
+        numbers: Doubles = as_values(column, "numeric", name, format, place=place)
         above = numbers > 0 if option == "effort" else numbers >= 0
         bad = np.flatnonzero(~(above & np.isfinite(numbers)))
         if bad.size:
