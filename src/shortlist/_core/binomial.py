@@ -33,7 +33,7 @@ def clopper_pearson_upper(successes: ArrayLike, trials: ArrayLike, *, error: flo
     return np.where(x < n, betaincinv(x + 1, np.maximum(n - x, 1), 1 - error), 1.0)[()]
 
 
-def proportion_interval(successes: int, trials: int, *, error: float = 0.05) -> Interval:
+def proportion_interval(successes: float, trials: float, *, error: float = 0.05) -> Interval:
     """Return the two-sided interval of Clopper and Pearson, at 95 % by default.
 
     Without trials it is (0, 1).

@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Floats
 from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.labels import EstimatedShare, find_rare
-from .._core.ranking import lift, rank
+from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
-from .._core.work import check_efforts, check_values, in_order_of_worth
+from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
+from ._counts import Items, ranked_by
 from ._detection_region import DetectionRegion
 
 __all__ = ["CapacityCurve", "capacity_curve", "curve_of_counts"]
@@ -125,25 +126,21 @@ class CapacityCurve:
         """
         if check_capacity(capacity).kind == "effort":
             return self._at_effort(capacity)
-        row = self._row(self._place_of(capacity))
+        most = capacity.max_flags(self.n_items, EstimatedShare(self.n_rare, self.n_items))
+        row = self._row(self.n_flagged, most, capacity)
         low, high = self.interval_at(capacity)
-        if row["n_flagged"] < self._max_flags(capacity):
+        if row["n_flagged"] < most:
             low = min(low, row["detection_low"])
         return {**row, "detection_low": low, "detection_high": high}
 
-    def _max_flags(self, capacity: Capacity) -> int:
-        return capacity.max_flags(self.n_items, EstimatedShare(self.n_rare, self.n_items))
-
-    def _place_of(self, capacity: Capacity) -> int:
-        max_flags = self._max_flags(capacity)
-        if max_flags > self.n_flagged[-1] and self.fraction[-1] < 1:
+    def _row(self, within: NDArray[Any], most: float, capacity: Capacity) -> dict[str, float]:
+        """Return the row of the largest cut at which a column does not exceed a number."""
+        if most > within[-1] and self.fraction[-1] < 1:
             raise ValueError(
-                f"{capacity!r} allows {max_flags} flags, but the curve ends at "
-                f"{self.n_flagged[-1]}. Make it with a larger max_fraction."
+                f"{capacity!r} allows {most:g}, but the curve ends at {within[-1]:g}. Make it with "
+                "a larger max_fraction."
             )
-        return int(np.searchsorted(self.n_flagged, max_flags, side="right")) - 1
-
-    def _row(self, place: int) -> dict[str, float]:
+        place = int(np.searchsorted(within, most, side="right")) - 1
         return {name: column[place].item() for name, column in self.to_dict().items()}
 
     def _at_effort(self, capacity: Capacity) -> dict[str, float]:
@@ -153,13 +150,8 @@ class CapacityCurve:
                 "each item takes."
             )
         budget = float(capacity.max_effort(self.n_items))
-        if budget > self.effort[-1] and self.fraction[-1] < 1:
-            raise ValueError(
-                f"{capacity!r} allows work of {budget:g}, but the curve ends at "
-                f"{self.effort[-1]:g}. Make it with a larger max_fraction."
-            )
-        slack = budget * (1 + 1e-12)  # sums of decimals may differ in their last digits
-        return self._row(int(np.searchsorted(self.effort, slack, side="right")) - 1)
+        # Sums of decimals may differ in their last digits.
+        return self._row(self.effort, budget * (1 + 1e-12), capacity)
 
     def interval_at(self, capacity: Capacity) -> Interval:
         """Return the confidence interval of the detection when a capacity is filled exactly.
@@ -277,8 +269,7 @@ def capacity_curve(
     y_true, scores = np.asarray(y_true), check_scores(scores)
     check_same_length(y_true=y_true, scores=scores)
     value, effort = check_values(values, scores.size), check_efforts(efforts, scores.size)
-    scores, are_products = in_order_of_worth(scores, value, effort)
-    scores = lift(scores) if are_products else scores
+    scores = ranked_by(scores, value, effort)
     confidence = check_confidence(confidence)
     check_classification_targets(y_true)
     is_rare, _ = find_rare(y_true, rare_label)
@@ -286,10 +277,16 @@ def capacity_curve(
     n_found = np.concatenate([[0], np.cumsum(is_rare[order])])[n_flagged]
     # Flagging strictly above the next score flags exactly the items before the cut.
     thresholds = np.append(scores[order][n_flagged[:-1]].astype(np.float64), -np.inf)
-    n_kept = _n_kept(n_flagged, scores.size, max_fraction)
-    work: dict[str, Any] = _work(order, n_flagged, slice(None, n_kept), is_rare, value, effort)
-    curve = curve_of_counts(thresholds, n_flagged, n_found, confidence=confidence, n_kept=n_kept)
-    return replace(curve, **work)
+    curve = curve_of_counts(thresholds, n_flagged, n_found, confidence=confidence)
+    if value is not None or effort is not None:
+        spent, found = Items.of(is_rare, value, effort).down_to(order, n_flagged)
+        share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)
+        curve = replace(
+            curve, effort=spent, value=found, value_share=share, price=_marginal(spent, found)
+        )
+    kept = slice(_n_kept(n_flagged, max_fraction))
+    columns: dict[str, Any] = {name: column[kept] for name, column in curve.to_dict().items()}
+    return replace(curve, **columns)
 
 
 def curve_of_counts(
@@ -298,24 +295,21 @@ def curve_of_counts(
     n_found: NDArray[np.intp],
     *,
     confidence: float = 0.95,
-    n_kept: int | None = None,
 ) -> CapacityCurve:
     """Make a capacity curve from counts at cuts, from no flags to everything flagged.
 
     Items between two cuts are treated as tied. If cuts are left out, the other rows stay as they
     are, except that the intervals of the detection may be wider, and the marginal coarser.
     """
-    n_items, n_rare, kept = int(n_flagged[-1]), int(n_found[-1]), slice(None, n_kept)
-    marginal = _marginal(n_flagged, n_found)
+    n_items, n_rare = int(n_flagged[-1]), int(n_found[-1])
     region = DetectionRegion.of_path(n_flagged, n_found, error=1 - confidence)
-    n_flagged, n_found = n_flagged[kept], n_found[kept]
     precision = np.full(n_flagged.size, np.nan)
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
     fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
     found, place = np.unique(n_found, return_inverse=True)
     low, high = region.ends_at(region.of_fraction(n_flagged / n_items))
     return CapacityCurve(
-        thresholds=thresholds[kept],
+        thresholds=thresholds,
         n_flagged=n_flagged,
         n_found=n_found,
         fraction=n_flagged / n_items,
@@ -327,7 +321,7 @@ def curve_of_counts(
         at_threshold_high=clopper_pearson_upper(found, **fixed)[place],
         precision=precision,
         lift=precision / (n_rare / n_items),
-        marginal=marginal[kept],
+        marginal=_marginal(n_flagged, n_found),
         n_items=n_items,
         n_rare=n_rare,
         confidence=confidence,
@@ -335,37 +329,12 @@ def curve_of_counts(
     )
 
 
-def _work(
-    order: Rows,
-    cuts: Rows,
-    kept: slice,
-    is_rare: Mask,
-    values: Doubles | None,
-    efforts: Doubles | None,
-) -> dict[str, Floats]:
-    """Return effort, value and price at each cut; nothing without values and efforts."""
-    if values is None and efforts is None:
-        return {}
-    ones = np.ones(is_rare.size)
-    gains: Doubles = is_rare * (ones if values is None else values)
-    spent = _totals(ones if efforts is None else efforts, order)[cuts]
-    found = _totals(gains, order)[cuts]
-    price = _marginal(spent, found)
-    share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)
-    columns = {"effort": spent, "value": found, "value_share": share, "price": price}
-    return {name: column[kept] for name, column in columns.items()}
-
-
-def _totals(numbers: Doubles, order: Rows) -> Doubles:
-    return np.concatenate([[0.0], np.cumsum(numbers[order])])
-
-
-def _n_kept(n_flagged: NDArray[np.intp], n_items: int, max_fraction: float | None) -> int:
+def _n_kept(n_flagged: NDArray[np.intp], max_fraction: float | None) -> int:
     if max_fraction is None:
         return n_flagged.size
     if not 0 < float(check_number("max_fraction", max_fraction)) <= 1:
         raise ValueError(f"max_fraction must lie in (0, 1]; got {max_fraction!r}.")
-    max_flags = Capacity.fraction(max_fraction).max_flags(n_items)
+    max_flags = Capacity.fraction(max_fraction).max_flags(int(n_flagged[-1]))
     return int(np.searchsorted(n_flagged, max_flags, side="right"))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
 from scipy.stats import t as student_t
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Floats, Rows
 from .._core.groups import number_groups
 from .._core.labels import rare_share
 from .._core.validation import check_same_length
@@ -50,7 +49,6 @@ def out_of_fold_detection(
     capacity: Capacity,
     *,
     confidence: float = 0.95,
-    prevalence: Any = None,
     groups: ArrayLike | None = None,
 ) -> OutOfFoldDetection:
     """Measure what a capacity finds from scores out of fold, without any rows held out.
@@ -69,12 +67,9 @@ def out_of_fold_detection(
     folds : array-like of int, shape (n_items,)
         The fold of each item; items of a negative number are left out.
     capacity : Capacity
-        How many items can be followed up. A multiple refers to `prevalence`, or to the share of
-        rare items here.
+        How many items can be followed up. A multiple refers to the share of rare items here.
     confidence : float, default=0.95
         Of the interval.
-    prevalence : number, default=None
-        Share of rare items that a multiple refers to.
     groups : array-like of shape (n_items,), default=None
         The group of each item, if several belong together: the rows of one customer. They are
         found or missed together, so the interval is wider.
@@ -111,54 +106,36 @@ def out_of_fold_detection(
     >>> round(found.detection, 3), found.n_rare
     (0.667, 3)
     """
-    known = _with_scores(is_rare, scores, folds, groups)
-    is_rare, numbers = known.is_rare, known.folds
-    share = rare_share(is_rare) if prevalence is None else prevalence
-    limit = Capacity.fraction(check_capacity(capacity).as_ratio(share))
-    places = _places(known.scores, numbers)
-    curve = capacity_curve(is_rare, -places, rare_label=True, confidence=confidence)
-    detection = detection_at_capacity(is_rare, -places, limit)
-    # With the share of these items, the interval covers that it is an estimate.
-    low, high = curve.interval_at(capacity if prevalence is None else limit)
-    if known.groups is not None:
-        found = _shares_listed(places, limit.max_flags(is_rare.size))[is_rare]
-        wider = _stretch(found, known.groups[is_rare])
+    rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
+    values = np.asarray(scores, dtype=np.float64)
+    check_same_length(is_rare=rare, scores=values, folds=numbers)
+    together = number_groups(groups, values.size)
+    known = np.flatnonzero(~np.isnan(values) & (numbers >= 0))
+    rare, numbers = rare[known], numbers[known]
+    if not rare.any():
+        raise ValueError(
+            f"Detection needs rare items with a score; got none among {known.size} items. Pass "
+            "is_rare as truth values, and the scores and folds of the same items."
+        )
+    places = _places(values[known], numbers)
+    limit = Capacity.fraction(check_capacity(capacity).as_ratio(rare_share(rare)))
+    detection = detection_at_capacity(rare, -places, limit)
+    curve = capacity_curve(rare, -places, rare_label=True, confidence=confidence)
+    # With the capacity itself, the interval covers that the share of rare items is an estimate.
+    low, high = curve.interval_at(capacity)
+    if together is not None:
+        found = _shares_listed(places, limit.max_flags(rare.size))[rare]
+        wider = _stretch(found, together[known][rare])
         low = max(0.0, detection - wider * (detection - low))
         high = min(1.0, detection + wider * (high - detection))
     return OutOfFoldDetection(
         detection=detection,
         low=low,
         high=high,
-        n_rare=int(np.count_nonzero(is_rare)),
-        n_items=is_rare.size,
+        n_rare=int(np.count_nonzero(rare)),
+        n_items=rare.size,
         n_folds=np.unique(numbers).size,
     )
-
-
-class _Known(NamedTuple):
-    """Items that have a score."""
-
-    is_rare: Mask
-    scores: Floats
-    folds: Rows
-    groups: Rows | None
-
-
-def _with_scores(
-    is_rare: ArrayLike, scores: ArrayLike, folds: ArrayLike, groups: ArrayLike | None
-) -> _Known:
-    rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
-    values = np.asarray(scores, dtype=np.float64)
-    check_same_length(is_rare=rare, scores=values, folds=numbers)
-    together = number_groups(groups, values.size)
-    known = np.flatnonzero(~np.isnan(values) & (numbers >= 0))
-    if not rare[known].any():
-        raise ValueError(
-            f"Detection needs rare items with a score; got none among {known.size} items. Pass "
-            "is_rare as truth values, and the scores and folds of the same items."
-        )
-    of_known = None if together is None else together[known]
-    return _Known(rare[known], values[known], numbers[known], of_known)
 
 
 def _places(scores: Floats, folds: Rows) -> Floats:

@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Mask
 from .._core.labels import find_rare, rare_share
-from .._core.ranking import lift, rank
+from .._core.ranking import rank
 from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
-from .._core.validation import check_same_length, check_sample_weight, check_scores
-from .._core.work import are_equal, check_efforts, check_values, in_order_of_worth
+from .._core.validation import check_same_length, check_scores
+from .._core.work import are_equal, check_efforts, check_values
 from ..capacity import Capacity, check_capacity
 from ..worth import check_worth
-from ._weighed_interval import check_effort_given
-from .adjusted import Counts, capacity_room, has_rare_items
+from ._counts import Items, check_effort_given, ranked_by, room_in
 
 __all__ = ["CapacityScorer", "capacity_scorer", "detection_at_capacity"]
 
@@ -160,22 +159,18 @@ def detection_at_capacity(
     is_rare, scores = _check_mask(is_rare), check_scores(scores)
     check_same_length(is_rare=is_rare, scores=scores, sample_weight=sample_weight)
     n = scores.size
-    weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight)
     value, effort = check_values(values, n), check_efforts(efforts, n)
     check_effort_given(capacity, effort)
-    ratios, are_products = in_order_of_worth(scores, value, effort)
-    order, cuts = rank(lift(ratios) if are_products else ratios)
-    flagged = _running_total((weight if effort is None else weight * effort)[order])[cuts]
-    gain = weight if value is None else weight * value
-    found = _running_total((gain * is_rare)[order])[cuts]
-    n_rare = float(weight[is_rare].sum())
-    counts = Counts(float(weight.sum()), rare=found[-1], flagged=0, found=0, n_rare=n_rare)
-    if not has_rare_items(counts):
+    items = Items.of(is_rare, value, effort, sample_weight)
+    order, cuts = rank(ranked_by(scores, value, effort))
+    spent, found = items.down_to(order, cuts)
+    counts = items.counts(np.zeros(n, dtype=bool))
+    if counts.is_empty:
         return 0.0
     if sample_weight is None and capacity.kind != "effort":
-        limit: float = check_capacity(capacity).max_flags(n, rare_share(is_rare))
+        limit: float = capacity.max_flags(n, rare_share(is_rare))
     else:
-        limit = float(capacity_room(capacity, counts))
+        limit = float(room_in(capacity, counts))
     if (least := check_worth(worth)) is not None:
         suffices = least.suffices(scores, value, effort)
         if least.kind == "precision" and not are_equal(value):
@@ -183,9 +178,9 @@ def detection_at_capacity(
                 "A least precision together with values is no cut of the ranking by value. Use "
                 "worth=..., a value per unit of effort, or select(...) for the list itself."
             )
-        limit = min(limit, float(flagged[np.count_nonzero(suffices[order][cuts[1:] - 1])]))
+        limit = min(limit, float(spent[np.count_nonzero(suffices[order][cuts[1:] - 1])]))
     # Between two cuts lies one tied block; sharing it out evenly is a straight line.
-    return float(np.interp(limit, flagged, found) / found[-1])
+    return float(np.interp(limit, spent, found) / found[-1])
 
 
 def _check_mask(is_rare: ArrayLike) -> Mask:
@@ -195,7 +190,3 @@ def _check_mask(is_rare: ArrayLike) -> Mask:
             f"is_rare must be a boolean mask, such as y == rare_label; got dtype {mask.dtype}."
         )
     return mask
-
-
-def _running_total(values: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(values)])

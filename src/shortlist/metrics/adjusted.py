@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.arrays import Mask
-from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._core.labels import EstimatedShare, rarest_label
-from .._core.validation import (
-    check_confidence,
-    check_same_length,
-    check_sample_weight,
-    warn_user,
-)
+from .._core.binomial import Interval, proportion_interval
+from .._core.labels import rarest_label
+from .._core.validation import check_confidence, check_same_length
 from .._core.work import are_equal, check_efforts, check_values
-from ..capacity import Capacity, check_capacity, check_prevalence, exact
-from ._weighed_interval import WeighedSample, check_effort_given, weighed_interval
+from ..capacity import Capacity, check_capacity, check_prevalence
+from ._counts import Bounds, Counts, Items, check_effort_given, room_in
 
 __all__ = [
-    "Counts",
     "adjusted_detection_interval",
     "adjusted_detection_of_counts",
     "adjusted_detection_score",
-    "capacity_room",
-    "has_rare_items",
 ]
 
 
@@ -109,23 +99,17 @@ def adjusted_detection_score(
     ... )
     0.45
     """
-    counts = _count_flags(
-        y_true,
-        y_pred,
-        rare_label=rare_label,
-        sample_weight=sample_weight,
-        values=values,
-        efforts=efforts,
-    )
+    is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label, sample_weight)
     check_effort_given(capacity, efforts)
+    counts = Items.of(is_rare, values, efforts, sample_weight).counts(flagged)
     return _score_of(counts, capacity, prevalence)
 
 
 def _score_of(counts: Counts, capacity: Capacity, prevalence: Any) -> float:
-    if not has_rare_items(counts):
+    if counts.is_empty:
         return 0.0
     sensitivity = counts.found / counts.rare
-    room = capacity_room(capacity, counts, prevalence)
+    room = room_in(capacity, counts, prevalence)
     # Both sides are exact: a perfect prediction at b = 1 fills its capacity without exceeding it.
     return sensitivity if counts.flagged <= room else sensitivity * float(room / counts.flagged)
 
@@ -188,15 +172,18 @@ def adjusted_detection_interval(
     """
     error = 1 - check_confidence(confidence)
     check_effort_given(capacity, efforts)
-    equal = values is None or are_equal(check_values(values, len(np.asarray(y_true))))
-    if capacity.kind == "effort" or not equal:
-        is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label)
-        if not is_rare.any():
-            return Interval(0.0, 1.0)
-        sample = WeighedSample.of(is_rare, flagged, values, efforts, max_value, max_effort)
-        return weighed_interval(sample, capacity, prevalence, error=error)
-    counts = _count_flags(y_true, y_pred, rare_label=rare_label)
-    return _interval_of(counts, capacity, prevalence, error)
+    is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label)
+    value, effort = check_values(values, is_rare.size), check_efforts(efforts, is_rare.size)
+    counts = Items.of(is_rare).counts(flagged)
+    if counts.is_empty or (capacity.kind != "effort" and are_equal(value)):
+        return _interval_of(counts, capacity, prevalence, error)
+    if capacity.kind == "multiple" and prevalence is None:
+        raise ValueError(
+            f"{capacity!r} with values needs prevalence=...: the interval would otherwise have to "
+            "cover an estimated prevalence as well. Or use Capacity.fraction(...)."
+        )
+    bounds = Bounds.of_values(is_rare, flagged, (value, max_value), (effort, max_effort), error)
+    return bounds.within(float(room_in(capacity, counts, prevalence)) / counts.items)
 
 
 def adjusted_detection_of_counts(
@@ -204,56 +191,18 @@ def adjusted_detection_of_counts(
 ) -> tuple[float, Interval]:
     """Return the adjusted detection rate and its interval at 95 %, from four counts."""
     check_effort_given(capacity, None)
-    counts = Counts(float(n_items), float(n_rare), float(n_flagged), float(n_found))
+    counts = Counts(n_items, n_rare, n_flagged, n_found, n_rare)
     return _score_of(counts, capacity, None), _interval_of(counts, capacity, None, 1 - 0.95)
 
 
 def _interval_of(counts: Counts, capacity: Capacity, prevalence: Any, error: float) -> Interval:
-    if not has_rare_items(counts):
+    if counts.rare == 0:
         return Interval(0.0, 1.0)
     b = _known_multiple(check_capacity(capacity), prevalence)
     if b is not None:
         return _interval_for_multiple(counts, b, error)
-    room = capacity_room(capacity, counts, prevalence)
-    return _interval_for_fraction(counts, float(room) / counts.items, error)
-
-
-class Counts(NamedTuple):
-    """Numbers (or weights) of items, rare items, flags, and rare items among the flags.
-
-    Rare items count with their values and flags with their efforts, where there are any;
-    `n_rare` is then the number of rare items themselves.
-    """
-
-    items: float
-    rare: float
-    flagged: float
-    found: float
-    n_rare: float | None = None
-
-
-def _count_flags(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    rare_label: Any,
-    sample_weight: ArrayLike | None = None,
-    values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
-) -> Counts:
-    """Count items, rare items, items predicted `rare_label`, and rare items among the latter."""
-    is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label, sample_weight)
-    n = is_rare.size
-    weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight)
-    value, effort = check_values(values, n), check_efforts(efforts, n)
-    gain = weight if value is None else weight * value
-    return Counts(
-        items=float(weight.sum()),
-        rare=float(gain[is_rare].sum()),
-        flagged=float((weight if effort is None else weight * effort)[flagged].sum()),
-        found=float(gain[is_rare & flagged].sum()),
-        n_rare=float(weight[is_rare].sum()),
-    )
+    room = room_in(capacity, counts, prevalence)
+    return Bounds.of_counts(counts, error).within(float(room) / counts.items)
 
 
 def _rare_and_flagged(
@@ -298,26 +247,6 @@ def _rarest_of(y_true: Any, y_pred: Any) -> Any:
     return only_predicted[0] if only_predicted.size == 1 else rarest_label(y_true)
 
 
-def capacity_room(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
-    """Return the exact number (or weight, or effort) of these items that can be followed up."""
-    items = Fraction(counts.items)
-    if check_capacity(capacity).kind == "effort":
-        return exact(capacity.value) if capacity.per is None else capacity.max_effort(1) * items
-    if capacity.kind == "count" and capacity.per is None:
-        return min(Fraction(int(capacity.value)), items)
-    n_rare = Fraction(counts.rare if counts.n_rare is None else counts.n_rare)
-    share = EstimatedShare(n_rare / items) if prevalence is None else prevalence
-    return capacity.as_ratio(share) * items
-
-
-def has_rare_items(counts: Counts) -> bool:
-    """Return whether there is anything to detect, and warn if not."""
-    if counts.rare == 0:
-        what = "of any value" if counts.n_rare else "in y_true"
-        warn_user(f"Detection is undefined without a rare item {what}.", UndefinedMetricWarning)
-    return counts.rare > 0
-
-
 def _known_multiple(capacity: Capacity, prevalence: Any) -> float | None:
     if capacity.kind == "multiple":
         return float(capacity.value)
@@ -328,24 +257,13 @@ def _known_multiple(capacity: Capacity, prevalence: Any) -> float | None:
 
 
 def _interval_for_multiple(counts: Counts, b: float, error: float) -> Interval:
-    _, rare, flagged, found, _ = counts
-    low = min(
-        clopper_pearson_lower(found, rare, error=error / 2),
-        b * clopper_pearson_lower(found, flagged, error=error / 2),
-    )
-    high = min(
-        clopper_pearson_upper(found, rare, error=error / 4),
-        b * clopper_pearson_upper(found, flagged, error=error / 4),
-    )
-    return Interval(float(low), float(high))
-
-
-def _interval_for_fraction(counts: Counts, c: float, error: float) -> Interval:
-    items, rare, flagged, found, _ = counts
-    most_flagged = clopper_pearson_upper(flagged, items, error=error / 4)
-    least_flagged = clopper_pearson_lower(flagged, items, error=error / 4)
-    low = clopper_pearson_lower(found, rare, error=error / 4) * min(1.0, c / most_flagged)
-    processed = 1.0 if least_flagged <= c else c / least_flagged
+    sensitivity = [
+        proportion_interval(counts.found, counts.rare, error=each) for each in (error, error / 2)
+    ]
+    precision = [
+        proportion_interval(counts.found, counts.flagged, error=each) for each in (error, error / 2)
+    ]
     return Interval(
-        float(low), float(clopper_pearson_upper(found, rare, error=error / 4) * processed)
+        min(sensitivity[0].low, b * precision[0].low),
+        min(sensitivity[1].high, b * precision[1].high),
     )
