@@ -15,7 +15,7 @@ RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends libgomp
     && useradd --system --create-home --home-dir /data shortlist
 COPY --from=build /opt/shortlist /opt/shortlist
 ENV PATH=/opt/shortlist/bin:$PATH \
-    SHORTLIST_DATA=/data \
+    SHORTLIST_DATABASE=/data/shortlist.db \
     SHORTLIST_HOST=0.0.0.0 \
     NUMBA_CACHE_DIR=/data/.numba \
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1

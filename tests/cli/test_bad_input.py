@@ -129,8 +129,8 @@ def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_ca
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ((), "exactly one way"),
-        (("--fraction", "0.1", "--multiple", "2"), "exactly one way"),
+        ((), "give the capacity"),
+        (("--fraction", "0.1", "--multiple", "2"), "in one way; got --fraction, --multiple"),
         (("--capacity", "5"), "belong together"),
         (("--per", "5", "--fraction", "0.1"), "belong together"),
     ],

@@ -39,10 +39,10 @@ def test_the_demo_prints_json(tmp_path):
     assert by_rule["capacity, exact batch"]["found"] > by_rule["default threshold"]["found"]
 
 
-def test_a_missing_folder_is_a_usage_error(tmp_path):
-    """One line, no traceback, exit code 2."""
+def test_a_missing_folder_is_refused(tmp_path):
+    """One line, no traceback, exit code 3, as of every command that cannot write."""
     result = run("demo", "--out", str(tmp_path / "missing" / "curve.png"))
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "does not exist" in result.output
 
 

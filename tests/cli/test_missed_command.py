@@ -104,7 +104,7 @@ def test_a_list_with_probes_can_be_reviewed(reviews):
     assert table.loc[table["selected_by"] == "probe", "inclusion"].iloc[0] == pytest.approx(
         20 / 3_920
     )
-    result = run(folder / "model", folder / "list.csv", "--cases", 4_000)
+    result = run(folder / "model", folder / "list.csv")
     assert result.exit_code in (0, 6), result.output
     assert "of 20 probes were rare" in result.output
 
@@ -118,7 +118,8 @@ def test_a_stream_with_probes_can_be_reviewed(reviews, tmp_path, monkeypatch):
     (tmp_path / "lines").write_text("\n".join(lines))
     with (tmp_path / "lines").open() as source:
         monkeypatch.setattr(_stream, "_source", source.fileno)
-        options = ["--count", "100", "--period", "12h", "--probe", "0.5", "--probe-key", "k"]
+        options = ["--count", "100", "--period", "12h", "--probe", "0.5"]
+        monkeypatch.setenv("SHORTLIST_PROBE_KEY", "k")
         arguments = ["stream", folder / "model", "--state", tmp_path / "state", "--id", "id"]
         result = CliRunner().invoke(app, [str(each) for each in (*arguments, *options)])
     assert result.exit_code == 0, result.output

@@ -36,7 +36,7 @@ NEW = {
             "--n-batches 7 belongs to --guarantee next-batch",
         ),
         ("learner must be one of 'auto'", "--learner must be one of 'auto'"),
-        ("minutes must be greater than 0", "--minutes must be greater than 0"),
+        ("seed must be greater than 0", "--seed must be greater than 0"),
         ("Raise probe=..., or leave it out.", "Raise --probe, or leave it out."),
         ("The table has no column 'guarantee'.", "The table has no column 'guarantee'."),
     ],

@@ -178,7 +178,7 @@ def test_another_budget_needs_no_new_fit(folder, tmp_path):
     flags = pd.read_csv(tmp_path / "flags.csv").set_index("case").flagged == 1
     assert 0 < new(folder).minutes[flags].sum() <= 300
     refused(
-        "needs --per",
+        "got --budget. ",
         "recalibrate",
         folder / "work.model",
         folder / "new.csv",
@@ -207,10 +207,13 @@ def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--effort", "minutes", "--budget", 480), "--budget 480 needs --per"),
-        (("--budget", 480, "--per", 1000), "--budget is one of work"),
-        (("--effort", "minutes", "--fraction", 0.1), "--effort needs a budget"),
-        (("--effort", "minutes", "--budget", -1, "--per", 9), "must be a number of at least 0"),
+        (("--effort", "minutes", "--budget", 480), "got --budget. "),
+        (
+            ("--budget", 480, "--per", 1000),
+            "--budget 480 --per 1000 is a budget of work. Pass --effort",
+        ),
+        (("--effort", "minutes", "--fraction", 0.1), "--fraction 0.1 limits the number of flags"),
+        (("--effort", "minutes", "--budget", -1, "--per", 9), "--budget -1 must not be negative"),
         (("--effort", "hours", "--budget", 1, "--per", 9), "which --effort names"),
         (("--value", "fraud", "--fraction", 0.1), "the target"),
         (("--value", "amount", "--fraction", 0.1, "--worth", -1), "--worth must be"),

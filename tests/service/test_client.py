@@ -166,7 +166,7 @@ def serve(folder, model_file, *options):
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "shortlist", "serve", *([model_file] if model_file else []),
-         "--data", folder, "--port", str(port), *options],
+         "--database", f"{folder}/shortlist.db", "--port", str(port), *options],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     with Client(f"http://127.0.0.1:{port}", retries=0) as client:
@@ -221,12 +221,14 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
         ([], "--count 50"),
         (["--count", "5", "--queue", "north"], "north=30"),
         (["--count", "5", "--period", "soon"], "not a length of time"),
-        (["--count", "5", "--zone", "Moon/Sea"], "time zone"),
+        (["--count", "5", "--period", "day Moon/Sea"], "time zone"),
     ],
 )
 def test_a_start_that_cannot_work_says_why(tmp_path, model_file, options, words):
     """In one line, and nothing is served."""
-    run = command("serve", model_file, "--data", tmp_path, "--port", 0, *options)
+    run = command(
+        "serve", model_file, "--database", tmp_path / "shortlist.db", "--port", 0, *options
+    )
     assert run.exit_code == 2
     assert words in run.stderr
     assert "Traceback" not in run.stderr
@@ -287,7 +289,7 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
         pass
 
     def keys(*options):
-        run = command("serve", "keys", "--data", tmp_path, *options)
+        run = command("serve", "keys", "--database", tmp_path / "shortlist.db", *options)
         assert run.exit_code == 0
         return run.stdout
 

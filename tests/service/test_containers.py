@@ -59,7 +59,7 @@ def test_commands_are_understood(dockerfile, tmp_path, monkeypatch):
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["shortlist"]
     composed = [re.sub(r"\$\{\w+:-(.*?)\}", r"\1", word) for word in compose["command"]]
     for words in (json.loads(command), composed):
-        told = run(*words, SHORTLIST_DATA=str(tmp_path))
+        told = run(*words, SHORTLIST_DATABASE=str(tmp_path / "shortlist.db"))
         assert told.exit_code != 0
         assert "No such file or directory: /model" in told.output
 
@@ -82,7 +82,7 @@ def test_settings_and_health_exist(dockerfile):
 
 def test_a_container_that_others_reach_needs_keys(tmp_path, model_file, monkeypatch):
     """As written, the first start makes the tables and asks for a key; then a key can be made."""
-    settings = {"SHORTLIST_DATA": str(tmp_path), "SHORTLIST_HOST": "0.0.0.0"}
+    settings = {"SHORTLIST_DATABASE": str(tmp_path / "shortlist.db"), "SHORTLIST_HOST": "0.0.0.0"}
     refused = run("serve", str(model_file), "--count", "50", **settings)
     assert refused.exit_code == 2
     assert "keys --make decide" in " ".join(refused.output.split())

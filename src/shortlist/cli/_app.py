@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
-from ._audit import audit
 from ._check import check
 from ._demo import demo
 from ._errors import USER_ERROR
@@ -18,11 +17,11 @@ from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._inspect import inspect
-from ._keys import keys
+from ._options import HELP, split_help
 from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
-from ._serve import serve
+from ._serve import audit, keys, serve
 from ._stream import stream
 
 __all__ = ["app"]
@@ -47,10 +46,18 @@ _UsageError: Any = typer.BadParameter.__base__
 
 
 class _Command(TyperCommand):
-    """A command whose switches stand without a type: they take no value."""
+    """A command whose options are explained in its docstring, or in the words of all commands."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.help, own = split_help(self.help or "")
+        for param in cast("list[Any]", self.params):
+            param.help = own.get(param.name) or HELP[param.name]
+            if getattr(param, "is_flag", False) and not param.default:
+                param.secondary_opts = []  # what is off by default needs no switch to turn it off
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options, `--help` included."""
+        """Return the options, `--help` included; switches take no value."""
         return _without_types(super().get_params(ctx))
 
 
@@ -109,8 +116,8 @@ app = typer.Typer(
 for _command in _COMMANDS:
     app.command(cls=_Serve if _command is serve else _Command)(_command)
 _behind_serve = typer.Typer()
-for _command in (keys, audit):
-    _behind_serve.command(cls=_Command)(_command)
+_behind_serve.command(cls=_Command)(keys)
+_behind_serve.command(cls=_Command)(audit)
 _Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from .._core.atomic import check_writable
 from ._errors import answering
-from ._shared import AsJson, interval, percent, print_json, shown_table, waiting
+from ._options import AsJson
+from ._output import RULES, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ..metrics import CapacityCurve
@@ -33,17 +34,18 @@ class DemoResult:
 
 @answering
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Where to save the picture, such as --out curve.png (or pdf, svg).")
-    ] = Path("shortlist-demo.png"),
+    out: Annotated[Path, typer.Option(metavar="FILE")] = Path("shortlist-demo.png"),
     as_json: AsJson = False,
 ) -> None:
-    """Fit, calibrate and flag simulated payments; draw what it finds."""
-    if not out.resolve().parent.is_dir():
-        raise typer.BadParameter(
-            f"the folder {out.resolve().parent} does not exist", param_hint="--out"
-        )
-    with waiting("Fitting a forest to 20,000 simulated card payments ..."):
+    """Fit, calibrate and flag simulated payments; draw what it finds.
+
+    Options
+    -------
+    out
+        Where to save the picture, such as --out curve.png (or pdf, svg).
+    """
+    check_writable(out)
+    with progress("Fitting a forest to 20,000 simulated card payments"):
         result = run_demo()
         draw_demo(result, out)
     picture = str(out.resolve())
@@ -51,8 +53,14 @@ def demo(
         sizes = {name: value for name, value in vars(result).items() if name != "curve"}
         print_json({**sizes, "picture": picture})
         return
-    Console().print(_table(result))
-    Console().print(f"Picture: {picture}", soft_wrap=True, highlight=False)
+    print_table(
+        RULES,
+        result.rules,
+        title=f"{result.n_test:,} payments, {result.n_rare} of them frauds, "
+        f"room to review {result.max_flags}",
+        caption="Detection (M) counts only the frauds that can be reviewed.",
+    )
+    typer.echo(f"Picture: {picture}")
 
 
 def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> DemoResult:
@@ -118,22 +126,3 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     display.ax_.set_title("What does a review capacity find?")
     with write_whole(path) as file:
         figure.savefig(file, dpi=150, format=path.suffix.removeprefix(".") or "png")
-
-
-def _table(result: DemoResult) -> Any:
-    return shown_table(
-        ("Rule", "Flagged", "Frauds found", "Detection", "95 % interval"),
-        [
-            (
-                rule.rule,
-                f"{rule.flagged:g}",
-                f"{rule.found:g}",
-                percent(rule.detection),
-                interval(rule.detection_interval),
-            )
-            for rule in result.rules
-        ],
-        title=f"{result.n_test:,} payments, {result.n_rare} of them frauds, "
-        f"room to review {result.max_flags}",
-        caption="Detection counts only the frauds that can be reviewed (M), with its 95 % interval",
-    )

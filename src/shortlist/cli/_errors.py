@@ -89,19 +89,19 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most budget capacities cases challenger confidence controller count drop effort exclude
-    expect folds group guarantee id keep learner load look max_effort minutes n_batches period probe
-    probe_key rare reviews seed segment size starts_at target test_share time title total
-    trust_model unit value worth zone
+    adopt at_most budget capacities challenger confidence controller count drop effort exclude
+    expect folds group guarantee id keep learner load max_effort n_batches period probe
+    rare reviews seed segment size target test_share time title total
+    trust_model unit value worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "rare_label": "--rare",
     "ids": "--id",
+    "values": "--value",
+    "efforts": "--effort",
     "random_state": "--seed",
     "n_jobs": "--jobs",
-    "memory": "--resume",
-    "n_cases": "--cases",
     "labels": "--no-labels",
     "trust": "--trust-model",
     **{name: f"--read {name}" for name in _READ.split()},
@@ -168,7 +168,7 @@ def _valued(option: str, value: str) -> str:
     """Return an option with a value as one types it: 600 instead of 600.0 or 10_000."""
     if value in ("...", "True", "False"):
         return option
-    if re.fullmatch(r"[0-9_]+(\.[0-9]+)?", value):
+    if re.fullmatch(r"-?[0-9_]+(\.[0-9]+)?", value):
         value = value.replace("_", "").removesuffix(".0")
     elif re.fullmatch(_PLAIN, value):
         value = value[1:-1]

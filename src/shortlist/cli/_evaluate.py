@@ -7,34 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ._compiling import announce_compiling
 from ._errors import FALLEN, answering, say
-from ._reading import with_reading_options, with_work_options
-from ._shared import (
-    AsJson,
-    Confidence,
-    Id,
-    Model,
-    Period,
-    Reviews,
-    Target,
+from ._options import AsJson, Column, File, Model, Number, Read, Text, read_options
+from ._output import (
+    RULES,
+    Cells,
     interval,
+    open_model,
     percent,
+    print_budgets,
     print_json,
-    progress_bar,
-    rows_read,
-    shown_table,
+    print_money,
+    print_table,
+    progress,
     tell,
 )
-from ._worth_options import money_table, plan_table
 
 if TYPE_CHECKING:
-    from ..feedback import MissedEstimate
-    from ..tables import ReadOptions, WorkColumns
+    from ..tables import ReadOptions, TableModel
     from ..tables.fingerprints import SeenRows
-    from ..tables.measure import CurvePoint, Evaluation
+    from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
 
 _MOST_LINES = 12
@@ -43,55 +36,24 @@ _A_FEW = 0.01
 
 
 @answering
-@with_reading_options
-@with_work_options
 def evaluate(
     model: Model,
-    data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A table, as for flag.")
-    ] = None,
-    target: Target = None,
-    capacities: Annotated[
-        bool,
-        typer.Option("--capacities", help="Show what other capacities and reviewers would find."),
-    ] = False,
-    load: Annotated[
-        int,
-        typer.Option(
-            help="With --capacities: how many cases one more reviewer handles, such as --load 20.",
-            min=1,
-        ),
-    ] = 1,
-    reviews: Reviews = None,
-    period: Period = None,
-    cases: Annotated[
-        int | None,
-        typer.Option(
-            help="With --reviews: the number of all cases, reviewed or not, such as --cases 20000.",
-            min=1,
-        ),
-    ] = None,
-    confidence: Confidence = None,
-    look: Annotated[
-        int | None,
-        typer.Option(
-            help="Number your looks at reviews if you look again and again: --look 1, then --look "
-            "2, ...",
-            min=1,
-        ),
-    ] = None,
-    challenger: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --reviews: another model file, such as --challenger new.model, to be judged "
-            "on the same probes; the table needs its columns."
-        ),
-    ] = None,
-    id: Id = None,
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]")] = None,
+    target: Column = None,
+    capacities: bool = False,
+    load: Annotated[int, typer.Option(min=1)] = 1,
+    reviews: File = None,
+    period: Text = None,
+    confidence: Number = None,
+    challenger: File = None,
+    id: Column = None,
+    value: Column = None,
+    effort: Column = None,
+    budget: Number = None,
+    unit: str = "units",
+    worth: Number = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
-    work: WorkColumns,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
@@ -106,24 +68,38 @@ def evaluate(
     The exit code is 6 if the detection has fallen below what the model card says.
 
     Example: shortlist evaluate fraud.model later.csv
+
+    Options
+    -------
+    capacities
+        Show what other capacities and reviewers would find.
+    load
+        With --capacities: how many cases one more reviewer handles, such as --load 20.
+    period
+        With --reviews: a column with periods, such as --period week, for an answer for each.
+    confidence
+        With --reviews: how sure the intervals are, such as --confidence 0.99.
+    challenger
+        With --reviews: another model file, such as --challenger new.model, to be judged on the
+        same probes; the table needs its columns.
     """
     if (data is None) == (reviews is None):
         raise typer.BadParameter("Missing argument 'DATA': give a table, or --reviews reviews.csv")
-    for_reviews: dict[str, Any] = {"period": period, "cases": cases, "look": look, "id": id}
-    for_reviews |= {"confidence": confidence, "challenger": challenger}
+    for_reviews = {"period": period, "id": id, "confidence": confidence, "challenger": challenger}
     for option, given in for_reviews.items():
         if reviews is None and given is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
-    from ..tables import evaluate_table, load_model
+    from ..tables import WorkColumns, evaluate_table
 
-    announce_compiling()
-    loaded = load_model(model)
-    if data is None:
-        _evaluate_reviews(loaded, reviews, target, as_json, reading, **for_reviews)
+    loaded, reading = open_model(model), read_options(read)
+    if reviews is not None:
+        _evaluate_reviews(loaded, reviews, target, reading, as_json=as_json, **for_reviews)
         return
+    assert data is not None
+    work = WorkColumns(value, effort, budget, worth, unit)
     options: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
-    with progress_bar() as progress:
-        result = evaluate_table(loaded, data, on_progress=rows_read(progress), **options)
+    with progress("reading") as show:
+        result = evaluate_table(loaded, data, on_progress=show, **options)
     _warn_of_seen(result.seen)
     tell((), result.findings)
     if as_json:
@@ -135,28 +111,24 @@ def evaluate(
 
 
 def _evaluate_reviews(
-    model: Any,
-    reviews: Path | None,
+    model: TableModel,
+    reviews: Path,
     target: str | None,
-    as_json: bool,
     reading: ReadOptions,
     *,
-    cases: int | None,
-    challenger: Path | None,
-    confidence: float | None,
+    as_json: bool,
+    challenger: Any,
+    confidence: Any,
     **options: Any,
 ) -> None:
-    from ..tables import load_model
     from ..tables.reviews import missed_in_table
 
-    assert reviews is not None
     result = missed_in_table(
         model,
         reviews,
         outcome=target,
-        n_cases=cases,
         confidence=0.95 if confidence is None else confidence,
-        challenger=None if challenger is None else load_model(challenger),
+        challenger=None if challenger is None else open_model(challenger),
         reading=reading,
         **options,
     )
@@ -178,33 +150,17 @@ def _warn_of_seen(seen: SeenRows | None) -> None:
 
 
 def _print_evaluation(result: Evaluation) -> None:
-    console = Console()
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
-    console.print(
-        shown_table(
-            ("Rule", "Flagged", "Found", "Detection (M)", "Interval", "Precision", "Interval"),
-            [
-                (
-                    rule.rule,
-                    f"{rule.flagged:g}",
-                    f"{rule.found:.3g}",
-                    percent(rule.detection),
-                    interval(rule.detection_interval),
-                    percent(rule.precision),
-                    interval(rule.precision_interval),
-                )
-                for rule in result.rules
-            ],
-            title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for "
-            f"{_room(result)}; flagged {flag_rate}",
-            caption=f"{_validity(result)} The 95 % intervals are for as large a share of new "
-            "cases.",
-        )
+    print_table(
+        RULES | {"Its interval": lambda rule: interval(rule.precision_interval)},
+        result.rules,
+        title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for {_room(result)}; "
+        f"flagged {flag_rate}",
+        caption=f"{_validity(result)} Detection (M) counts only cases that can be followed up. The "
+        "intervals are for as large a share of new cases.",
     )
-    if result.money is not None:
-        console.print(money_table(result.money))
-        console.print(result.money.one_more_in_words, highlight=False)
-    console.print(_curve(result.curve[:: max(1, len(result.curve) // _MOST_LINES)]))
+    print_money(result.money)
+    _print_curve(result.curve[:: max(1, len(result.curve) // _MOST_LINES)])
 
 
 def _validity(result: Evaluation) -> str:
@@ -221,21 +177,21 @@ def _room(result: Evaluation) -> str:
     return f"{result.money.allowed:,.6g} {result.money.unit}"
 
 
-def _curve(points: list[CurvePoint]) -> Any:
-    return shown_table(
-        ("Flags", "Share", "Found", "Detection", "Interval", "Precision", "One more"),
-        [
-            (
-                f"{point.flagged:,}",
-                percent(point.fraction),
-                f"{point.found:,}",
-                percent(point.detection),
-                interval(point.detection_interval),
-                percent(point.precision),
-                f"{point.marginal:.3f}",
-            )
-            for point in points
-        ],
+_CURVE: Cells = {
+    "Flags": lambda point: f"{point.flagged:,}",
+    "Share": lambda point: percent(point.fraction),
+    "Found": lambda point: f"{point.found:,}",
+    "Detection": lambda point: percent(point.detection),
+    "95 % interval": lambda point: interval(point.detection_interval),
+    "Precision": lambda point: percent(point.precision),
+    "One more": lambda point: f"{point.marginal:.3f}",
+}
+
+
+def _print_curve(points: Any) -> None:
+    print_table(
+        _CURVE,
+        points,
         title="What the highest scores find",
         caption="The 95 % interval is for the detection when this share of new cases is followed "
         "up, whatever their threshold is.",
@@ -247,23 +203,18 @@ def _curve(points: list[CurvePoint]) -> Any:
 
 
 def _print_capacities(result: Evaluation) -> None:
-    console = Console()
     of_work = result.money is not None and result.money.unit != "cases"
     share = percent(result.capacity_fraction)
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
-    console.print(f"{result.n_items:,} cases; the model's {capacity}.", highlight=False)
-    console.print(_curve(result.capacities))
-    if result.money is not None:
-        console.print(plan_table(result.money))
-        console.print(result.money.one_more_in_words, highlight=False)
+    typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
+    _print_curve(result.capacities)
+    print_budgets(result.money)
     reviewer = result.next_reviewer
     if reviewer.load > 1 or not of_work:
         cases = "1 case" if reviewer.load == 1 else f"{reviewer.load} cases"
-        console.print(
-            f"One more reviewer, with room for {cases}, finds about "
-            f"{reviewer.expected:.3g} more rare cases ({reviewer.found} in this table).",
-            highlight=False,
-            soft_wrap=True,
+        typer.echo(
+            f"One more reviewer, with room for {cases}, finds about {reviewer.expected:.3g} more "
+            f"rare cases ({reviewer.found} in this table)."
         )
 
 
@@ -272,16 +223,21 @@ def _print_capacities(result: Evaluation) -> None:
 
 def _print_missed(result: MissedResult) -> None:
     estimate = result.estimate
-    rows = {**estimate.by_period, "all": estimate}
-    Console().print(
-        shown_table(
-            (
-                *("Period", "Probes", "Hits", "Found"),
-                *("Missed", "Interval", "Detection", "Interval"),
+    print_table(
+        {
+            "Period": lambda row: str(row[0]),
+            "Probes": lambda row: f"{row[1].n_probes:,}",
+            "Hits": lambda row: f"{row[1].n_hits:,}",
+            "Found": lambda row: f"{row[1].found:,}",
+            "Missed": lambda row: _count(row[1].missed),
+            "Interval": lambda row: f"{_count(row[1].missed_low)} to {_count(row[1].missed_high)}",
+            "Detection": lambda row: percent(row[1].detection),
+            "Its interval": lambda row: (
+                f"{percent(row[1].detection_low)} to {percent(row[1].detection_high)}"
             ),
-            [(str(period), *_missed(each)) for period, each in rows.items()],
-            title=None if estimate.is_enough else "Not enough probes yet",
-        )
+        },
+        [*estimate.by_period.items(), ("all", estimate)],
+        title=None if estimate.is_enough else "Not enough probes yet",
     )
     typer.echo(str(estimate))
     if estimate.challenger is not None:
@@ -291,18 +247,6 @@ def _print_missed(result: MissedResult) -> None:
             f"Alarm: the model card says that the list finds {percent(result.expected_detection)}; "
             "detection has fallen below that. Fit the model to recent labelled cases."
         )
-
-
-def _missed(estimate: MissedEstimate) -> list[str]:
-    return [
-        f"{estimate.n_probes:,}",
-        f"{estimate.n_hits:,}",
-        f"{estimate.found:,}",
-        _count(estimate.missed),
-        f"{_count(estimate.missed_low)} to {_count(estimate.missed_high)}",
-        percent(estimate.detection),
-        f"{percent(estimate.detection_low)} to {percent(estimate.detection_high)}",
-    ]
 
 
 def _count(number: float) -> str:

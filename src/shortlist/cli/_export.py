@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from .._core.atomic import check_writable
 from ._errors import answering
-from ._reading import with_reading_options
-from ._shared import AsJson, Model, print_json
+from ._options import AsJson, File, Model, NewFile, Read, read_options
+from ._output import open_model, print_json
 
 if TYPE_CHECKING:
     from ..models.onnx_export import OnnxComparison, OnnxExport
-    from ..tables import ReadOptions
 
 
 @answering
-@with_reading_options
 def export(
-    model: Model,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to write it, such as -o fraud.onnx.")
-    ],
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            help="A table on which to compare the file with the model, such as --check later.csv."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
+    model: Model, out: NewFile, check: File = None, read: Read = None, as_json: AsJson = False
 ) -> None:
-    """Write the decision as an ONNX file, to run without Python."""
+    """Write the decision as an ONNX file, to run without Python.
+
+    Options
+    -------
+    out
+        Where to write it, such as -o fraud.onnx.
+    check
+        A table on which to compare the file with the model, such as --check later.csv.
+    """
     check_writable(out, keep=(model, check))
-    from ..tables import load_model
     from ..tables.onnx_file import export_model
 
-    exported, compared = export_model(load_model(model), out, check=check, reading=reading)
+    loaded, reading = open_model(model), read_options(read)
+    exported, compared = export_model(loaded, out, check=check, reading=reading)
     if as_json:
         print_json({"out": str(out), **vars(exported), "comparison": compared})
     else:

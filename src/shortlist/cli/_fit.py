@@ -6,194 +6,70 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from .._core.atomic import check_writable
-from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_column_options
-from ._shared import (
+from ._options import (
     AsJson,
-    CapacityCount,
-    Confidence,
+    Column,
+    Columns,
+    Count,
     Data,
-    Fraction,
+    File,
     Guarantee,
-    Id,
-    Multiple,
-    NBatches,
-    Per,
+    Many,
+    NewFile,
+    Number,
+    Read,
+    Text,
+    capacity_from,
     columns_of_data,
-    interval,
-    percent,
-    print_json,
-    progress_bar,
-    reporter,
-    shown_table,
-    tell,
+    one_of,
+    read_options,
 )
-from ._worth_options import (
-    Budget,
-    Effort,
-    MaxEffort,
-    Unit,
-    Value,
-    WorthOption,
-    money_table,
-    rate_from,
-)
+from ._output import RULES, announce_compiling, print_json, print_money, print_table, progress, tell
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions
     from ..tables.fit import FitResult
 
 
-def _learners(incomplete: str) -> list[str]:
-    from ..tables.estimators import LEARNERS
-
-    return [name for name in LEARNERS if name.startswith(incomplete)]
-
-
-def _sizes(incomplete: str) -> list[str]:
-    from ..learners.members import SIZES
-
-    return [name for name in SIZES if name.startswith(incomplete)]
-
-
 @answering
-@with_column_options
 def fit(
     data: Data,
-    target: Annotated[
-        str,
-        typer.Option(
-            help="The column with the labels, such as --target fraud.",
-            metavar="COLUMN",
-            autocompletion=columns_of_data,
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to write the model, such as -o fraud.model.")
-    ],
-    rare: Annotated[
-        str | None,
-        typer.Option(
-            help="The label to look for, such as --rare yes. Default: the rarest.", metavar="LABEL"
-        ),
-    ] = None,
-    value: Value = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    unit: Unit = "units",
-    worth: WorthOption = None,
-    max_effort: MaxEffort = None,
-    capacity: CapacityCount = None,
-    per: Per = None,
-    fraction: Fraction = None,
-    multiple: Multiple = None,
+    target: Annotated[str, typer.Option(metavar="COLUMN", autocompletion=columns_of_data)],
+    out: NewFile,
+    rare: Text = None,
+    value: Column = None,
+    effort: Column = None,
+    budget: Number = None,
+    unit: str = "units",
+    worth: Number = None,
+    max_effort: Number = None,
+    capacity: Count = None,
+    per: Many = None,
+    fraction: Number = None,
+    multiple: Number = None,
     learner: Annotated[
-        str,
-        typer.Option(
-            help="auto (boosting, forests, a network and a logistic model together), or one of "
-            "logistic, forest, boosting, svm, knn, kde, network. Learners that start with aware- "
-            "(-linear, -svm, -forest, -boosting, -network) are trained for the capacity. Such as "
-            "--learner forest.",
-            autocompletion=_learners,
-        ),
+        str, typer.Option(autocompletion=one_of("tables.estimators", "LEARNERS"))
     ] = "auto",
     guarantee: Guarantee = None,
-    confidence: Confidence = None,
-    n_batches: NBatches = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            help="A scikit-learn classifier of your own, such as --model mine.skops: a trained one "
-            "is calibrated by the rows, another one is fitted to them.",
-        ),
-    ] = None,
-    trust_model: Annotated[
-        bool,
-        typer.Option(
-            "--trust-model",
-            help="Load --model even if the file could execute code, such as a .joblib file that "
-            "you made yourself.",
-        ),
-    ] = False,
-    id: Id = None,
+    confidence: Number = None,
+    n_batches: Many = None,
+    model: File = None,
+    trust_model: bool = False,
+    id: Column = None,
     size: Annotated[
-        str,
-        typer.Option(
-            help="How large auto is: quick (as fast as three forests), default or thorough, such "
-            "as --size quick.",
-            autocompletion=_sizes,
-        ),
+        str, typer.Option(autocompletion=one_of("learners.members", "SIZES"))
     ] = "default",
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            help="Most time for auto, such as --minutes 5. Results then depend on the machine.",
-            metavar="NUMBER",
-        ),
-    ] = None,
-    folds: Annotated[
-        int,
-        typer.Option(
-            help="Number of models, each without a part of the rows. --folds 1 makes a small file "
-            "that finds less.",
-            min=1,
-        ),
-    ] = 10,
-    test_share: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the rows that only test the model, such as --test-share 0.2. By default "
-            "every row is learned from, and measured by models that have not seen it.",
-            metavar="SHARE",
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            help="A column with times, such as --time opened: the past trains, the latest rows "
-            "test. It is not learned from.",
-            metavar="COLUMN",
-            autocompletion=columns_of_data,
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="A column that tells which rows belong together, such as --group customer. It is "
-            "not learned from.",
-            metavar="COLUMN",
-            autocompletion=columns_of_data,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="Seed of folds and learner, such as --seed 1; the same seed, the same model.",
-            min=0,
-        ),
-    ] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads that grow trees, such as --jobs 4; -1 takes all cores.", metavar="NUMBER"
-        ),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder for finished parts of auto, such as --resume parts: an interrupted fit "
-            "goes on there.",
-            metavar="FOLDER",
-        ),
-    ] = None,
+    folds: Annotated[int, typer.Option(min=1)] = 10,
+    test_share: Number = None,
+    time: Column = None,
+    group: Column = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    jobs: Annotated[int | None, typer.Option(metavar="N")] = None,
+    drop: Columns = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
@@ -203,14 +79,61 @@ def fit(
     With --value and --effort the threshold is one of value * probability / effort, and the model
     keeps the names of these columns. 480 minutes for every 10,000 cases are --effort minutes
     --budget 480 --per 10000 --unit minutes.
+
+    Example: shortlist fit cases.csv --target fraud --fraction 0.06 -o fraud.model
+
+    Options
+    -------
+    target
+        The column with the labels, such as --target fraud.
+    out
+        Where to write the model, such as -o fraud.model.
+    rare
+        The label to look for, such as --rare yes. Default: the rarest.
+    max_effort
+        The most work that a case can take, such as --max-effort 60. Default: the most in the
+        table; later cases that take more are never flagged.
+    learner
+        auto (boosting, forests, a network and a logistic model together), or one of logistic,
+        forest, boosting, svm, knn, kde, network. Learners that start with aware- (-linear, -svm,
+        -forest, -boosting, -network) are trained for the capacity. Such as --learner forest.
+    model
+        A scikit-learn classifier of your own, such as --model mine.skops: a trained one is
+        calibrated by the rows, another one is fitted to them.
+    trust_model
+        Load --model even if the file could execute code, such as a .joblib file that you made
+        yourself.
+    size
+        How large auto is: quick (as fast as three forests), default or thorough, such as --size
+        quick.
+    folds
+        Number of models, each without a part of the rows. --folds 1 makes a small file that finds
+        less.
+    test_share
+        Share of the rows that only test the model, such as --test-share 0.2. By default every row
+        is learned from, and measured by models that have not seen it.
+    time
+        A column with times, such as --time opened: the past trains, the latest rows test. It is
+        not learned from.
+    group
+        A column that tells which rows belong together, such as --group customer. It is not
+        learned from.
+    seed
+        Seed of folds and learner, such as --seed 1; the same seed, the same model.
+    jobs
+        Threads that grow trees, such as --jobs 4; -1 takes all cores.
     """
-    limit = rate_from(capacity, per, fraction, multiple, budget, effort)
+    limit = capacity_from(capacity, per, fraction, multiple, budget)
+    if limit is None:
+        raise typer.BadParameter(
+            "give the capacity: --capacity 600 --per 10000, --fraction 0.06, or --multiple 3"
+        )
     check_writable(out, keep=(data, model))  # before any work
     own = _own_model(model, learner, trust=trust_model)
     from ..tables import WorkColumns, fit_table, save_model
 
     announce_compiling()
-    with progress_bar() as progress:
+    with progress("reading") as show:
         result = fit_table(
             data,
             own=own,
@@ -221,7 +144,6 @@ def fit(
             learner=learner,
             guarantee="expected" if guarantee is None else guarantee,
             size=size,
-            minutes=minutes,
             folds=folds,
             test_share=test_share,
             time=time,
@@ -230,15 +152,14 @@ def fit(
             n_batches=1 if n_batches is None else n_batches,
             random_state=seed,
             n_jobs=jobs,
-            memory=None if resume is None else str(resume),
-            reading=reading,
+            reading=read_options(read, drop, but=()),
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
-            on_progress=reporter(progress, "reading"),
+            on_progress=show,
         )
     save_model(result.model, out)
     tell(result.card.notes)
     if as_json:
-        print_json({"model": str(out), "file_bytes": out.stat().st_size, **_numbers(result)})
+        print_json({"model": str(out), **_numbers(result, out)})
     else:
         _print(result, out)
 
@@ -256,7 +177,7 @@ def _own_model(file: Path | None, learner: str, *, trust: bool) -> Any:
     return load_own_model(file, trust=trust)
 
 
-def _numbers(result: FitResult) -> dict[str, Any]:
+def _numbers(result: FitResult, out: Path) -> dict[str, Any]:
     classifier, schema = result.model.classifier, result.model.schema
     sizes = ("n_train", "n_calibration", "n_test", "n_test_rare")
     return {
@@ -267,6 +188,7 @@ def _numbers(result: FitResult) -> dict[str, Any]:
         "flag_rate_interval": classifier.rule_.flag_rate_interval,
         **{size: getattr(result.card, size) for size in sizes},
         "measured_on": _MEASURED_ON[result.card.measured_on],
+        "file_bytes": out.stat().st_size,
         "rules": result.card.rules,
         "money": result.money,
         "notes": result.card.notes,
@@ -283,30 +205,17 @@ _MEASURED_ON = {
 
 
 def _print(result: FitResult, out: Path) -> None:
-    console, schema = Console(), result.model.schema
-    table = shown_table(
-        ("Rule", "Flagged", "Found", "Detection", "95 % interval", "Precision"),
-        [
-            (
-                rule.rule,
-                f"{rule.flagged:g}",
-                f"{rule.found:.3g}",
-                percent(rule.detection),
-                interval(rule.detection_interval),
-                percent(rule.precision),
-            )
-            for rule in result.card.rules
-        ],
-        title=f"{result.card.n_test:,} rows, {result.card.n_test_rare} of them "
-        f"{schema.target} = {schema.rare_label}",
-        caption=f"Measured on {_MEASURED_ON[result.card.measured_on]}. Detection (M) counts only "
-        "cases that can be followed up.",
+    card, schema = result.card, result.model.schema
+    print_table(
+        RULES,
+        card.rules,
+        title=f"{card.n_test:,} rows, {card.n_test_rare} of them {schema.target} = "
+        f"{schema.rare_label}",
+        caption=f"Measured on {_MEASURED_ON[card.measured_on]}. Detection (M) counts only cases "
+        "that can be followed up.",
     )
-    console.print(table)
-    if result.money is not None:
-        console.print(money_table(result.money))
-        console.print(result.money.one_more_in_words, highlight=False)
+    print_money(result.money)
     kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
-    console.print(f"Learned from: {kinds}", soft_wrap=True, highlight=False)
-    console.print(f"Model ({result.model.learner}): {out}", soft_wrap=True, highlight=False)
-    console.print(f"Size: {out.stat().st_size / 1e6:.1f} MB", highlight=False)
+    typer.echo(f"Learned from: {kinds}")
+    typer.echo(f"Model ({result.model.learner}): {out}")
+    typer.echo(f"Size: {out.stat().st_size / 1e6:.1f} MB")

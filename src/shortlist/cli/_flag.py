@@ -7,63 +7,50 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
 from .._core.atomic import check_writable, write_whole
-from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_reading_options, with_work_options
-from ._shared import (
+from ._options import (
     AsJson,
+    Column,
+    Columns,
+    Count,
     Data,
-    Exclude,
-    Id,
-    Keep,
+    File,
     Model,
+    Number,
     Out,
-    percent,
-    print_json,
-    progress_bar,
-    rows_read,
-    tell,
+    Read,
+    read_options,
 )
-from ._worth_options import spent_in_words
+from ._output import open_model, percent, print_json, progress, tell
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions, WorkColumns
-    from ..tables.flag import FlagSummary
+    from ..tables.flag import FlagSummary, SpentWork
 
 _IN_MEMORY = 1 << 24
 
 
 @answering
-@with_reading_options
-@with_work_options
 def flag(
     model: Model,
     data: Data,
     out: Out = None,
-    keep: Keep = None,
-    reasons: Annotated[
-        bool, typer.Option("--reasons", help="Add the columns that raised the score of each flag.")
-    ] = False,
-    exclude: Exclude = None,
-    at_most: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop with exit code 4, and write nothing, if more cases than this would be "
-            "flagged, such as --at-most 60.",
-            min=0,
-            metavar="N",
-        ),
-    ] = None,
-    id: Id = None,
+    keep: Columns = None,
+    reasons: bool = False,
+    exclude: File = None,
+    at_most: Count = None,
+    id: Column = None,
+    value: Column = None,
+    effort: Column = None,
+    budget: Number = None,
+    unit: str = "units",
+    worth: Number = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
-    work: WorkColumns,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
@@ -75,17 +62,24 @@ def flag(
     flags would take more work than that.
 
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
+
+    Options
+    -------
+    reasons
+        Add the columns that raised the score of each flag.
+    at_most
+        Stop with exit code 4, and write nothing, if more cases than this would be flagged, such
+        as --at-most 60.
     """
-    from ..tables import flag_rows, load_model
+    from ..tables import WorkColumns, flag_rows
     from ..tables.write import output_format
 
-    announce_compiling()
     format = "jsonl" if as_json else "csv"
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         format = output_format(out)
-    loaded = load_model(model)
-    with progress_bar() as progress, _opened(out, whole=at_most is not None) as file:
+    loaded = open_model(model)
+    with progress("reading") as show, _opened(out, whole=at_most is not None) as file:
         summary = flag_rows(
             loaded,
             data,
@@ -96,9 +90,9 @@ def flag(
             reasons=reasons,
             exclude=exclude,
             at_most=at_most,
-            reading=reading,
-            work=work,
-            on_progress=rows_read(progress),
+            reading=read_options(read),
+            work=WorkColumns(value, effort, budget, worth, unit),
+            on_progress=show,
         )
     tell(summary.notes, summary.findings)
     _print(summary, out, as_json)
@@ -135,4 +129,13 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
         err=True,
     )
     if summary.work is not None:
-        typer.echo(spent_in_words(summary.work), err=True)
+        typer.echo(_spent_in_words(summary.work), err=True)
+
+
+def _spent_in_words(spent: SpentWork) -> str:
+    if spent.effort is None:
+        return f"Their expected value is {spent.value:,.6g}."
+    return (
+        f"They take {spent.effort:,.6g} {spent.unit}; the capacity allows {spent.allowed:,.6g} on "
+        f"so many cases. Their expected value is {spent.value:,.6g}."
+    )

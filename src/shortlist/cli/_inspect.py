@@ -6,29 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..exceptions import ModelFileError
 from ._errors import answering, in_options
-from ._reading import with_column_options
-from ._shared import AsJson, percent, print_json, tell
+from ._options import AsJson, Columns, Read, read_options
+from ._output import RULES, percent, print_json, print_table, tell
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions
     from ..tables.inspect import ColumnView, TableView
 
 
 @answering
-@with_column_options
 def inspect(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A model file made by fit, or a table.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    drop: Columns = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
 ) -> None:
     """Show what is in a model file, or how a table would be read.
 
@@ -37,47 +30,49 @@ def inspect(
     that could have been another, before any fit.
 
     Example: shortlist inspect cases.csv
+
+    Options
+    -------
+    file
+        A model file made by fit, or a table.
     """
     from ..tables.inspect import inspect_table
     from ..tables.model_file import describe_model
     from ..tables.read import is_table
 
+    view, content = None, {}
     try:
         content = describe_model(file)
     except ModelFileError:
         if not is_table(file):
             raise
-        view = inspect_table(file, reading=reading)
-        if as_json:
-            print_json(view)
-        else:
-            _print_table(view)
-        return
+        view = inspect_table(file, reading=read_options(read, drop, but=()))
     if as_json:
-        print_json(content)
-        return
-    console = Console()
-    console.print(_facts(content))
-    console.print(_columns(content))
-    rules = (content["card"] or {}).get("rules") or []
-    if rules:
-        console.print(_rules(content, rules))
-    for note in (content["card"] or {}).get("notes") or []:
-        words = f"Note of the fit: {in_options(note)}"
-        console.print(words, soft_wrap=True, highlight=False, markup=False)
+        print_json(view or content)
+    elif view is not None:
+        _print_table(view)
+    else:
+        _print_model(content)
+
+
+# --- a table ---
 
 
 def _print_table(view: TableView) -> None:
     tell(view.notes)
     rows = f"{view.n_rows:,} rows" if view.is_whole else f"the first {view.n_rows:,} rows"
-    table = Table(title=f"{view.table}, {rows}")
-    for heading in ("Column", "Read as", "Missing", "Examples"):
-        table.add_column(heading, justify="right" if heading == "Missing" else "left")
-    for column in view.columns:
-        missing = "" if column.n_missing is None else f"{column.n_missing:,}"
-        examples = ", ".join(f"{example:.40}" for example in column.examples)
-        table.add_row(escape(column.name), escape(_read_as(column)), missing, escape(examples))
-    Console().print(table)
+    print_table(
+        {
+            "Column": lambda column: column.name,
+            "Read as": _read_as,
+            "Missing": lambda column: "" if column.n_missing is None else f"{column.n_missing:,}",
+            "Examples": lambda column: ", ".join(f"{each:.40}" for each in column.examples),
+        },
+        view.columns,
+        n_left=2,
+        n_right=1,
+        title=f"{view.table}, {rows}",
+    )
 
 
 def _read_as(column: ColumnView) -> str:
@@ -86,50 +81,71 @@ def _read_as(column: ColumnView) -> str:
     return f"{column.kind} ({column.format})" if column.format else column.kind
 
 
-def _facts(content: dict[str, Any]) -> Table:
-    table = Table(show_header=False, title=f"Model of shortlist {content['shortlist_version']}")
-    table.add_column()
-    table.add_column()
-    for name, text in _lines(content):
-        table.add_row(name, text)
-    return table
+# --- a model ---
 
 
-def _lines(content: dict[str, Any]) -> list[tuple[str, str]]:
-    schema, card = content["schema"], content["card"]
+def _print_model(content: dict[str, Any]) -> None:
+    from ..tables.model import RuleResult
+    from ..tables.schema import Feature
+
+    card = content["card"] or {}
+    print_table(
+        {"": lambda line: line[0], " ": lambda line: line[1]},
+        _facts(content, card),
+        n_right=0,
+        show_header=False,
+        title=f"Model of shortlist {content['shortlist_version']}",
+    )
+    print_table(
+        {
+            "Column": lambda feature: feature.name,
+            "Read as": lambda feature: feature.in_words,
+            "Usual value": lambda feature: _usual(content["reference"].get(feature.name), feature),
+        },
+        map(Feature.from_json, content["schema"]["features"]),
+        n_right=0,
+        title="Columns",
+        caption="Usual value: the median, or the commonest category.",
+    )
+    if card.get("rules"):
+        print_table(
+            RULES,
+            map(RuleResult.from_json, card["rules"]),
+            title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare",
+        )
+    for note in card.get("notes") or []:
+        typer.echo(f"Note of the fit: {in_options(note)}")
+
+
+def _facts(content: dict[str, Any], card: dict[str, Any]) -> list[tuple[str, str]]:
+    from ..thresholds.words import guarantee_in_short
+
+    schema, seen = content["schema"], content["fingerprints"]
+    work = {name: text for name, text in (schema.get("work") or {}).items() if text is not None}
+    # After a recalibration, all thresholds come from the same rows.
+    n_calibration = card.get("n_recalibration") or content["n_calibration"]
+    promise = content["guarantee"], content["confidence"], content.get("n_batches", 1)
     lines = [
         ("Looks for", f"{schema['target']} = {schema['rare_label']}"),
         ("Learner", content["learner"]),
         ("Capacity", _capacity(content)),
-        ("Guarantee", _guarantee(content)),
-        ("Calibration", f"{_n_calibration(content):,} cases"),
+        *((name.capitalize(), str(work[name])) for name in ("value", "effort", "worth")
+          if name in work),
+        ("Guarantee", guarantee_in_short(*promise)),
+        ("Calibration", f"{n_calibration:,} cases"),
         ("Threshold", ", ".join(_threshold(value) for value in content["thresholds"])),
         ("Id", schema["id"] or "none: a case is named by its row"),
-    ]
-    weighed = {name: text for name, text in (schema.get("work") or {}).items() if text is not None}
-    for name in [name for name in ("worth", "effort", "value") if name in weighed]:
-        lines.insert(3, (name.capitalize(), str(weighed[name])))
-    if card is not None:
-        lines += _fitted(card)
-    seen = content["fingerprints"]
+    ]  # fmt: skip
+    if card:
+        rows = f"{card['n_rows']:,} rows, {card['n_rare']:,} of them rare"
+        lines.append(("Fitted", f"{card['fitted_at']}, on {rows}"))
+    if card.get("recalibrated_at"):
+        recent = f"{card['n_recalibration']:,} rows"
+        lines.append(("Recalibrated", f"{card['recalibrated_at']}, on {recent}"))
     if seen is not None:
         lines.append(("Fingerprints", f"of {seen['n_rows']:,} rows that it was fitted on"))
-    versions = (card or {}).get("versions") or {"scikit-learn": content["scikit_learn_version"]}
+    versions = card.get("versions") or {"scikit-learn": content["scikit_learn_version"]}
     lines.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
-    return lines
-
-
-def _n_calibration(content: dict[str, Any]) -> int:
-    """Return the number of rows: after a recalibration, all thresholds come from the same ones."""
-    return (content["card"] or {}).get("n_recalibration") or content["n_calibration"]
-
-
-def _fitted(card: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = f"{card['n_rows']:,} rows, {card['n_rare']:,} of them rare"
-    lines = [("Fitted", f"{card['fitted_at']}, on {rows}")]
-    if card.get("recalibrated_at"):
-        words = f"{card['recalibrated_at']}, on {card['n_recalibration']:,} rows"
-        lines.append(("Recalibrated", words))
     return lines
 
 
@@ -144,48 +160,17 @@ def _capacity(content: dict[str, Any]) -> str:
     return words + (share if capacity.kind == "multiple" else "")
 
 
-def _guarantee(content: dict[str, Any]) -> str:
-    from ..thresholds.words import guarantee_in_short
-
-    return guarantee_in_short(
-        content["guarantee"], content["confidence"], content.get("n_batches", 1)
-    )
-
-
 def _threshold(value: float | None) -> str:
     return "none: nothing is flagged" if value is None else f"{value:.6g}"
 
 
-def _columns(content: dict[str, Any]) -> Table:
-    from ..tables.schema import Feature
-
-    table = Table(title="Columns", caption="Usual value: the median, or the commonest category.")
-    for heading in ("Column", "Read as", "Usual value"):
-        table.add_column(heading)
-    for feature in map(Feature.from_json, content["schema"]["features"]):
-        usual = _usual(content["reference"].get(feature.name), feature.kind)
-        table.add_row(feature.name, feature.in_words, usual)
-    return table
-
-
-def _usual(value: Any, kind: str) -> str:
+def _usual(value: Any, feature: Any) -> str:
     from ..tables.monitor import date_text
 
     if value is None:
         return "–"
-    if kind == "date":
+    if feature.kind == "date":
         return date_text(value)
-    if kind == "boolean":
+    if feature.kind == "boolean":
         return "true" if value else "false"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _rules(content: dict[str, Any], rules: list[dict[str, Any]]) -> Table:
-    card = content["card"]
-    table = Table(title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare")
-    for heading in ("Rule", "Flagged", "Found", "Detection (M)"):
-        table.add_column(heading)
-    for rule in rules:
-        flagged, found = f"{rule['flagged']:g}", f"{rule['found']:.3g}"
-        table.add_row(rule["rule"], flagged, found, percent(rule["detection"]))
-    return table

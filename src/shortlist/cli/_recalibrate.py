@@ -4,83 +4,72 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from .._core.atomic import check_writable
-from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_reading_options
-from ._shared import (
+from ._options import (
     AsJson,
-    CapacityCount,
-    Confidence,
+    Column,
+    Count,
     Data,
-    Fraction,
     Guarantee,
+    Many,
     Model,
-    Multiple,
-    NBatches,
-    Per,
+    NewFile,
+    Number,
+    Read,
     capacity_from,
-    percent,
-    print_json,
-    progress_bar,
-    rows_read,
-    tell,
+    read_options,
 )
-from ._worth_options import Budget, budget_from, check_knows_effort
+from ._output import open_model, percent, print_json, progress, tell
 
 if TYPE_CHECKING:
-    from ..capacity import Capacity
-    from ..tables import ReadOptions
     from ..tables.recalibrate import Recalibration
 
 
 @answering
-@with_reading_options
 def recalibrate(
     model: Model,
     data: Data,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to write the model, such as -o new.model.")
-    ],
-    capacity: CapacityCount = None,
-    per: Per = None,
-    fraction: Fraction = None,
-    multiple: Multiple = None,
-    budget: Budget = None,
+    out: NewFile,
+    capacity: Count = None,
+    per: Many = None,
+    fraction: Number = None,
+    multiple: Number = None,
+    budget: Number = None,
     guarantee: Guarantee = None,
-    confidence: Confidence = None,
-    n_batches: NBatches = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="The column with labels, if there are any, such as --target fraud; --multiple "
-            "then refers to their share.",
-            metavar="NAME",
-        ),
-    ] = None,
+    confidence: Number = None,
+    n_batches: Many = None,
+    target: Column = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
 ) -> None:
     """Set a new threshold from recent cases: no labels, no new fit.
 
     Also for another capacity, budget or guarantee; what is not given stays as it is.
 
     Example: shortlist recalibrate fraud.model october.csv -o october.model --fraction 0.04
-    """
-    limit = _capacity(capacity, per, fraction, multiple, budget)
-    check_writable(out, keep=(model, data))  # before any work
-    from ..tables import load_model, recalibrate_table, save_model
 
-    announce_compiling()
-    loaded = load_model(model)
-    if budget is not None:
-        check_knows_effort(loaded)
-    with progress_bar() as progress:
+    Options
+    -------
+    out
+        Where to write the model, such as -o new.model.
+    budget
+        Or a budget of work, such as --budget 480 --per 10000.
+    target
+        The column with labels, if there are any, such as --target fraud; --multiple then refers
+        to their share.
+    """
+    limit = capacity_from(capacity, per, fraction, multiple, budget)
+    check_writable(out, keep=(model, data))  # before any work
+    from ..tables import WorkColumns, recalibrate_table, save_model
+
+    loaded = open_model(model)
+    loaded.check_weighs(WorkColumns(budget=budget))
+    with progress("reading") as show:
         result = recalibrate_table(
             loaded,
             data,
@@ -89,8 +78,8 @@ def recalibrate(
             confidence=confidence,
             n_batches=n_batches,
             target=target,
-            reading=reading,
-            on_progress=rows_read(progress),
+            reading=read_options(read),
+            on_progress=show,
         )
     save_model(result.model, out)
     tell(result.notes, result.findings)
@@ -98,20 +87,6 @@ def recalibrate(
         print_json({"model": str(out), **_numbers(result)})
     else:
         _print(result, out)
-
-
-def _capacity(
-    capacity: int | None,
-    per: int | None,
-    fraction: float | None,
-    multiple: float | None,
-    budget: float | None,
-) -> Capacity | None:
-    if all(value is None for value in (capacity, per, fraction, multiple, budget)):
-        return None
-    if budget is None:
-        return capacity_from(capacity, per, fraction, multiple)
-    return budget_from(capacity, per, fraction, multiple, budget)
 
 
 def _numbers(result: Recalibration) -> dict[str, Any]:

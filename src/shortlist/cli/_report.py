@@ -3,60 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
 from .._core.atomic import check_writable, write_whole
 from ._errors import answering
-from ._reading import with_reading_options, with_work_options
-from ._shared import AsJson, Data, Model, Period, Reviews, Target, percent, print_json
-
-if TYPE_CHECKING:
-    from rich.status import Status
-
-    from ..tables import ReadOptions, WorkColumns
-
-_PAGES = (".html", ".htm")
-
-
-def _named(help: str, metavar: str) -> Any:
-    return typer.Option(help=help, metavar=metavar, show_default=False)
+from ._options import AsJson, Column, Data, File, Model, NewFile, Number, Read, Text, read_options
+from ._output import open_model, percent, print_json, progress
 
 
 @answering
-@with_reading_options
-@with_work_options
 def report(
     model: Model,
     data: Data,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Where to write it, such as -o report.html; a PDF for print if it ends in .pdf.",
-        ),
-    ],
-    target: Target = None,
-    no_labels: Annotated[
-        bool, typer.Option("--no-labels", help="Leave labels aside: flags, drift and list only.")
-    ] = False,
-    segment: Annotated[
-        str | None, _named("A column with groups to compare, such as --segment team.", "NAME")
-    ] = None,
-    time: Annotated[
-        str | None, _named("A column of dates, for results by week or so: --time day.", "NAME")
-    ] = None,
-    title: Annotated[
-        str | None, _named("The heading, such as --title 'Fraud in March'.", "TEXT")
-    ] = None,
-    reviews: Reviews = None,
-    period: Period = None,
+    out: NewFile,
+    target: Column = None,
+    no_labels: bool = False,
+    segment: Column = None,
+    time: Column = None,
+    title: Text = None,
+    reviews: File = None,
+    period: Text = None,
+    value: Column = None,
+    effort: Column = None,
+    budget: Number = None,
+    unit: str = "units",
+    worth: Number = None,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
-    work: WorkColumns,
 ) -> None:
     """Make a report about a model and its results: a page, or a PDF.
 
@@ -65,55 +40,57 @@ def report(
     table without labels gets a report, too.
 
     Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
+
+    Options
+    -------
+    out
+        Where to write it, such as -o report.html; a PDF for print if it ends in .pdf.
+    no_labels
+        Leave labels aside: flags, drift and list only.
+    segment
+        A column with groups to compare, such as --segment team.
+    time
+        A column of dates, for results by week or so: --time day.
+    title
+        The heading, such as --title 'Fraud in March'.
+    period
+        A column of the reviews with periods, such as --period week, for an answer for each.
     """
-    kept = (model, data) if reviews is None else (model, data, reviews)
-    check_writable(out, keep=kept)  # before any work
+    check_writable(out, keep=(model, data, reviews))  # before any work
     from ..report import make_report, print_report, render_report
     from ..report.pdf import find_browser
-    from ..tables import load_model
+    from ..tables import WorkColumns
 
-    is_paper = _is_paper(out)
-    if is_paper:
+    suffix = out.suffix.lower()
+    if suffix not in (".html", ".htm", ".pdf"):
+        raise typer.BadParameter(
+            f"--out {out} is neither a page nor a PDF; name a file that ends in .html or .pdf"
+        )
+    if suffix == ".pdf":
         find_browser()
-    with _waiting("Scoring and comparing ..."):
+    with progress("Scoring and comparing"):
         summary = make_report(
-            load_model(model),
+            open_model(model),
             data,
             target=target,
-            reading=reading,
+            reading=read_options(read),
             labels=not no_labels,
             segment=segment,
             time=time,
             title=title,
             model_file=model,
-            work=work,
+            work=WorkColumns(value, effort, budget, worth, unit),
             reviews=reviews,
             reviews_period=period,
         )
         page = render_report(summary)
-        content = print_report(page) if is_paper else page.encode("utf-8")
+        content = print_report(page) if suffix == ".pdf" else page.encode("utf-8")
     with write_whole(out) as file:
         file.write(content)
     if as_json:
         print_json({"out": str(out), **summary})
     else:
         _print(summary, out)
-
-
-def _is_paper(out: Path) -> bool:
-    suffix = out.suffix.lower()
-    if suffix not in (*_PAGES, ".pdf"):
-        raise typer.BadParameter(
-            f"{out} is neither a page nor a PDF; name a file that ends in .html or .pdf",
-            param_hint="--out",
-        )
-    return suffix == ".pdf"
-
-
-def _waiting(what: str) -> Status:
-    from rich.console import Console
-
-    return Console(stderr=True).status(what)
 
 
 def _print(summary: dict[str, Any], out: Path) -> None:

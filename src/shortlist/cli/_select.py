@@ -2,85 +2,70 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from .._core.atomic import check_writable, write_whole
-from ._compiling import announce_compiling
 from ._errors import answering
-from ._reading import with_reading_options, with_work_options
-from ._shared import (
+from ._options import (
     AsJson,
+    Column,
+    Columns,
     Data,
-    Exclude,
-    Id,
-    Keep,
+    File,
     Model,
+    Number,
     Out,
-    columns_of_data,
-    percent,
-    print_json,
-    progress_bar,
-    reporter,
-    tell,
+    Probe,
+    Read,
+    read_options,
 )
+from ._output import Cells, open_model, percent, print_json, print_table, progress, tell
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions, WorkColumns
-    from ..tables.lists import Selection
+    from ..tables.lists import SelectedRow, Selection
 
 
 @answering
-@with_reading_options
-@with_work_options
 def select(
     model: Model,
     data: Data,
-    count: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N",
-            help="The number of cases on the list, such as --count 50; with --segment one for "
-            "each segment, such as --count north=20,south=30.",
-        ),
-    ] = None,
-    segment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=columns_of_data,
-            help="A column whose values have counts of their own, such as --segment team.",
-        ),
-    ] = None,
+    count: Annotated[list[str] | None, typer.Option(metavar="N")] = None,
+    segment: Column = None,
+    value: Column = None,
+    effort: Column = None,
+    budget: Number = None,
+    unit: str = "units",
+    worth: Number = None,
     out: Out = None,
-    keep: Keep = None,
-    exclude: Exclude = None,
-    id: Id = None,
-    probe: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of the places for cases below the cut, drawn at random, such as --probe "
-            "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
-        ),
-    ] = 0,
+    keep: Columns = None,
+    exclude: File = None,
+    id: Column = None,
+    probe: Probe = 0,
+    read: Read = None,
     as_json: AsJson = False,
-    *,
-    reading: ReadOptions,
-    work: WorkColumns,
 ) -> None:
     """List exactly so many suspicious cases, with reasons.
 
     Example: shortlist select fraud.model today.csv --count 50 --keep all -o list.csv
 
     With --value and --effort, the list has the largest expected value within --budget.
+
+    Options
+    -------
+    count
+        The number of cases on the list, such as --count 50; with --segment one for each segment,
+        such as --count north=20,south=30.
+    segment
+        A column whose values have counts of their own, such as --segment team.
+    probe
+        Share of the places for cases below the cut, drawn at random, such as --probe 0.1. Their
+        outcomes tell what is missed: shortlist evaluate --reviews.
     """
-    if not count and work.budget is None:
+    if not count and budget is None:
         raise typer.BadParameter(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
@@ -90,16 +75,16 @@ def select(
             "--segment and a count for each segment belong together, as in: --segment team --count "
             "north=20,south=30"
         )
-    from ..tables import load_model, select_rows
+    from ..tables import WorkColumns, select_rows
     from ..tables.write import output_format
 
-    announce_compiling()
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         output_format(out)
-    with progress_bar() as progress:
+
+    with progress("reading") as show:
         selected = select_rows(
-            load_model(model),
+            open_model(model),
             data,
             count=counts,
             segment=segment,
@@ -107,9 +92,9 @@ def select(
             id=id,
             exclude=exclude,
             probe=probe,
-            reading=reading,
-            work=work,
-            on_progress=reporter(progress, "reading"),
+            reading=read_options(read),
+            work=WorkColumns(value, effort, budget, worth, unit),
+            on_progress=show,
         )
     notes = [*selected.notes]
     if out is not None:
@@ -125,35 +110,22 @@ def select(
 
 def _counts(given: list[str]) -> int | dict[str, int]:
     """Return what --count says: one number, or a number for each segment."""
-    if len(given) == 1 and "=" not in given[0]:
-        return _count(given[0], given[0])
-    pairs: dict[str, int] = {}
+    if len(given) == 1 and given[0].isdecimal():
+        return int(given[0])
+    counts: dict[str, int] = {}
     for text in given:
         parts = text.split(",")
         # A name may hold a comma, if its count is given alone.
         for part in parts if all("=" in each for each in parts) else [text]:
-            name, equals, number = part.rpartition("=")
-            if not equals or name.strip() in pairs:
-                raise _wrong_count(part)
-            pairs[name.strip()] = _count(number, part)
-    return pairs
-
-
-def _count(number: str, said: str) -> int:
-    try:
-        count = int(number)
-    except ValueError:
-        raise _wrong_count(said) from None
-    if count < 0:
-        raise _wrong_count(said)
-    return count
-
-
-def _wrong_count(said: str) -> typer.BadParameter:
-    return typer.BadParameter(
-        f"Invalid value for '--count': {said!r}. Use a whole number such as --count 50, or with "
-        "--segment one for each segment, each named once: --count north=20,south=30"
-    )
+            name, equals, number = (each.strip() for each in part.rpartition("="))
+            if not equals or not number.isdecimal() or name in counts:
+                raise typer.BadParameter(
+                    f"Invalid value for '--count': {part!r}. Use a whole number such as --count "
+                    "50, or with --segment one for each segment, each named once: --count "
+                    "north=20,south=30"
+                )
+            counts[name] = int(number)
+    return counts
 
 
 def _write(selected: Selection, out: Path) -> list[str]:
@@ -177,20 +149,26 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
 
 
 def _print(selected: Selection) -> None:
-    table = Table(caption="In parentheses: how far the score would fall with the usual value.")
-    for heading in ("Rank", "Case", "Score", "Probability"):
-        table.add_column(heading, justify="right")
-    probes = ("Selected by",) if selected.has_probes else ()
-    for heading in (*probes, *selected.kept_types, "Raised by"):
-        table.add_column(heading)
-    for row in selected:
-        table.add_row(
-            str(row.rank),
-            f"row {row.row}" if row.id is None else row.id,
-            f"{row.score:.4g}",
-            percent(row.probability),
-            *([row.selected_by] if selected.has_probes else []),
-            *("" if value is None else str(value) for value in row.kept.values()),
-            "; ".join(reason.in_words for reason in row.reasons),
-        )
-    Console().print(table)
+    first: Cells = {
+        "Rank": lambda row: str(row.rank),
+        "Case": lambda row: f"row {row.row}" if row.id is None else row.id,
+        "Score": lambda row: f"{row.score:.4g}",
+        "Probability": lambda row: percent(row.probability),
+    }
+    if selected.has_probes:
+        first["Selected by"] = lambda row: row.selected_by
+    print_table(
+        [
+            *first.items(),
+            *((name, partial(_kept, name=name)) for name in selected.kept_types),
+            ("Raised by", lambda row: "; ".join(reason.in_words for reason in row.reasons)),
+        ],
+        selected,
+        n_left=0,
+        n_right=4,
+        caption="In parentheses: how far the score would fall with the usual value.",
+    )
+
+
+def _kept(row: SelectedRow, *, name: str) -> str:
+    return "" if row.kept[name] is None else str(row.kept[name])

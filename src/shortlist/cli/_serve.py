@@ -1,111 +1,88 @@
-"""`shortlist serve`: decisions over HTTP, never over capacity."""
+"""`shortlist serve`: decisions over HTTP, never over capacity; its keys, and its audit."""
 
 from __future__ import annotations
 
 import ipaddress
 import logging
 import os
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ._compiling import announce_compiling
-from ._errors import answering
-from ._shared import ZONE_HELP, Probe, ProbeKey, period_from
-from ._worth_options import WorthOption, check_budget
+from ._errors import USER_ERROR, answering
+from ._options import (
+    PROBE_KEY,
+    AsJson,
+    Count,
+    Many,
+    Number,
+    Probe,
+    Text,
+    period_from,
+)
+from ._output import announce_compiling, print_json
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        envvar="SHORTLIST_DATABASE",
-        help="--database postgresql://…, for many machines. Default: a file.",
-    ),
-]
-DataFolder = Annotated[
-    Path,
-    typer.Option(
-        "--data",
-        envvar="SHORTLIST_DATA",
-        help="Folder of the embedded database, such as --data /srv/shortlist.",
-    ),
-]
-
-
-def database_in(database: str | None, data: Path) -> str:
-    """Return the address of the database, or the path of the embedded one."""
-    return database if database is not None else str(data / "shortlist.db")
+Database = Annotated[str, typer.Option(envvar="SHORTLIST_DATABASE", metavar="FILE")]
+Texts = Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)]
+_FILE = "shortlist-data/shortlist.db"
 
 
 @answering
 def serve(
-    model: Annotated[
-        Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model file made by fit; not needed again later."),
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option(help="How many flags are allowed, such as --count 50 ...", min=0)
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            metavar="AMOUNT",
-            show_default=False,
-            help="... or how much work, for a model fitted with --effort, such as --budget 480 ...",
-        ),
-    ] = None,
-    period: Annotated[
-        str, typer.Option(help="... per hour, day, week, 15m, 12h or 2d, such as --period day.")
-    ] = "day",
-    zone: Annotated[str | None, typer.Option(help=ZONE_HELP)] = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option(help="Another queue and its count, as in --queue north=30; may be repeated."),
-    ] = None,
-    total: Annotated[
-        int | None,
-        typer.Option(help="The most flags of all queues together, such as --total 80.", min=0),
-    ] = None,
-    expect: Annotated[
-        int | None,
-        typer.Option(
-            help="Rough number of cases in a period, such as --expect 5000; it is learned.", min=1
-        ),
-    ] = None,
-    worth: WorthOption = None,
+    model: Annotated[Path | None, typer.Argument(metavar="[MODEL]")] = None,
+    count: Count = None,
+    budget: Number = None,
+    period: str = "day",
+    queue: Texts = None,
+    total: Count = None,
+    expect: Many = None,
+    worth: Number = None,
     probe: Probe = 0,
-    probe_key: ProbeKey = None,
-    database: Database = None,
-    data: DataFolder = Path("shortlist-data"),
-    host: Annotated[
-        str, typer.Option(envvar="SHORTLIST_HOST", help="Where to listen, such as --host 0.0.0.0.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535, help="Such as --port 8080.")
-    ] = 8_000,
-    workers: Annotated[
-        int,
-        typer.Option(
-            envvar="SHORTLIST_WORKERS", min=1, max=64, help="Processes, such as --workers 4."
-        ),
-    ] = 2,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Change the capacity and the model of a known queue.")
-    ] = False,
-    accept_clock: Annotated[
-        bool,
-        typer.Option("--accept-clock", help="Believe a clock far ahead of the last decision."),
-    ] = False,
+    database: Database = _FILE,
+    host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
+    workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
+    adopt: bool = False,
+    accept_clock: bool = False,
 ) -> None:
     """Serve decisions over HTTP: never over capacity, nothing lost.
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
     address no keys are needed; elsewhere, make them first with: shortlist
     serve keys. Afterwards, shortlist serve audit proves that every promise was kept.
+
+    Options
+    -------
+    model
+        A model file made by fit; not needed again later.
+    count
+        How many flags are allowed, such as --count 50 ...
+    budget
+        ... or how much work, for a model fitted with --effort, such as --budget 480 ...
+    period
+        ... per hour, day, week, month, 15m, 12h or 2d, such as --period day; with a time zone in
+        its calendar, such as --period 'day Europe/Berlin' or 'Mon-Fri 09:00-17:00 Europe/Rome'.
+    queue
+        Another queue and its count, as in --queue north=30; may be repeated.
+    total
+        The most flags of all queues together, such as --total 80.
+    database
+        A file, such as --database /srv/shortlist.db, or postgresql://… for many machines.
+    host
+        Where to listen, such as --host 0.0.0.0.
+    port
+        Such as --port 8080.
+    workers
+        Processes, such as --workers 4.
+    adopt
+        Change the capacity and the model of a known queue.
+    accept_clock
+        Believe a clock far ahead of the last decision.
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
-    if budget is not None:
-        check_budget(budget)
     queues = _queues(model, count, budget, queue)
     from ..service.config import check_extra
 
@@ -114,14 +91,14 @@ def serve(
     from ..service.supervisor import run_service
 
     announce_compiling()
-    where = database_in(database, data)
-    if database is None:
-        data.mkdir(parents=True, exist_ok=True)
+    if "://" not in database:
+        Path(database).parent.mkdir(parents=True, exist_ok=True)
     models = prepare(
-        where, model, queues, period=period_from(period, zone), expect=expect, total=total,
-        of_work=budget is not None, worth=worth, probe=probe, probe_key=probe_key, adopt=adopt,
+        database, model, queues, period=period_from(period), expect=expect, total=total,
+        of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
+        adopt=adopt,
     )  # fmt: skip
-    config = _config(where, host, accept_clock=accept_clock)
+    config = _config(database, host, accept_clock=accept_clock)
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
@@ -172,3 +149,102 @@ def _is_loopback(host: str) -> bool:
 def _say(host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
     typer.echo(f"Serving on http://{shown}:{port} (process {os.getpid()}). Ctrl-C stops.", err=True)
+
+
+@answering
+def keys(
+    make: Text = None,
+    queue: Texts = None,
+    note: Text = None,
+    revoke: Text = None,
+    database: Database = _FILE,
+    as_json: AsJson = False,
+) -> None:
+    """Make, list and revoke the keys of a decision service.
+
+    A key is shown once. A running service knows a new key, and forgets a revoked one, within
+    seconds; its first key takes effect when it is started again.
+
+    Options
+    -------
+    make
+        Make a key of a role, such as --make decide; or review, manage, read.
+    queue
+        Only for a queue, such as --queue north; may be repeated.
+    note
+        Whom the key is for, such as --note checkout.
+    revoke
+        Revoke the key of a name, such as --revoke 3fa8.
+    database
+        That of the service: --database shortlist.db or postgresql://…
+    """
+    from ..service.config import check_extra
+
+    check_extra()
+    from ..service.databases import opened
+    from ..service.keys import list_keys, make_key, revoke_key
+
+    with opened(database) as store:
+        if make is not None:
+            key = make_key(store, make, queues=queue, note=note)
+            if as_json:
+                print_json({"key": key, "role": make, "queues": queue})
+            else:
+                typer.echo(key)
+                typer.echo("Keep it: it cannot be shown again.", err=True)
+        if revoke is not None:
+            revoke_key(store, revoke)
+            typer.echo(f"{revoke} is revoked.", err=True)
+        if make is None and revoke is None:
+            found = list_keys(store)
+            if as_json:
+                print_json({"keys": found})
+                return
+            for row in found:
+                made = datetime.fromtimestamp(row["made"], UTC).date()
+                state = "revoked" if row["revoked"] else "valid"
+                where, words = row["queues"] or "all queues", row["note"] or ""
+                typer.echo(f"{row['id']}  {row['role']:7} {state:8} {made}  {where}  {words}")
+
+
+@answering
+def audit(
+    database: Annotated[str, typer.Argument(metavar="DATABASE")],
+    as_json: AsJson = False,
+) -> None:
+    """Replay every decision of a service, and check its promises.
+
+    The log must have no gaps, each case one decision, each flag its slot, and no period more flags
+    than its capacity. Decisions of this version of shortlist are made again from their scores, and
+    flagged cases are scored again by the model files; both are compared bit for bit. The exit code
+    is 2 if anything is wrong.
+
+    Options
+    -------
+    database
+        The file of a service or of a stream, or postgresql://…
+    """
+    from ..service.config import check_extra
+
+    check_extra()
+    from ..service.audit import audit_store
+    from ..service.databases import opened
+
+    with opened(database) as store:
+        found = audit_store(store)
+    if as_json:
+        print_json({"queues": [asdict(each) for each in found]})
+    else:
+        for each in found:
+            typer.echo(
+                f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
+                f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
+                f"{each.n_other:,} of other versions only checked; {each.n_rescored:,} flagged "
+                "cases scored again."
+            )
+            for problem in each.problems:
+                typer.echo(f"  Problem: {problem}.")
+        wrong = sum(bool(each.problems) for each in found)
+        typer.echo(f"{wrong} queues have problems." if wrong else "Every promise was kept.")
+    if any(each.problems for each in found):
+        raise typer.Exit(USER_ERROR)

@@ -282,6 +282,11 @@ class TableModel:
                     f"The model was fitted without {option}=..., and its threshold does not weigh "
                     f"it. Fit with {option}=..., or make a list: shortlist select."
                 )
+        if work.budget is not None and kept.effort is None:
+            raise TableError(
+                "budget=... limits the work of flags, and the model was fitted without effort=...: "
+                "fit with effort=..., or limit the number of flags."
+            )
 
     def predict(self, X: Any) -> Mask:
         """Return what the learner predicts without calibration; of several models, the majority.

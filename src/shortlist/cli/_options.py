@@ -1,0 +1,235 @@
+"""What the options of all commands take, and what those mean that several commands have.
+
+A parameter of a command is an option. Its type says what it takes; its help is in the docstring of
+the command, below `Options`, or here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Collection
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..capacity import Capacity
+    from ..tables import ReadOptions
+
+HELP = {
+    "model": "A model file made by fit.",
+    "data": "A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather, or a folder with "
+    "its parts; - reads CSV from standard input.",
+    "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet, .feather or .jsonl.",
+    "as_json": "Print JSON, for scripts.",
+    "target": "The column with the labels, such as --target fraud. Default: that of the fit.",
+    "id": "The column that names a case, such as --id customer; never learned from. Default: that "
+    "of the model.",
+    "keep": "Columns to carry along, such as --keep name,town; --keep all takes all of them.",
+    "exclude": "A table with the ids of cases to leave out, such as --exclude done.csv.",
+    "drop": "Columns to leave out, such as --drop cancelled_on,refund.",
+    "read": "How to read a table, where it is guessed wrong: --read sep=tab, --read decimal=, "
+    "--read encoding=cp1252, --read sheet=May, --read na=-999, --read date_format=DD/MM/YYYY (or "
+    "date_format=COLUMN=DD/MM/YYYY), --read keep_total=true; for a fit also --read "
+    "categorical=zip, --read numeric=price, --read columns=age,plan. May be repeated. --read "
+    "german.toml reads them from a file.",
+    "capacity": "How many cases can be followed up ...",
+    "per": "... of how many, such as --capacity 600 --per 10000.",
+    "fraction": "Or the share of all cases, such as --fraction 0.06.",
+    "multiple": "Or how many cases for each rare one, such as --multiple 3.",
+    "guarantee": "plug-in, expected, confident, next-batch or simultaneous, such as --guarantee "
+    "confident. Default: expected, or that of the model.",
+    "confidence": "How surely the last three guarantees hold, such as --confidence 0.99.",
+    "n_batches": "With --guarantee next-batch: how many batches in a row keep the capacity, such "
+    "as --n-batches 5.",
+    "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
+    "model that was fitted with it knows its name.",
+    "effort": "The column that says how much work a case takes, such as --effort minutes_needed "
+    "...",
+    "budget": "... and how much may be spent on all, such as --budget 480 ...",
+    "unit": "... in which unit, such as --unit minutes.",
+    "worth": "Leave places empty for cases of less expected value per unit of effort (without "
+    "--value and --effort: of less probability), such as --worth 1.5.",
+    "reviews": "A table of reviews with probes, such as --reviews done.csv: says what is missed.",
+    "probe": "Share of the flags for cases below the threshold, drawn at random, such as --probe "
+    "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
+    "expect": "Rough number of cases in a period, such as --expect 5000; it is learned.",
+}
+#: The environment variable with a text that makes the draw of probes reproducible.
+PROBE_KEY = "SHORTLIST_PROBE_KEY"
+
+
+def split_help(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring, and the help that it has for each option."""
+    text, _, options = docstring.partition("\nOptions\n-------\n")
+    found = re.findall(r"^(\w+)\n((?:    .+\n?)+)", options, re.MULTILINE)
+    return text, {name: " ".join(words.split()) for name, words in found}
+
+
+# --- what options take ---
+
+
+def _taking(metavar: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, show_default=False, **settings)
+
+
+def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that was typed, for completion by the shell."""
+    from ..tables.read import open_table
+
+    # Bash and other shells hand the words over in variables of their own.
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    for word in typed.split()[2:]:
+        try:
+            with open_table(Path(word)) as source:
+                return [name for name in source.columns if name.startswith(incomplete)]
+        except Exception:  # not a table: a shell that completes shows no errors
+            continue
+    return []
+
+
+def one_of(module: str, name: str) -> Any:
+    """Return a completion by the names in a constant of the package."""
+
+    def complete(incomplete: str) -> list[str]:
+        from importlib import import_module
+
+        known = getattr(import_module(f"shortlist.{module}"), name)
+        return [each for each in known if each.startswith(incomplete)]
+
+    return complete
+
+
+def _readable(incomplete: str) -> list[str]:
+    return [f"{name}=" for name in _fields() if name.startswith(incomplete)]
+
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL")]
+Data = Annotated[Path, typer.Argument(metavar="DATA")]
+NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
+Out = Annotated[Path | None, _taking("FILE", "--out", "-o")]
+AsJson = Annotated[bool, typer.Option("--json")]
+File = Annotated[Path | None, _taking("FILE")]
+Text = Annotated[str | None, _taking("TEXT")]
+Column = Annotated[str | None, _taking("COLUMN", autocompletion=columns_of_data)]
+Columns = Annotated[list[str] | None, _taking("COLUMNS", autocompletion=columns_of_data)]
+Count = Annotated[int | None, _taking("N", min=0)]
+Many = Annotated[int | None, _taking("N", min=1)]
+Number = Annotated[float | None, _taking("NUMBER")]
+Probe = Annotated[float, typer.Option(metavar="SHARE", min=0, max=1)]
+Guarantee = Annotated[
+    str | None, _taking("NAME", autocompletion=one_of("thresholds", "GUARANTEES"))
+]
+Read = Annotated[list[str] | None, _taking("NAME=VALUE", autocompletion=_readable)]
+
+
+# --- what options mean together ---
+
+
+def capacity_from(
+    capacity: int | None,
+    per: int | None,
+    fraction: float | None,
+    multiple: float | None = None,
+    budget: float | None = None,
+) -> Capacity | None:
+    """Return the capacity that the options give, in one way; None if they give none."""
+    from ..capacity import Capacity
+
+    ways = {"capacity": capacity, "fraction": fraction, "multiple": multiple, "budget": budget}
+    given = [f"--{name}" for name, value in {**ways, "per": per}.items() if value is not None]
+    if not given:
+        return None
+    if given not in (
+        ["--capacity", "--per"],
+        ["--budget", "--per"],
+        ["--fraction"],
+        ["--multiple"],
+    ):
+        raise typer.BadParameter(
+            f"give the capacity in one way; got {', '.join(given)}. --capacity 600 --per 10000 "
+            "belong together, and for work --budget 480 --per 10000; or use --fraction 0.06, or "
+            "--multiple 3"
+        )
+    if capacity is not None:
+        return Capacity.count(capacity, per=per)
+    if budget is not None:
+        return Capacity.effort(budget, per=per)
+    return Capacity.fraction(fraction) if multiple is None else Capacity.multiple(multiple)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
+
+
+def period_from(period: str) -> float | str:
+    """Return the seconds of a period, or its text if it belongs to a calendar."""
+    period = "month UTC" if period == "month" else period.strip()
+    if " " in period:
+        return period
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period))
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(
+            f"--period {period} is not a length of time; use hour, day, week, month, 90s, 15m, 12h "
+            "or 2d, or with a time zone: 'day Europe/Berlin'"
+        )
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+#: What only a fit asks for, and what there is not in JSON lines.
+OF_FITS = ("columns", "categorical", "numeric")
+NOT_IN_LINES = ("sep", "encoding", "sheet", "keep_total", *OF_FITS)
+
+
+def _fields() -> dict[str, type]:
+    """Return what --read can say, and whether that is a text, several texts or yes or no."""
+    from ..tables import ReadOptions
+
+    return {
+        field.name: type(field.default) for field in fields(ReadOptions) if field.name != "drop"
+    }
+
+
+def read_options(
+    read: list[str] | None, drop: list[str] | None = None, *, but: Collection[str] = OF_FITS
+) -> ReadOptions:
+    """Return what --read says: pairs of a name and a value, which take precedence, and files."""
+    from ..tables import ReadOptions
+
+    known = _fields()
+    in_files: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
+    for text in read or ():
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            in_files |= _from_file(Path(text), known)
+        elif name in but:
+            command = "fit" if name in OF_FITS else "tables"
+            raise typer.BadParameter(f"--read {name}=... is for {command}, and has no effect here")
+        else:
+            typed[name] = (*typed.get(name, ()), value) if known[name] is tuple else value
+    merged = in_files | typed
+    merged["keep_total"] = str(merged.get("keep_total", False)).lower() == "true"
+    return ReadOptions(**merged, drop=tuple(drop or ()))
+
+
+def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
+    """Return the options in a TOML file; a name that is none of them is an error."""
+    names = ", ".join(known)
+    if not path.exists():
+        raise typer.BadParameter(f"--read {path} is neither a file nor NAME=VALUE; names: {names}")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise typer.BadParameter(f"--read {path} is not a TOML file: {error}") from None
+    unknown = [name for name in content if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {names}")
+    for name in [name for name in content if known[name] is tuple]:
+        given = content[name]
+        content[name] = [str(each) for each in (given if isinstance(given, list) else [given])]
+    return content

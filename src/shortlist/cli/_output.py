@@ -1,0 +1,180 @@
+"""What all commands print: JSON, tables, notes, and how far they are."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ._errors import say
+
+if TYPE_CHECKING:
+    from ..tables import TableModel
+    from ..tables.money import Money
+    from ..tables.monitor import Finding
+
+#: The columns of a table: a heading, and the text of a row.
+Cells = dict[str, Callable[[Any], str]]
+
+
+def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
+    """Print notes and warnings on standard error, one line each."""
+    for note in notes:
+        say("Note", note)
+    for finding in findings:
+        say("Warning" if finding.is_serious else "Note", finding.message)
+
+
+def print_json(content: Any, *, err: bool = False) -> None:
+    """Print one JSON object; NaN and infinities become null."""
+    from .._core.plain_json import to_plain
+
+    typer.echo(json.dumps(to_plain(content), allow_nan=False), err=err)
+
+
+def print_table(
+    cells: Cells | list[tuple[str, Callable[[Any], str]]],
+    rows: Iterable[Any],
+    *,
+    n_left: int = 1,
+    n_right: int = 99,
+    **options: Any,
+) -> None:
+    """Print a table: `n_left` columns with texts, then `n_right` with numbers, then texts again."""
+    table = Table(**options)
+    pairs = list(cells.items()) if isinstance(cells, dict) else cells
+    for place, (heading, _) in enumerate(pairs):
+        is_number = n_left <= place < n_left + n_right
+        table.add_column(heading, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(escape(text(row)) for _, text in pairs))
+    Console().print(table)
+
+
+def percent(share: float | None) -> str:
+    """Format a share for a table; a dash if there is none."""
+    return "–" if share is None or math.isnan(share) else f"{share:.1%}"
+
+
+def interval(ends: Any) -> str:
+    """Format an interval of shares for a table; a dash if there is none."""
+    return "–" if ends is None else f"{ends.low:.1%} to {ends.high:.1%}"
+
+
+# --- tables that several commands print ---
+
+#: What a rule finds.
+RULES: Cells = {
+    "Rule": lambda rule: rule.rule,
+    "Flagged": lambda rule: f"{rule.flagged:g}",
+    "Found": lambda rule: f"{rule.found:.3g}",
+    "Detection": lambda rule: percent(rule.detection),
+    "95 % interval": lambda rule: interval(rule.detection_interval),
+    "Precision": lambda rule: percent(rule.precision),
+}
+
+
+def print_money(money: Money | None) -> None:
+    """Print what rules find, in money."""
+    if money is None:
+        return
+    print_table(
+        {
+            "Rule": lambda rule: rule.rule,
+            "Flagged": lambda rule: f"{rule.flagged:,.0f}",
+            f"Spent ({money.unit})": lambda rule: f"{rule.effort:,.6g}",
+            "Value found": lambda rule: f"{rule.value:,.0f}",
+            "Of all value": lambda rule: percent(rule.value_share),
+        },
+        money.rules,
+        title=f"Value found within {money.allowed:,.6g} {money.unit}; all rare cases are worth "
+        f"{money.total_value:,.0f}",
+        caption="If flags take more than that, they are worked off in a random order.",
+    )
+    typer.echo(money.one_more_in_words)
+
+
+def print_budgets(money: Money | None) -> None:
+    """Print what other budgets would find."""
+    if money is None:
+        return
+    print_table(
+        {
+            "Budget": lambda point: f"{point.budget:,.6g} {money.unit}",
+            "Spent": lambda point: f"{point.effort:,.6g}",
+            "Cases": lambda point: f"{point.n_flagged:,}",
+            "Value found": lambda point: f"{point.value:,.0f}",
+            "Of all value": lambda point: percent(point.value_share),
+            "One more unit": lambda point: f"{point.price:,.3g}",
+        },
+        money.points,
+        title="What other budgets would find",
+        n_left=0,
+    )
+    typer.echo(money.one_more_in_words)
+
+
+# --- work that takes a while ---
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[..., None]]:
+    """Show on a terminal what is being done; yields a function that tells the step, or the rows."""
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal  # older versions of rich end a disabled bar with a line
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=console.quiet) as bar:
+        task = bar.add_task(what, total=None)
+
+        def show(step: str | int, done: int = 0, total: int = 0) -> None:
+            words = step if isinstance(step, str) else f"{step:,} rows"
+            bar.update(task, description=words, completed=done, total=total or None)
+
+        yield show
+
+
+def open_model(file: Path) -> TableModel:
+    """Load a model file."""
+    from ..tables import load_model
+
+    announce_compiling()
+    return load_model(file)
+
+
+# Holds one item while numba is listened to, and a second one when the line was printed.
+_announced: list[bool] = []
+
+
+def announce_compiling() -> None:
+    """Say so when the first function is compiled; later runs find all of them ready.
+
+    To be called when the packages of a command are imported: without numba, nothing is compiled.
+    """
+    if _announced or "numba" not in sys.modules:
+        return
+    _announced.append(True)
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        """Prints one line when the first compilation starts."""
+
+        def on_start(self, event: Any) -> None:
+            if len(_announced) == 1:
+                _announced.append(True)
+                words = "Compiling once for this machine, up to a minute; later runs start at once."
+                typer.echo(words, err=True)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Announcer())
