@@ -65,7 +65,6 @@ def a_report(folder: Path) -> str:
         segment="country",
         time="opened",
         title="Fraud in the latest cases",
-        author="Risk team",
         model_file=Path("fraud.model"),
     )
     return render_report(summary)

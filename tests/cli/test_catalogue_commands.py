@@ -930,7 +930,15 @@ recalibrated("batches without their guarantee", "--n-batches", 3, code=2, words=
 recalibrated("two capacities", "--fraction", "0.1", "--multiple", 2, code=2, words=("one way",))
 recalibrated("half a capacity", "--capacity", 5, code=2, words=("belong together",))
 recalibrated("more than all", "--fraction", 6, code=2, words=("--fraction 6 must be", "0.06"))
-recalibrated("more than there are", "--capacity", 9, "--per", 5, code=2, words=("must be at most",))
+recalibrated(
+    "more than there are",
+    "--capacity",
+    9,
+    "--per",
+    5,
+    code=2,
+    words=("--capacity 9 --per 5 must not",),
+)
 recalibrated("labels", "--target", "fraud", "--multiple", 2)
 recalibrated("wrong labels", "--target", "frod", code=2, words=("--target",))
 recalibrated(
@@ -1096,9 +1104,15 @@ def fitted(name, *options, code=0, words=(), check=None):
 fitted("a confidence", "--fraction", "0.2", "--guarantee", "confident", "--confidence", "0.8")
 fitted("no confidence", "--fraction", "0.2", "--confidence", "95", code=2, words=("--confidence",))
 fitted("no batches", "--fraction", "0.2", "--n-batches", 3, code=2, words=("--n-batches 3",))
-fitted("below zero", "--fraction", "-0.1", code=2, words=("--fraction -0.1 must be",))
-fitted("no number", "--fraction", "nan", code=2, words=("--fraction nan must be",))
-fitted("an endless multiple", "--multiple", "inf", code=2, words=("--multiple inf must be",))
+fitted("below zero", "--fraction", "-0.1", code=2, words=("--fraction -0.1 must not be negative",))
+fitted("no number", "--fraction", "nan", code=2, words=("--fraction must be finite; got nan",))
+fitted(
+    "an endless multiple",
+    "--multiple",
+    "inf",
+    code=2,
+    words=("--multiple must be finite; got inf",),
+)
 fitted("no learner", "--fraction", "0.1", "--learner", "wizard", code=2, words=("--learner must",))
 fitted("next-batch", "--multiple", 2, "--guarantee", "next-batch", code=2, words=("--capacity K",))
 

@@ -116,9 +116,7 @@ def long_page(cases, new_cases, tmp_path_factory):
         learner="logistic",
     )
     path = folder / "report.html"
-    summary = make_report(
-        result.model, paths[1], segment="team", time="opened", title=LONG, author=LONG
-    )
+    summary = make_report(result.model, paths[1], segment="team", time="opened", title=LONG)
     path.write_text(render_report(summary), encoding="utf-8")
     return path
 

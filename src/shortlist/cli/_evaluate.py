@@ -243,10 +243,7 @@ def _print_missed(result: MissedResult) -> None:
     if estimate.challenger is not None:
         typer.echo(str(estimate.challenger))
     if result.has_fallen:
-        typer.echo(
-            f"Alarm: the model card says that the list finds {percent(result.expected_detection)}; "
-            "detection has fallen below that. Fit the model to recent labelled cases."
-        )
+        typer.echo(result.verdict)
 
 
 def _count(number: float) -> str:

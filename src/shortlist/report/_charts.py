@@ -77,7 +77,7 @@ def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> 
         "capacity_x": frame.x(min(promise["room"], most)),
         "cut_x": frame.x(flags[now]),
         "cut_y": frame.y(cuts["detection"][now]),
-        "x_ticks": [(frame.x(tick), number(tick)) for tick in _round_ticks(most, width)],
+        "x_ticks": [(frame.x(tick), number(tick)) for tick in _counts(most, width)],
         "y_ticks": [(frame.y(tick), _share(tick)) for tick in (0.25, 0.5, 0.75, 1)],
         "others": _others(summary["comparison"]["rules"], frame, data["n_rare"]),
     }
@@ -111,7 +111,7 @@ def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[
         "common": _steps(frame, common),
         "threshold_x": None if place is None else frame.x(place * n_bins),
         "x_ticks": [(frame.x(place * n_bins), write(value)) for place, value in scores["ticks"]],
-        "y_ticks": [(frame.y(tick), _share(tick)) for tick in _share_ticks(highest, 4)],
+        "y_ticks": [(frame.y(tick), _share(tick)) for tick in round_ticks(0, highest, 4)[1:]],
     }
 
 
@@ -133,7 +133,7 @@ def flag_chart(promise: dict[str, Any], *, width: float, height: float) -> dict[
         "high": frame.x(high),
         "at": frame.x(promise["n_flagged"]),
         "room": frame.x(promise["room"]),
-        "x_ticks": [(frame.x(tick), number(tick)) for tick in _round_ticks(most, width)],
+        "x_ticks": [(frame.x(tick), number(tick)) for tick in _counts(most, width)],
     }
 
 
@@ -160,7 +160,7 @@ def period_chart(groups: list[dict[str, Any]], *, width: float, height: float) -
             (round(frame.x(place) + step / 2, 2), groups[place]["name"])
             for place in range(0, len(groups), every)
         ],
-        "y_ticks": [(frame.y(tick), number(tick)) for tick in _round_ticks(most, 360)[1:]],
+        "y_ticks": [(frame.y(tick), number(tick)) for tick in _counts(most, 360)[1:]],
     }
 
 
@@ -168,15 +168,14 @@ def _share(tick: float) -> str:
     return f"{100 * tick:.6g}\u00a0%"
 
 
-def _round_ticks(most: float, width: float) -> list[int]:
-    wanted = max(most / (4 if width < 500 else 8), 1)
-    size = 10 ** int(np.floor(np.log10(wanted)))
-    step = next(digit * size for digit in _STEPS if digit * size >= wanted)
-    return list(range(0, int(most) + 1, int(step)))
-
-
-def _share_ticks(most: float, count: int) -> list[float]:
-    wanted = most / count
+def round_ticks(low: float, high: float, count: int, *, least: float = 0.0) -> list[float]:
+    """Return at most about `count` round numbers in a range, at least `least` apart."""
+    wanted = max((high - low) / count, least)
     size = 10.0 ** np.floor(np.log10(wanted))
-    step = next(digit * size for digit in _STEPS if digit * size >= wanted)
-    return [float(tick) for tick in np.arange(step, most + step / 1e6, step)]
+    step = next(digit * size for digit in _STEPS if digit * size >= wanted * (1 - 1e-9))
+    first, last = np.ceil(low / step - 1e-6), np.floor(high / step + 1e-6)
+    return [float(tick) for tick in (np.arange(first, last + 1) * step).round(12)]
+
+
+def _counts(most: float, width: float) -> list[float]:
+    return round_ticks(0, most, 4 if width < 500 else 8, least=1)

@@ -12,6 +12,7 @@ from .._core.binomial import proportion_interval
 from ..tables import TableModel
 from ..tables.drift import compare_columns, compare_scores, count_columns, judge_shifts, verdict_on
 from ._cases import Cases
+from ._charts import round_ticks
 
 _N_BINS = 36
 _LEAST = 1e-4
@@ -91,15 +92,8 @@ def _ticks(low: float, high: float, scale: str) -> list[tuple[float, float]]:
         values = np.array(_TICKS)
         ticks = list(zip(_placed(values, scale).tolist(), _TICKS, strict=True))
     else:
-        step = _round_step((high - low) / 5)
-        first = np.ceil(low / step) * step
-        ticks = [(value, value) for value in np.arange(first, high, step).round(12).tolist()]
+        ticks = [(value, value) for value in round_ticks(low, high, 5)]
     return [(place, value) for place, value in ticks if low <= place <= high]
-
-
-def _round_step(step: float) -> float:
-    size = 10 ** np.floor(np.log10(step))
-    return float(size * min((1, 2, 5, 10), key=lambda digit: abs(digit * size - step)))
 
 
 def _share(place: float, low: float, high: float) -> float:

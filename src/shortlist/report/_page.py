@@ -67,7 +67,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "money": lambda summary: summary["money"],
     "missed": lambda summary: summary.get("missed"),
     "rules": lambda summary: summary["comparison"],
-    "expectations": lambda summary: summary["expectations"],
+    "expectations": lambda summary: summary["card"]["fit"],
     "scores": lambda summary: True,
     "calibration": lambda summary: True,
     "drift": lambda summary: True,

@@ -18,7 +18,7 @@ from ._cases import Cases, read_cases
 from ._drift import measure_drift, score_distribution
 from ._found import compare_rules, cut_table, judge_reviews, neighbours, spread_cuts, value_found
 from ._groups import by_segment, by_time
-from ._next import expectations, next_steps
+from ._next import next_steps
 from ._promise import judge_promise, judge_work
 from ._words import detection_in_words, model_capacity
 
@@ -33,7 +33,6 @@ def make_report(
     segment: str | None = None,
     time: str | None = None,
     title: str | None = None,
-    author: str | None = None,
     model_file: Path | None = None,
     work: WorkColumns | None = None,
     reviews: Path | None = None,
@@ -58,7 +57,7 @@ def make_report(
         A column; results are also given for each of its values.
     time : str, default=None
         A column of dates; results are also given by day, week, month, quarter or year.
-    title, author : str, default=None
+    title : str, default=None
         For the heading of the page.
     model_file : Path, default=None
         Where the model is, for the commands that the report proposes.
@@ -92,7 +91,6 @@ def make_report(
         "format": "shortlist report",
         "version": 2,
         "title": title,
-        "author": author,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "shortlist_version": __version__,
         "data": _data(model, cases, path),
@@ -117,7 +115,6 @@ def make_report(
     summary |= _found(model, cases, summary["promise"])
     summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
     summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
-    summary["expectations"] = expectations(model, summary)
     summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
     return to_plain(summary)
 

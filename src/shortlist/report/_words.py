@@ -44,17 +44,15 @@ def detection_in_words(
             f"{found}, and there is room to follow up every flag. So the capacity finds {m} of "
             "the rare cases."
         )
-    seen = number(rule["detection"] * n_rare)
+    too_many = (
+        f"there is room to follow up only {number(room)} of the {number(rule['flagged'])} flags"
+    )
     if budget is not None:
-        return (
-            f"{found}, but all flags together take more than {budget}. Worked off in a random "
-            f"order, they find {seen} rare cases on average. So the budget finds {m} of the rare "
-            "cases."
-        )
+        too_many = f"all flags together take more than {budget}"
     return (
-        f"{found}, but there is room to follow up only {number(room)} of the "
-        f"{number(rule['flagged'])} flags. Drawn at random, these find {seen} rare cases on "
-        f"average. So the capacity finds {m} of the rare cases."
+        f"{found}, but {too_many}. Followed up in a random order, they find "
+        f"{number(rule['detection'] * n_rare)} rare cases on average. So the capacity finds {m} of "
+        "the rare cases."
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.arrays import Floats, Mask
 from .._core.work import count_in_units
 from ..capacity import exact
-from ..exceptions import TableError, TooManyFlagsError
+from ..exceptions import TooManyFlagsError
 from ..thresholds import Decisions
 from .cases import CaseReader, CaseRows
 from .lists import ListFile, open_list
@@ -161,11 +161,6 @@ class _Job:
         self._n_flagged = self._n_again = self._n_not_worth = self._n_too_large = 0
         self._effort, self._value = Fraction(0), 0.0
         self._flagged_ids: set[str] = set()
-        if work.budget is not None and self._kept.effort is None:
-            raise TableError(
-                "budget=... limits the work of flags, and the model was fitted without effort=... "
-                "Limit their number with at_most=..., or fit with effort=... and a budget."
-            )
 
     def types(self, cases: CaseReader) -> dict[str, str]:
         """Return the columns of the output, and their types."""

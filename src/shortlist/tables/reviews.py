@@ -36,11 +36,28 @@ class MissedResult:
         Detection of the list by the model card.
     has_fallen : bool
         Whether the detection lies below that, with its whole interval.
+    verdict : str
+        What the two say together, in a sentence or two.
     """
 
     estimate: MissedEstimate
     expected_detection: float | None
     has_fallen: bool
+
+    @property
+    def verdict(self) -> str:
+        """What the estimate and the model card say together."""
+        if self.expected_detection is None:
+            return "The model has no card to compare with."
+        expected = f"{self.expected_detection:.1%}"
+        if self.has_fallen:
+            return (
+                f"Alarm: the model card says that the list finds {expected}, and detection has "
+                "fallen below that. Fit the model to recent labelled cases."
+            )
+        if not self.estimate.is_enough:
+            return f"It is too early to say whether the list still finds {expected}."
+        return f"Nothing contradicts the model card, by which the list finds {expected}."
 
 
 def missed_in_table(
