@@ -366,7 +366,7 @@ def test_a_late_announcement_adds_no_more_than_it_corrects(calibration, blocks, 
             errors.append(errors[-1] + decision.flag - rate)
             threshold = decision.threshold
         tracker.set_capacity(Capacity.fraction(later), at=now - late)
-        extra += abs(later - rate) * (late + 16)  # every sixteenth moment is known
+        extra += abs(later - rate) * (late + 1)
         rate = later
         used.append(rate)
     bound = tracker.interval_bound(Capacity.fraction(min(used)), Capacity.fraction(max(used)))

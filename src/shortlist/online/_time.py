@@ -19,8 +19,6 @@ from .periods import CalendarPeriod, read_period
 #: Returns the present moment, as seconds or a datetime.
 Clock = Callable[[], Any]
 
-_MARKED = 16  # the moment of every sixteenth item is logged
-_MOST_MARKS = 4_096
 _AGREEING = 5  # moments in a row that move the clock far ahead
 _FARTHEST_PERIODS, _FARTHEST_SECONDS = 31, 7 * 86_400.0
 
@@ -41,13 +39,10 @@ class Timeline:
         items, and no moment is refused.
     clock : callable or None
         Returns the present moment for items without one.
-    logs_arrivals : bool
-        Whether to log when items arrived, to count how many an announcement that comes late has
-        missed.
     """
 
-    def __init__(self, owner: str, period: Any, clock: Clock | None, logs_arrivals: bool) -> None:
-        self._owner, self.clock, self._logs_arrivals = owner, clock, logs_arrivals
+    def __init__(self, owner: str, period: Any, clock: Clock | None) -> None:
+        self._owner, self.clock = owner, clock
         self.is_timed = period is not None
         self.calendar: CalendarPeriod | None = None
         #: How far ahead a moment may lie.
@@ -59,15 +54,15 @@ class Timeline:
         self.now, self.n_items = -math.inf, 0
         #: Changes of capacity that were announced for later, in order of time.
         self.changes: list[tuple[float, Capacity]] = []
-        self.last_change = -math.inf
-        self._marks: list[list[Any]] = []
+        # When the capacity in force began, and after how many items.
+        self._begun = (-math.inf, 0)
         # The latest refused moment, and how many in a row agree with it.
         self._suspect: tuple[float, int] | None = None
 
     def copy(self) -> Timeline:
         """Return the same time, which moves on alone."""
         other = copy.copy(self)
-        other.changes, other._marks = list(self.changes), list(self._marks)
+        other.changes = list(self.changes)
         return other
 
     # --- moments -------------------------------------------------------------------------------
@@ -145,8 +140,8 @@ class Timeline:
         """Move on to the next item, and return its time as compiled functions see it."""
         self.now = max(self.now, moment)
         number = self.n_items
-        if self._logs_arrivals and number % _MARKED == 0:
-            self._mark((self.now,), number)
+        if number == 0:
+            self.begin_capacity()
         self.n_items = number + 1
         if self.calendar is not None:
             return float(self.calendar.progress(np.array([self.now]))[0])
@@ -156,26 +151,27 @@ class Timeline:
         """Do the same for at least one item."""
         first = self.n_items
         moments = np.maximum.accumulate(np.maximum(moments, self.now))
-        if self._logs_arrivals:
-            self._mark(moments, first)
+        if first == 0:
+            self._begun = (float(moments[0]), 0)
         self.n_items, self.now = first + moments.size, float(moments[-1])
         if not self.is_timed:
             return np.arange(first, first + moments.size, dtype=np.float64)
         return moments if self.calendar is None else self.calendar.progress(moments)
 
-    def _mark(self, times: Any, first: int) -> None:
-        """Log when items arrived; `first` is the number of the first of them."""
-        if times[-1] == -math.inf:  # the items came without moments
-            return
-        marked = range(-first % _MARKED, len(times), _MARKED)
-        self._marks.extend([float(times[i]), first + i] for i in marked[-_MOST_MARKS:])
-        del self._marks[:-_MOST_MARKS]
+    def begin_capacity(self) -> None:
+        """Note that another capacity is in force from now on."""
+        self._begun = (self.now, self.n_items)
 
     def items_since(self, moment: float) -> int:
-        """Return about how many items arrived since a moment, or since the last change."""
-        since = max(moment, self.last_change)
-        place = bisect.bisect_left(self._marks, since, key=lambda mark: mark[0])
-        return self.n_items - self._marks[place][1] if place < len(self._marks) else 0
+        """Return about how many items arrived since a moment, but since the last change.
+
+        They are taken to have come evenly.
+        """
+        began, first = self._begun
+        n, length = self.n_items - first, self.now - began
+        if not 0 < length < math.inf:  # the items came without moments, or all at once
+            return n if length == 0 and moment <= began else 0
+        return round(n * min(max(self.now - moment, 0.0) / length, 1.0))
 
     # --- saved state ---------------------------------------------------------------------------
 
@@ -186,7 +182,7 @@ class Timeline:
             "n_items": self.n_items,
             "scheduled": [[moment, capacity.to_json()] for moment, capacity in self.changes],
             "suspect": list(self._suspect or ()),
-            "arrivals": to_plain([self.last_change, self._marks]),
+            "begun": to_plain(list(self._begun)),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -197,6 +193,5 @@ class Timeline:
         if state["suspect"]:
             moment, agreeing = state["suspect"]
             self._suspect = float(moment), agreeing
-        last_change, marks = state["arrivals"]
-        self.last_change = float(last_change)
-        self._marks = [[float(moment), number] for moment, number in marks]
+        began, first = state["begun"]
+        self._begun = float(began), first

@@ -145,7 +145,6 @@ class QuantileTracker(ScaledController):
     compiled_step = staticmethod(_tracker_step)
     compiled_loop = staticmethod(_tracker_loop)
     n_head = _KNOTS
-    corrects_late_changes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -280,7 +279,7 @@ class QuantileTracker(ScaledController):
             floats[LARGEST] = max(floats[LARGEST], rate)
         if since is not None:
             # The offset is the sum of the errors: count them again with the true rate.
-            self._correct(floats[STEP] * (before - rate) * self.items_since(since))
+            self._correct(floats[STEP] * (before - rate) * self._time.items_since(since))
 
     def _first_offset(self) -> float:
         """Return where to start so that flags of the usual effort make the rate of work."""

@@ -76,9 +76,6 @@ class Controller:
     #: ``loop(items, deciding, answers, floats, ints)`` does the same for arrays: `items` are the
     #: scores, times, works and numbers, `answers` the codes, thresholds and probabilities to fill.
     compiled_loop: ClassVar[Any]
-    #: Whether :meth:`apply_capacity` makes up for announcements that come late. If so, the
-    #: controller records when items arrived.
-    corrects_late_changes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -92,9 +89,7 @@ class Controller:
         self.options = {"remember": check_count("remember", remember, at_most=_MOST_IDS), **options}
         self._lock = threading.RLock()
         self._capacity = check_capacity(capacity)
-        self._time = Timeline(
-            type(self).__name__, options.get("period"), clock, self.corrects_late_changes
-        )
+        self._time = Timeline(type(self).__name__, options.get("period"), clock)
         key = options.get("probe_key")
         self._draws = None if key is None else KeyedDraws(key)
         self._answers = AnswerMemory(self.options["remember"])
@@ -174,13 +169,6 @@ class Controller:
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all scores in the arrays from the old model to the new one."""
         raise NotImplementedError
-
-    def items_since(self, moment: float) -> int:
-        """Return about how many items arrived since a moment, or since the last change.
-
-        Only for controllers with `corrects_late_changes`; exact to within sixteen items.
-        """
-        return self._time.items_since(moment)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -468,7 +456,7 @@ class Controller:
     def _change_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         self.apply_capacity(capacity, since=since)
         self._capacity = capacity
-        self._time.last_change = self.now
+        self._time.begin_capacity()
 
     def _check_work(self, efforts: Any, n_items: int) -> Ints:
         """Return the work of items in whole units; 1 for each in a budget of flags."""
