@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -214,62 +214,60 @@ def estimate_missed(
     error = 1 - confidence
     if look is not None:
         error /= check_count("look", look) * (look + 1)
-    settings = _Settings(confidence, error, None if capacity is None else check_capacity(capacity))
-    named = None if periods is None else reviews.check_periods(periods)
-    total = reviews.count_cases(n_cases)
-    whole = _estimate(reviews, total, settings, one_batch=named is None)
-    if named is None:
-        return whole
-    by_period = {
-        period: _estimate(part, part.count_cases(None), settings, one_batch=True)
-        for period, part in reviews.split(named)
-    }
-    return MissedEstimate(**{**vars(whole), "by_period": by_period})
-
-
-@dataclass(frozen=True)
-class _Settings:
-    confidence: float
-    error: float
-    capacity: Capacity | None
+    if capacity is not None:
+        check_capacity(capacity)
+    options: dict[str, Any] = {"confidence": confidence, "error": error, "capacity": capacity}
+    total, parts = reviews.count_cases(n_cases), reviews.split(periods)
+    return replace(
+        _estimate(reviews, total, one_batch=periods is None, **options),
+        by_period={
+            period: _estimate(part, part.count_cases(None), one_batch=True, **options)
+            for period, part in parts
+        },
+    )
 
 
 def _estimate(
-    reviews: Reviews, n_cases: int | None, settings: _Settings, *, one_batch: bool
+    reviews: Reviews,
+    n_cases: int | None,
+    *,
+    one_batch: bool,
+    confidence: float,
+    error: float,
+    capacity: Capacity | None,
 ) -> MissedEstimate:
-    probed, selected = reviews.is_probe, reviews.is_selected
-    below = None if n_cases is None else n_cases - int(np.count_nonzero(selected & ~probed))
+    probed, by_score = reviews.is_probe, reviews.is_selected & ~reviews.is_probe
+    below = None if n_cases is None else n_cases - reviews.count(by_score)
+    rare_below = _rare_below(reviews, below if one_batch else None, error)
     hits = reviews.count(probed & reviews.is_rare)
-    unknown = reviews.count(probed & reviews.is_unknown)
-    rare_below = _rare_below(reviews, below if one_batch else None, settings.error)
-    n_hits, n_unknown = int(hits), int(unknown)
-    found = reviews.count(selected & ~probed & reviews.is_rare)
-    doubtful = reviews.count(selected & ~probed & reviews.is_unknown)
+    most = hits + reviews.count(probed & reviews.is_unknown)
+    found = reviews.count(by_score & reviews.is_rare)
+    at_most = found + reviews.count(by_score & reviews.is_unknown)
     estimate = _known_estimate(reviews)
-    detection = _detection(found, n_hits, estimate, otherwise=math.nan)
-    low = _detection(found, n_hits, rare_below.high, otherwise=0.0)
-    most = n_hits + n_unknown
-    high = _detection(found + doubtful, most, max(rare_below.low, most), otherwise=1.0)
-    flags = int(np.count_nonzero(selected))
-    shares = _prevalence(n_cases, found, doubtful, estimate, rare_below)
+    detection = _detection(found, hits, estimate, otherwise=math.nan)
+    flags = reviews.count(reviews.is_selected)
     return MissedEstimate(
         n_probes=reviews.count(probed),
-        n_hits=n_hits,
-        n_unknown=reviews.count((selected | probed) & reviews.is_unknown),
+        n_hits=hits,
+        n_unknown=reviews.count((reviews.is_selected | probed) & reviews.is_unknown),
         found=found,
-        missed=estimate - n_hits,
-        missed_low=max(rare_below.low - n_hits - n_unknown, 0.0),
-        missed_high=rare_below.high - n_hits,
+        missed=estimate - hits,
+        missed_low=max(rare_below.low - most, 0.0),
+        missed_high=rare_below.high - hits,
         detection=detection,
-        detection_low=low,
-        detection_high=high,
-        adjusted_detection=detection * _room(settings.capacity, n_cases, flags),
-        prevalence=shares[0],
-        prevalence_low=shares[1],
-        prevalence_high=shares[2],
-        confidence=settings.confidence,
-        challenger=_judge_challenger(reviews, settings.error),
+        detection_low=_detection(found, hits, rare_below.high, otherwise=0.0),
+        detection_high=_detection(at_most, most, max(rare_below.low, most), otherwise=1.0),
+        adjusted_detection=detection * _room(capacity, n_cases, flags),
+        prevalence=_share(found + estimate, n_cases),
+        prevalence_low=_share(found + rare_below.low, n_cases),
+        prevalence_high=min(_share(at_most + rare_below.high, n_cases), 1.0),
+        confidence=confidence,
+        challenger=_judge_challenger(reviews, error),
     )
+
+
+def _share(rare: float, n_cases: int | None) -> float:
+    return rare / n_cases if n_cases else math.nan
 
 
 def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
@@ -303,19 +301,6 @@ def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) ->
         return 0.0
     rare = found + rare_below
     return (found + hits) / rare if rare > 0 else otherwise
-
-
-def _prevalence(
-    n_cases: int | None, found: int, doubtful: int, estimate: float, below: Interval
-) -> tuple[float, float, float]:
-    if not n_cases:
-        return (math.nan, math.nan, math.nan)
-    ends = (found + below.low, found + doubtful + below.high)
-    return (
-        (found + estimate) / n_cases,
-        ends[0] / n_cases,
-        min(ends[1] / n_cases, 1.0),
-    )
 
 
 def _room(capacity: Capacity | None, n_cases: int | None, flags: int) -> float:

@@ -127,23 +127,16 @@ def plan_probes(
     )
     error = 1 - check_confidence(confidence)
     return [
-        _plan(n_cases, slots, prevalence, found, float(share), periods, error)
+        _plan(n_cases, slots, n_cases * prevalence, found, float(share), periods, error)
         for share in shares
         for periods in n_periods
     ]
 
 
 def _plan(
-    n_cases: int,
-    slots: int,
-    prevalence: float,
-    found: Callable[[int], float],
-    share: float,
-    periods: int,
-    error: float,
+    n_cases: int, slots: int, rare: float, found: Any, share: float, periods: int, error: float
 ) -> ProbePlan:
     n_probes = int(share * slots)
-    rare = n_cases * prevalence
     by_score = float(found(slots - n_probes))
     below = (1 - by_score) * rare
     drawn = n_probes / (n_cases - slots + n_probes)
@@ -186,20 +179,15 @@ def _normal_curve(
             f"{detection!r}."
         )
 
-    def found(slots: float, shift: float) -> float:
-        if slots <= 0:
-            return 0.0
-        target = slots / n_cases
+    rare, common = n_cases * prevalence, n_cases * (1 - prevalence)
+    shift = norm.ppf(detection) - norm.ppf((slots - detection * rare) / common)
+    shift = min(float(shift), _LARGEST_SHIFT)
 
-        def excess(cut: float) -> float:
-            rare, common = norm.sf(cut - shift), norm.sf(cut)
-            return float(prevalence * rare + (1 - prevalence) * common - target)
+    def found(slots: int) -> float:
+        def excess(share: float) -> float:
+            false_alarms = max(slots - share * rare, 0.0) / common
+            return float(norm.cdf(norm.ppf(false_alarms) + shift)) - share
 
-        cut = brentq(excess, -_LARGEST_SHIFT, _LARGEST_SHIFT + shift)
-        return float(norm.sf(cut - shift))
+        return float(brentq(excess, 0.0, min(1.0, slots / rare))) if slots > 0 else 0.0
 
-    def gap(shift: float) -> float:
-        return found(slots, shift) - detection
-
-    shift = _LARGEST_SHIFT if gap(_LARGEST_SHIFT) <= 0 else brentq(gap, 0.0, _LARGEST_SHIFT)
-    return lambda slots: found(slots, shift)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,23 +53,17 @@ class Reviews:
             return None if drawn_or_selected.all() else drawn_or_selected.size
         return check_count("n_cases", n_cases, at_least=self.count(self.is_selected))
 
-    def check_periods(self, periods: ArrayLike) -> NDArray[Any]:
-        """Return the period of each case."""
-        named = values_of(periods)
-        if named.shape != self.is_rare.shape:
-            raise ValueError(
-                f"periods must have one entry per case, {self.is_rare.size}; got {named.shape}."
-            )
-        return named
+    def split(self, periods: ArrayLike | None) -> list[tuple[Any, Reviews]]:
+        """Return each period, in order, with its reviews; nothing without periods."""
+        if periods is None:
+            return []
+        named = _column("periods", periods, self.is_rare.size)
+        return [(period, self._part(named == period)) for period in np.unique(named).tolist()]
 
-    def split(self, periods: NDArray[Any]) -> Iterator[tuple[Any, Reviews]]:
-        """Yield each period, in order, with its reviews."""
-        for period in np.unique(periods):
-            own = periods == period
-            columns: dict[str, Any] = {
-                name: None if column is None else column[own] for name, column in vars(self).items()
-            }
-            yield period.item() if hasattr(period, "item") else period, Reviews(**columns)
+    def _part(self, own: Mask) -> Reviews:
+        columns: dict[str, Any] = vars(self)
+        parts = {name: None if each is None else each[own] for name, each in columns.items()}
+        return Reviews(**parts)
 
 
 def check_reviews(
@@ -117,19 +110,10 @@ def _check_outcomes(outcomes: ArrayLike) -> tuple[Mask, Mask]:
         raise ValueError(f"outcomes must be one-dimensional; got shape {array.shape}.")
     if array.dtype.kind == "b":
         return array, np.zeros(array.size, dtype=bool)
-    is_unknown = np.array([_is_missing(value) for value in array.tolist()], dtype=bool)
-    known = array[~is_unknown].tolist()
-    bad = [not _is_outcome(value) for value in known]
-    wrong = np.zeros(array.size, dtype=bool)
-    wrong[np.flatnonzero(~is_unknown)] = bad
-    _refuse(wrong, "must have the outcome True, False or None (1, 0 or NaN)")
-    is_rare = np.zeros(array.size, dtype=bool)
-    is_rare[~is_unknown] = [bool(value) for value in known]
-    return is_rare, is_unknown
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+    is_unknown = np.array([value is None or value != value for value in array.tolist()], bool)
+    is_known = np.array([_is_outcome(value) for value in array.tolist()], dtype=bool)
+    _refuse(~is_unknown & ~is_known, "must have the outcome True, False or None (1, 0 or NaN)")
+    return is_known & (array == 1), is_unknown
 
 
 def _is_outcome(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The optimal rule under a capacity when both densities are known, and the Bayes rule."""
+"""The optimal rule under a capacity when both densities are known, and bounds of the paper."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from .._core.arrays import Mask
-from .._core.validation import check_number
+from .._core.validation import check_count, check_number
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._regions import ExpectedWorth, Function, Interval1D, LikelihoodRatio, probability
@@ -303,3 +303,33 @@ class BayesRule(_LikelihoodRatioRule):
         capacity = None if capacity is None else check_capacity(capacity)
         super().__init__(rare, common, prevalence=prevalence, capacity=capacity)
         self._log_gamma = math.log1p(-self.prevalence) - math.log(self.prevalence)
+
+
+def vc_dimension_bound(hidden_units: int, features: int) -> float:
+    r"""Bound the VC dimension of networks with one hidden layer of threshold units.
+
+    The bound also holds for the networks that respect a capacity: a smaller class cannot shatter
+    more points (Theorem 1 of the paper).
+
+    Parameters
+    ----------
+    hidden_units : int
+        Number of hidden units :math:`k`.
+    features : int
+        Number of inputs :math:`d`.
+
+    Returns
+    -------
+    float
+        :math:`2(kd + 2k + 1)\log(e(kd + 2k + 1))`, after Baum and Haussler (1989).
+
+    Examples
+    --------
+    >>> from shortlist.theory import vc_dimension_bound
+    >>> round(vc_dimension_bound(hidden_units=5, features=23), 1)
+    1470.7
+    """
+    check_count("hidden_units", hidden_units)
+    check_count("features", features)
+    parameters = hidden_units * features + 2 * hidden_units + 1
+    return 2 * parameters * math.log(math.e * parameters)
