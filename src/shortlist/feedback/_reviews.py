@@ -61,8 +61,9 @@ class Reviews:
         return [(period, self._part(named == period)) for period in np.unique(named).tolist()]
 
     def _part(self, own: Mask) -> Reviews:
-        columns: dict[str, Any] = vars(self)
-        parts = {name: None if each is None else each[own] for name, each in columns.items()}
+        parts: dict[str, Any] = {
+            name: None if each is None else each[own] for name, each in vars(self).items()
+        }
         return Reviews(**parts)
 
 

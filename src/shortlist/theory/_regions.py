@@ -16,7 +16,9 @@ Function = Callable[[Floats], Floats]
 
 _SMALLEST_TAIL = 1e-13  # probability beyond the outermost points of the grid
 _GRID_POINTS = 1501  # between the quantiles of 1 % and 99 %
-_MOST_BISECTIONS = 200
+_MOST_CUTS = 40
+_ROUNDING = 1e-13
+_PARTS = np.linspace(0, 1, 65)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -56,14 +58,20 @@ class LikelihoodRatio:
         return list(zip(ends[::2], ends[1::2], strict=True))
 
     def _crossings(self, left: Floats, right: Floats, log_level: float) -> Floats:
-        """Bisect all brackets at once; only comparisons are needed, and jumps are allowed."""
-        starts_inside = self.log(left) > log_level
-        for _ in range(_MOST_BISECTIONS):
-            middle = left + (right - left) / 2
-            if np.all((middle == left) | (middle == right)):
+        """Cut all brackets into many parts at once, again and again.
+
+        Only comparisons are needed, and jumps are allowed.
+        """
+        starts_inside, brackets = self.log(left) > log_level, np.arange(left.size)
+        for _ in range(_MOST_CUTS):
+            points = left[:, np.newaxis] + (right - left)[:, np.newaxis] * _PARTS
+            is_inside = self.log(points.ravel()).reshape(points.shape) > log_level
+            has_crossed = is_inside != starts_inside[:, np.newaxis]
+            has_crossed[:, 0], has_crossed[:, -1] = False, True
+            first, before = np.argmax(has_crossed, axis=1), (left, right)
+            left, right = points[brackets, first - 1], points[brackets, first]
+            if np.array_equal(before, (left, right)):
                 break
-            go_right = (self.log(middle) > log_level) == starts_inside
-            left, right = np.where(go_right, middle, left), np.where(go_right, right, middle)
         return left + (right - left) / 2
 
 
@@ -133,7 +141,9 @@ def _turning_points(function: Callable[[Any], Floats], grid: Floats) -> Floats:
     """Refine every local extremum on the grid."""
     values = function(grid)
     with np.errstate(invalid="ignore"):
-        slopes = np.sign(np.diff(values))
+        steps = np.diff(values)
+        # Where the ratio is flat, rounding errors are not turns.
+        slopes = np.where(np.abs(steps) > _ROUNDING * (1 + np.abs(values[1:])), np.sign(steps), 0)
     turns = np.flatnonzero(slopes[1:] * slopes[:-1] < 0) + 1
     return np.array([_refine(function, grid[i - 1], grid[i + 1], slopes[i - 1]) for i in turns])
 

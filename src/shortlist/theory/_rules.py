@@ -16,7 +16,8 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._regions import ExpectedWorth, Function, Interval1D, LikelihoodRatio, probability
 
-_LOG_MAX = math.log(np.finfo(np.float64).max)
+_LARGEST = float(np.finfo(np.float64).max)
+_LOG_MAX = math.log(_LARGEST)
 
 
 class _LikelihoodRatioRule:
@@ -232,13 +233,13 @@ class OptimalRule(_LikelihoodRatioRule):
             return math.inf
         if self._spent_above(-math.inf) <= self._limit:
             return -math.inf
+        if self._spent_above(_LARGEST) > self._limit:  # already where there are rare items only
+            return math.inf
         low, high = -1.0, 1.0
         while self._spent_above(low) <= self._limit:
             low *= 2
         while self._spent_above(high) > self._limit:
             high *= 2
-            if high == math.inf:  # the region with rare items only exceeds the capacity
-                return math.inf
         while low < (middle := low + (high - low) / 2) < high:
             if self._spent_above(middle) > self._limit:
                 low = middle
