@@ -213,25 +213,18 @@ STRANGE = {
 }
 for strange, (table, words) in STRANGE.items():
     entry(f"flag: {strange}", lambda d, t=table: ["flag", d.model, t(d)], 0, "Warning: ", *words)
-    entry(
-        f"select: {strange}",
-        lambda d, t=table: ["select", d.model, t(d), "--count", 3],
-        0,
-        "Warning: ",
-        *words,
-    )
     entry(f"check: {strange}", lambda d, t=table: ["check", d.model, t(d)], 5, *words)
-    entry(
-        f"recalibrate: {strange}",
-        lambda d, t=table: ["recalibrate", d.model, t(d), "-o", d.out()],
-        0,
-        "Warning: ",
-        *words,
-    )
-    for command in ("evaluate", "evaluate --capacities"):
+for strange in ("cents", "capitals"):  # the other commands have the same warnings
+    table, words = STRANGE[strange]
+    for command in ("select --count 3", "recalibrate -o", "evaluate", "evaluate --capacities"):
         entry(
             f"{command}: {strange}",
-            lambda d, t=table, c=command: [*c.split(), d.model, t(d)],
+            lambda d, t=table, c=command: [
+                *c.split(),
+                *([d.out()] if c.endswith("-o") else []),
+                d.model,
+                t(d),
+            ],
             0,
             "Warning: ",
             *words,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,70 +116,47 @@ class DriftMonitor:
 
     def _finding_on_flags(self, advice: str) -> Finding | None:
         as_many, as_few = self.chances
-        counts = f"{self.n_flagged:,} of {self.n_items:,} rows are flagged"
-        if self.n_flagged > self.room and as_many < SIGNIFICANT:
-            return Finding(
-                "many flags",
-                None,
-                f"{counts}, and {self._allowed}. If these rows were like those "
-                f"of the calibration, the probability of so many would be {_chance(as_many)}. "
-                f"{advice} If the cases themselves have changed, set a new threshold with: "
-                "shortlist recalibrate. To stop before too many are flagged, use: shortlist flag "
-                "at_most=...",
-            )
-        if as_few < _UNLIKELY:
-            return Finding(
-                "few flags",
-                None,
-                f"Only {counts}, and {self._allowed}. If these rows were like "
-                f"those of the calibration, the probability of so few would be {_chance(as_few)}. "
-                f"{advice} If the cases themselves have changed, set a new threshold with: "
-                "shortlist recalibrate.",
-            )
-        return None
+        is_many = self.n_flagged > self.room and as_many < SIGNIFICANT
+        if not is_many and as_few >= _UNLIKELY:
+            return None
+        kind, chance = ("many", as_many) if is_many else ("few", as_few)
+        shown = f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
+        stop = " To stop before too many are flagged, use: shortlist flag at_most=..."
+        return Finding(
+            f"{kind} flags",
+            None,
+            f"{'' if is_many else 'Only '}{self.n_flagged:,} of {self.n_items:,} rows are flagged, "
+            f"and {self._allowed}. If these rows were like those of the calibration, the "
+            f"probability of so {kind} would be {shown}. {advice} If the cases themselves have "
+            f"changed, set a new threshold with: shortlist recalibrate.{stop if is_many else ''}",
+        )
 
 
 class _Column:
-    """The counts, a sample and the unseen values of one column."""
+    """What is kept of one column: counts, a sample, the outermost numbers and unseen categories."""
 
     def __init__(self, profile: ColumnProfile) -> None:
         self.profile = profile
         self.counts = np.zeros(len(profile.counts), dtype=np.int64)
-        self._sample: list[NDArray[np.float64]] = []
+        self._sample = np.zeros(0)
         self._unseen: Counter[str] = Counter()
-        self._distinct: set[Any] = set()
         self._ends: Counter[float] = Counter()
 
     def add(self, values: NDArray[Any]) -> None:
+        """Count some values."""
         self.counts += np.asarray(self.profile.count(values), dtype=np.int64)
         if self.profile.kind == "categorical":
-            self._add_texts(values)
-        else:
-            self._add_numbers(values[~np.isnan(values)])
+            self._add_texts(Counter(values.tolist()))
+        elif (present := values[~np.isnan(values)]).size:
+            self._add_numbers(present)
 
-    def _add_texts(self, values: NDArray[Any]) -> None:
-        counted = Counter(values.tolist())
-        counted.pop(MISSING_CATEGORY, None)
-        if len(self._distinct) < 2:
-            self._distinct.update(list(counted)[:2])
-        for value, count in counted.items():
-            if value not in self.profile.bins and (
-                value in self._unseen or len(self._unseen) < _MOST_VALUES
-            ):
-                self._unseen[value] += count
+    def _add_texts(self, counted: Counter[str]) -> None:
+        for value in set(counted) - {MISSING_CATEGORY, *self.profile.bins}:
+            if value in self._unseen or len(self._unseen) < _MOST_VALUES:
+                self._unseen[value] += counted[value]
 
     def _add_numbers(self, present: NDArray[np.float64]) -> None:
-        if present.size == 0:
-            return
-        if len(self._distinct) < 2:
-            self._distinct.update((present.min().item(), present.max().item()))
-        self._add_ends(present)
-        if sum(part.size for part in self._sample) < _MOST_SAMPLED:
-            places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
-            self._sample.append(present[places])
-
-    def _add_ends(self, present: NDArray[np.float64]) -> None:
-        """Count the two lowest and the two highest values of all rows so far."""
+        """Count the two lowest and the two highest values of all rows so far, and keep some."""
         low, high = present.min(), present.max()
         inner = present[(present > low) & (present < high)]
         ends = {low, high} if inner.size == 0 else {low, high, inner.min(), inner.max()}
@@ -187,132 +165,116 @@ class _Column:
         kept = sorted(self._ends)
         kept = kept if len(kept) < 4 else [*kept[:2], *kept[-2:]]
         self._ends = Counter({value: self._ends[value] for value in kept})
+        if self._sample.size < _MOST_SAMPLED:
+            places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
+            self._sample = np.concatenate([self._sample, present[places]])
 
-    # --- findings: the first one that holds ---
+    def finding(self) -> Finding | None:
+        """Return the first finding that holds."""
+        finders: tuple[Callable[[], Finding | None], ...] = (self._constant,)
+        if self.profile.kind == "categorical":
+            finders += (self._unseen_values,)
+        elif self.profile.bins and self.profile.kind != "boolean":
+            finders += (self._unit, self._jump, self._stand_in)
+        return next(filter(None, (find() for find in (*finders, self._missing))), None)
+
+    # --- shared by the findings ---
 
     @property
     def _n(self) -> int:
         return int(self.counts.sum())
 
-    def finding(self) -> Finding | None:
-        return (
-            self._empty()
-            or self._constant()
-            or self._unit()
-            or self._jump()
-            or self._stand_in()
-            or self._unseen_values()
-            or self._more_missing()
-        )
+    def _shares(self, place: int) -> tuple[float, float]:
+        """Return the shares of rows in one bin, before and now."""
+        before = self.profile.counts
+        return before[place] / sum(before), float(self.counts[place] / self._n)
 
-    def _tells(self, kind: str, message: str, **options: Any) -> Finding:
-        return Finding(kind, self.profile.name, f"{self.profile.name!r} {message}", **options)
+    def _is_surprising(self, place: int, least_rise: float) -> bool:
+        """Return whether a bin has more rows, by an exact test."""
+        before, now = self._shares(place)
+        n_before, n_here = sum(self.profile.counts), int(self.counts[place])
+        law = (n_before + self._n, self.profile.counts[place] + n_here, self._n)
+        return now - before >= least_rise and float(hypergeom.sf(n_here - 1, *law)) < _UNLIKELY
 
-    def _share_before(self, count: int) -> float:
-        return (count + 1) / (sum(self.profile.counts) + 2)
+    def _tells(self, kind: str, message: str, *, is_serious: bool = True) -> Finding:
+        return Finding(kind, self.profile.name, f"{self.profile.name!r} {message}", is_serious)
 
-    def _empty(self) -> Finding | None:
-        if self.counts[-1] < self._n or self._chance_of_all(self.profile.counts[-1]) >= _UNLIKELY:
+    # --- all kinds of columns ---
+
+    def _missing(self) -> Finding | None:
+        before, now = self._shares(-1)
+        is_empty = now == 1
+        if not self._is_surprising(-1, 0.0 if is_empty else _MORE_MISSING):
             return None
-        share = self.profile.counts[-1] / sum(self.profile.counts)
+        rows = f"all {self._n:,} rows" if is_empty else f"{now:.1%} of the rows"
         return self._tells(
-            "empty",
-            f"is empty in all {self._n:,} rows; in the calibration it was in {share:.1%}. Check "
-            "how the table was made, and fill the column; without it, fit a new model.",
-        )
-
-    def _more_missing(self) -> Finding | None:
-        before, after = self.profile.counts, self.counts
-        rise = after[-1] / self._n - before[-1] / sum(before)
-        if rise < _MORE_MISSING or self._surprise(-1) >= _UNLIKELY:
-            return None
-        return self._tells(
-            "missing",
-            f"is empty in {after[-1] / self._n:.1%} of the rows; in the calibration it was in "
-            f"{before[-1] / sum(before):.1%}. Check how the table was made.",
+            "empty" if is_empty else "missing",
+            f"is empty in {rows}; in the calibration it was in {before:.1%}. Check how the table "
+            "was made, and fill the column, or fit a new model without it.",
         )
 
     def _constant(self) -> Finding | None:
-        if len(self._distinct) != 1 or self._n < _FEWEST_ROWS or self.counts[-1]:
+        bins, counts = self.profile.bins, self.profile.counts
+        values = [*self._ends, *self._unseen]
+        if self.profile.kind == "categorical":
+            values += [name for name, n in zip(bins, self.counts, strict=False) if n]
+        usual = (max(counts) + 1) / (sum(counts) + 2)
+        if len(values) != 1 or self._n < _FEWEST_ROWS or self.counts[-1]:
             return None
-        if self._chance_of_all(max(self.profile.counts)) >= _UNLIKELY:
+        if usual**self._n >= _UNLIKELY:
             return None
-        (value,) = self._distinct
         return self._tells(
             "constant",
-            f"is {self._shown(value)} in all {self._n:,} rows, and varied in the calibration. "
-            "Check how the table was made.",
+            f"is {shown_value(values[0], self.profile.kind)} in all {self._n:,} rows, and varied "
+            "in the calibration. Check how the table was made.",
         )
-
-    def _chance_of_all(self, count: int) -> float:
-        """Bound the chance that all rows share something that `count` rows had before."""
-        return self._share_before(count) ** self._n
-
-    def _surprise(self, place: int) -> float:
-        """Return the exact chance of as many rows or more in one bin, if nothing has changed."""
-        before, after = self.profile.counts, self.counts
-        n_before = sum(before)
-        law = (n_before + self._n, before[place] + int(after[place]), self._n)
-        return float(hypergeom.sf(int(after[place]) - 1, *law))
 
     # --- numbers and dates ---
 
-    @property
-    def _sampled(self) -> NDArray[np.float64]:
-        return np.concatenate(self._sample) if self._sample else np.zeros(0)
-
     def _unit(self) -> Finding | None:
-        sample, ends = self._sampled, np.asarray(self.profile.bins)
-        if self.profile.kind != "numeric" or sample.size < _FEWEST_ROWS or not ends.size:
+        if self.profile.kind != "numeric" or self._sample.size < _FEWEST_ROWS:
             return None
-        factor = _common_factor(ends, sample, self._present_shares())
+        present = np.asarray(self.profile.counts[:-1], dtype=np.float64)
+        shares = np.cumsum(present)[:-1] / max(present.sum(), 1)
+        factor = _common_factor(np.asarray(self.profile.bins), self._sample, shares)
         if factor is None:
             return None
         size = max(factor, 1 / factor)
         ten = 10.0 ** round(np.log10(size))  # a unit is often a power of ten
         size = ten if max(size / ten, ten / size) < _NEARLY else size
         shown = f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
-        times = f"{shown} times as {'large' if factor > 1 else 'small'}"
         return self._tells(
             "unit",
-            f"is about {times}: its values are like those of the calibration in another unit. "
-            "Convert the column back, or fit a new model.",
+            f"is about {shown} times as {'large' if factor > 1 else 'small'}: its values are like "
+            "those of the calibration in another unit. Convert the column back, or fit a new "
+            "model.",
         )
-
-    def _present_shares(self) -> NDArray[np.float64]:
-        """Return the share of calibration values at or below each end of a bin."""
-        present = np.asarray(self.profile.counts[:-1], dtype=np.float64)
-        return np.cumsum(present)[:-1] / max(present.sum(), 1)
 
     def _jump(self) -> Finding | None:
-        if self.profile.kind not in ("numeric", "date") or self._n < _FEWEST_ROWS:
+        ends, kind = self.profile.bins, self.profile.kind
+        if self._n < _FEWEST_ROWS:
             return None
-        last = len(self.profile.bins)
-        for place, side in ((0, "at or below"), (last, "above")):
-            before = self.profile.counts[place] / sum(self.profile.counts)
-            after = self.counts[place] / self._n
-            if last and after - before >= _JUMP and self._surprise(place) < _UNLIKELY:
-                return self._jumped(place, side, before, after)
+        for place, side in ((0, "at or below"), (len(ends), "above")):
+            if not self._is_surprising(place, _JUMP):
+                continue
+            if kind == "date" and place:  # later dates are only natural
+                spread = max(ends[-1] - ends[0], _FAR_LATER)
+                if np.median(self._sample) < ends[-1] + spread:
+                    continue
+            before, now = self._shares(place)
+            return self._tells(
+                "jump",
+                f"lies {side} {shown_value(ends[min(place, len(ends) - 1)], kind)} in {now:.1%} of "
+                f"the rows; in the calibration {before:.1%} did. Check "
+                f"{'the date format' if kind == 'date' else 'the unit and the sign'}, convert the "
+                "column back, or fit a new model.",
+            )
         return None
-
-    def _jumped(self, place: int, side: str, before: float, after: float) -> Finding | None:
-        ends = self.profile.bins
-        if self.profile.kind == "date" and place:  # later dates are only natural
-            spread = max(ends[-1] - ends[0], _FAR_LATER)
-            if np.median(self._sampled) < ends[-1] + spread:
-                return None
-        remedy = "the date format" if self.profile.kind == "date" else "the unit and the sign"
-        return self._tells(
-            "jump",
-            f"lies {side} {self._shown(ends[min(place, len(ends) - 1)])} in {after:.1%} of the "
-            f"rows; in the calibration {before:.1%} did. Check {remedy}, convert the column back, "
-            "or fit a new model.",
-        )
 
     def _stand_in(self) -> Finding | None:
         """Find a repeated value far from all others, such as -999 or the year 9999."""
         ends, kind = sorted(self._ends), self.profile.kind
-        if kind not in ("numeric", "date") or len(ends) < 2 or not self.profile.ends:
+        if len(ends) < 2 or not self.profile.ends:
             return None
         low, high = self.profile.ends
         far = max(high - low, _FAR_LATER if kind == "date" else 0)
@@ -320,33 +282,22 @@ class _Column:
             is_new = self._ends[value] > 1 and not low <= value <= high
             is_code = kind == "numeric" and value < 0 <= low and is_of_nines(value)
             if is_new and (is_code or abs(value - next_one) > far):
-                return self._stands_in(value)
+                shown = shown_value(value, kind)
+                return self._tells(
+                    "stand-in",
+                    f"is {shown} in {self._ends[value]:,} of {self._n:,} rows, far from other "
+                    f"values and from those of the fit. If that means missing, use na='{shown}'",
+                    is_serious=self._ends[value] > _SERIOUS_SHARE * self._n,
+                )
         return None
-
-    def _stands_in(self, value: float) -> Finding:
-        shown = shown_value(value, self.profile.kind)
-        return self._tells(
-            "stand-in",
-            f"is {shown} in {self._ends[value]:,} of {self._n:,} rows, far from other values and "
-            f"from those of the fit. If that means missing, use na='{shown}'",
-            is_serious=self._ends[value] > _SERIOUS_SHARE * self._n,
-        )
-
-    def _shown(self, value: Any) -> str:
-        if self.profile.kind == "date":
-            return date_text(value)
-        return f"{value!r:.80}" if isinstance(value, str) else f"{value:.6g}"
 
     # --- categories ---
 
     def _unseen_values(self) -> Finding | None:
-        if self.profile.kind != "categorical" or not self._unseen:
-            return None
         n_unseen, place = int(self.counts[-2]), len(self.profile.bins)
         all_known = place < _MOST_BINS and self.profile.counts[place] == 0
-        rise = n_unseen / self._n - self.profile.counts[place] / sum(self.profile.counts)
-        jumped = rise >= _MORE_MISSING and self._surprise(place) < _UNLIKELY
-        if not (all_known or jumped):
+        jumped = self._is_surprising(place, _MORE_MISSING)
+        if not self._unseen or not (all_known or jumped):
             return None
         what = "values that the fit did not see" if all_known else "more rare or unseen values"
         return self._tells(
@@ -392,16 +343,14 @@ def is_of_nines(value: float) -> bool:
     return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
 
 
-def _chance(chance: float) -> str:
-    return f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
-
-
-def shown_value(value: float, kind: str) -> str:
-    """Return a number or a date as `na` takes it.
+def shown_value(value: Any, kind: str) -> str:
+    """Return a number or a date as `na` takes it, or a category in quotes.
 
     >>> shown_value(-999.0, "numeric"), shown_value(19724.0, "date")
     ('-999', '2024-01-02')
     """
+    if kind == "categorical":
+        return f"{value!r:.80}"
     return date_text(value) if kind == "date" else f"{value:.15g}"
 
 
