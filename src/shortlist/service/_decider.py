@@ -245,7 +245,7 @@ class Decider:
         group = maker.group()
         self._store.commit(group)
         self.replica, fork.seq, self._settled = fork, group.row.last_seq, group.row.last_seq
-        fork.remember(case.case_id for case in new)
+        fork.remember([case.case_id for case in new])
         if new:
             fork.watch([case.score for case in new])
         self._usual += (len(new) - self._usual) / 8

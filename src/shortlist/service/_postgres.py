@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from .store import (
     READ_TOTAL,
     Entry,
     Group,
+    PromiseError,
     QueueRow,
     Store,
     StoreError,
@@ -93,7 +95,6 @@ class PostgresStore(Store):
     def __init__(self, address: str) -> None:
         super().__init__()
         self._psycopg = load_extra("psycopg", needed_for="A PostgreSQL database")
-        self.refusals, self.errors = self._psycopg.IntegrityError, self._psycopg.Error
         self._address = address
         self._is_cut = False
         self._now: float | None = None
@@ -101,7 +102,7 @@ class PostgresStore(Store):
     def connect(self, *, create: bool = False) -> None:
         """Connect, and refuse a database that may lose commits."""
         self.close()
-        with self.translated():
+        with self._translated():
             self.link = self._psycopg.connect(
                 self._address,
                 autocommit=True,
@@ -126,11 +127,12 @@ class PostgresStore(Store):
                 self.link.close()
         self.link, self._writing, self._is_cut = None, False, False
 
-    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Run a statement and return its rows."""
-        cursor = self._send(statement, values)
-        rows: list[Any] = cursor.fetchall() if cursor.description else []
-        return rows
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows."""
+        with self.thread, self._translated():
+            cursor = self._send(statement, values)
+            rows: list[Any] = cursor.fetchall() if cursor.description else []
+            return rows
 
     def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
         if self.link is None:
@@ -145,7 +147,7 @@ class PostgresStore(Store):
 
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
         """Lock the queue's row; what follows is read by statements that begin after that."""
-        with self.translated():
+        with self._translated():
             with self._pipeline():
                 self._send(_BEGIN)
                 row = self._send(_LOCK, (queue,))
@@ -154,7 +156,7 @@ class PostgresStore(Store):
             locked = QueueRow(*found)
             total = None
             if locked.total is not None:
-                [total] = self.execute(f"{READ_TOTAL} FOR UPDATE", (locked.total,))
+                [total] = self.query(f"{READ_TOTAL} FOR UPDATE", locked.total)
             return locked, list(map(Entry._make, entries.fetchall())), total
 
     def clock(self) -> float | None:
@@ -170,7 +172,7 @@ class PostgresStore(Store):
 
     def commit(self, group: Group) -> None:
         """Write a group, commit, and wait for the disk, in one round trip."""
-        with self.translated():
+        with self._translated():
             with self._pipeline():
                 self.insert(group)
                 self._is_cut = True
@@ -180,7 +182,7 @@ class PostgresStore(Store):
 
     def settle(self) -> None:
         """Wait until everything that has been read is on the disk."""
-        with self._thread, self.translated():
+        with self.thread, self._translated():
             with self._pipeline():
                 done = self._mark()
             _check_commits(done)
@@ -197,7 +199,7 @@ class PostgresStore(Store):
 
     def finish(self) -> None:
         """Commit."""
-        with self.translated():
+        with self._translated():
             _check_commits(self._send("COMMIT"))
 
     def rollback(self) -> None:
@@ -209,3 +211,13 @@ class PostgresStore(Store):
                 self._send("ROLLBACK")
         except Exception:
             self.close()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of the database into ours."""
+        try:
+            yield
+        except self._psycopg.IntegrityError as error:
+            raise PromiseError(str(error)) from error
+        except self._psycopg.Error as error:
+            raise StoreError(str(error).strip() or type(error).__name__) from error

@@ -188,7 +188,7 @@ class Replica:
             first = run[0]
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
-            self.remember(entry.case_id for entry in run if entry.case_id is not None)
+            self.remember([entry.case_id for entry in run if entry.case_id is not None])
             if first.kind != DECISION:
                 self.apply(first)
             elif (first.build == self.build and self.is_own) or self.settings.is_guarded:

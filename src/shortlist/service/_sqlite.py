@@ -26,6 +26,7 @@ from .store import (
     READ_TOTAL,
     Entry,
     Group,
+    PromiseError,
     QueueRow,
     Store,
     StoreError,
@@ -57,7 +58,6 @@ class SQLiteStore(Store):
 
     dialect = "sqlite"
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
-    refusals, errors = sqlite3.IntegrityError, sqlite3.Error
 
     def __init__(
         self,
@@ -139,12 +139,18 @@ class SQLiteStore(Store):
                 os.close(descriptor)
         self.link, self._door, self._room, self._writing = None, -1, -1, False
 
-    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Run a statement and return its rows."""
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows."""
         if self.link is None:
             raise StoreError(f"{self.path} is not open.")
-        rows: list[Any] = self.link.execute(statement, values).fetchall()
-        return rows
+        try:
+            with self.thread:
+                rows: list[Any] = self.link.execute(statement, values).fetchall()
+                return rows
+        except sqlite3.IntegrityError as error:
+            raise PromiseError(str(error)) from error
+        except sqlite3.Error as error:
+            raise StoreError(str(error)) from error
 
     def lock(self) -> None:
         """Take the lock, and begin a transaction."""
@@ -166,12 +172,11 @@ class SQLiteStore(Store):
 
     def insert(self, group: Group) -> None:
         """Write a group."""
-        with self.translated():
-            for statement, values in group_statements(group):
-                self.execute(statement, values)
-            for start in range(0, len(group.entries), _TOGETHER):
-                part = group.entries[start : start + _TOGETHER]
-                self.execute(_insert_of(len(part)), tuple(chain.from_iterable(part)))
+        for statement, values in group_statements(group):
+            self.query(statement, *values)
+        for start in range(0, len(group.entries), _TOGETHER):
+            part = group.entries[start : start + _TOGETHER]
+            self.query(_insert_of(len(part)), *chain.from_iterable(part))
 
     def commit(self, group: Group) -> None:
         """Write a group; the disk has it when this returns."""

@@ -123,14 +123,11 @@ class Store:
     settles_at_once = True
     #: SQL: whether the id of a case is in a list, given as JSON.
     is_listed: str
-    #: The errors of the database: refusals of what breaks a promise, and all.
-    refusals: type[Exception]
-    errors: type[Exception]
 
     def __init__(self) -> None:
         self.link: Any = None
         self._writing = False
-        self._thread = threading.RLock()  # readers of one process share a connection
+        self.thread = threading.RLock()  # readers of one process share a connection
 
     # --- what a database provides --------------------------------------------------------------
 
@@ -145,8 +142,8 @@ class Store:
         """Close the connection; what was not committed is undone."""
         raise NotImplementedError
 
-    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Run a statement and return its rows, with the errors of the database."""
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows, outside of a transaction or within the one that is open."""
         raise NotImplementedError
 
     def lock(self) -> None:
@@ -183,24 +180,9 @@ class Store:
     # --- what follows from that ----------------------------------------------------------------
 
     @contextlib.contextmanager
-    def translated(self) -> Iterator[None]:
-        """Turn the errors of the database into ours."""
-        try:
-            yield
-        except self.refusals as error:
-            raise PromiseError(str(error)) from error
-        except self.errors as error:
-            raise StoreError(str(error).strip() or type(error).__name__) from error
-
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows, outside of a transaction or within the one that is open."""
-        with self._thread, self.translated():
-            return self.execute(statement, values)
-
-    @contextlib.contextmanager
     def write(self) -> Iterator[None]:
         """Hold the lock for changes other than decisions; commit at the end."""
-        with self._thread:
+        with self.thread:
             if self._writing:  # as part of a larger change
                 yield
                 return
