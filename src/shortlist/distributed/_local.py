@@ -8,14 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
-from .._core.arrays import Doubles
 from .._core.atomic import write_whole
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ..tables.read import files_of
-from .engine import BLOCK, FEW, Engine, RowKernel, as_columns, blocks_of, ranked
+from .engine import BLOCK, FEW, Engine, RowKernel, blocks_of, ranked
 
 __all__ = ["LocalEngine"]
 
@@ -107,25 +104,6 @@ class LocalEngine(Engine):
     def in_order(self, rows: Any, score: str) -> Any:
         """Return the rows of a list in order."""
         return ranked(rows, score)
-
-    def n_rows(self, table: Any) -> int | None:
-        """Return the number of rows, if it is known without reading them."""
-        in_memory = type(table).__name__ == "InMemoryDataset"
-        known = in_memory or _format(table) in ("parquet", "feather", "ipc")
-        return table.count_rows() if known else None
-
-    def highest(self, table: Any, score: str, count: int) -> Doubles:
-        """Keep the highest scores while the others pass; NaN is not below anything."""
-        top, floor = np.empty(0), np.nan
-        for batch in self.batches(table, [score]):
-            scores = np.asarray(as_columns(batch, [score])[score], dtype=np.float64)
-            scores = scores[~(scores <= floor)]
-            if scores.size:
-                top = np.concatenate([top, scores])
-            if top.size > count:
-                top = np.partition(top, top.size - count)[top.size - count :]
-                floor = top[0]
-        return top
 
 
 def _format(dataset: Any) -> str | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask
 from .._core.extras import load_extra
@@ -16,19 +15,18 @@ from .._core.ranking import lift
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..tables import TableModel
-from ..tables.drift import ColumnProfile, count_columns
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
-from .engine import FEW, Engine, RowKernel, as_columns, check_present, table_schema
+from .engine import Engine, RowKernel, as_columns, check_present, table_schema
 
-__all__ = ["ColumnCounts", "DecidedRows", "ModelRows", "check_versions", "plan_rows"]
+__all__ = ["DecidedRows", "ModelRows", "check_versions", "plan_rows"]
 
 _PACKAGES = ("shortlist", "numpy", "sklearn")
 #: What a model can say about a row, and the type of each column. If several models decide, a score
 #: alone is that of all of them, as in lists, and `score` beside `flagged` that of the one decider.
 SAID = {
     **dict.fromkeys(("score", "lifted", "key"), "double"),
-    **dict.fromkeys(("flagged", "by_default", "is_rare"), "bool"),
+    **dict.fromkeys(("flagged", "by_default", "is_rare", "is_asked", "is_known"), "bool"),
 }
 
 
@@ -53,16 +51,6 @@ def check_versions(elsewhere: dict[str, str]) -> _SameVersions:
             "Install the same versions on all workers."
         )
     return _SameVersions()
-
-
-class _Rows(NamedTuple):
-    """A block in the form that a model takes."""
-
-    X: Any
-    ids: NDArray[Any] | None
-    segments: NDArray[Any] | None
-    is_rare: Mask | None
-    table: TableRows | None = None
 
 
 @dataclass(frozen=True)
@@ -115,38 +103,38 @@ class ModelRows:
         others = [self.id, own, self.segment, self.target, *weighed]
         return list(dict.fromkeys([*self.features, *(name for name in others if name)]))
 
-    def take(self, block: Any) -> _Rows:
+    def take(self, block: Any) -> TableRows:
         """Convert an Arrow table."""
-        segments = None if self.segment is None else as_columns(block, [self.segment])[self.segment]
         if isinstance(self.model, TableModel):
-            rows = self.model.schema.convert(block, target=self.target)
-            return _Rows(rows.X, rows.ids, segments, rows.is_rare, rows)
-        ids = None if self.id is None else as_columns(block, [self.id])[self.id]
+            return self.model.schema.convert(block, target=self.target)
         X = block.select(self.features).to_pandas()
-        return _Rows(X, ids, segments, self._labels(block))
+        return TableRows(X, self._column(block, self.id), self._labels(block))
 
-    def decide(self, rows: _Rows) -> Decisions:
+    def decide(self, block: Any, rows: TableRows) -> Decisions:
         """Decide about rows as the model's own commands do."""
-        if rows.table is not None and rows.segments is None:
-            return self.model.decide(rows.table)
-        return self.classifier.decide(rows.X, ids=rows.ids, segments=rows.segments)
+        if isinstance(self.model, TableModel) and self.segment is None:
+            return self.model.decide(rows)
+        segments = self._column(block, self.segment)
+        return self.classifier.decide(rows.X, ids=rows.ids, segments=segments)
 
-    def scores(self, rows: _Rows) -> Floats:
+    def scores(self, rows: TableRows) -> Floats:
         """Return what lists rank by."""
-        if rows.table is not None:
-            return self.model.list_scores(rows.table)
+        if isinstance(self.model, TableModel):
+            return self.model.list_scores(rows)
         return np.asarray(self.classifier.score_samples(rows.X))
 
-    def keys(self, rows: _Rows) -> Floats:
+    def keys(self, rows: TableRows) -> Floats:
         """Return what orders rows with equal scores."""
         seed = self.classifier.rule_.terms.seed
         return tie_keys_of(rows.X, rows.ids, seed=seed)(np.arange(len(rows.X)))
 
+    @staticmethod
+    def _column(block: Any, name: str | None) -> Any:
+        return None if name is None else as_columns(block, [name])[name]
+
     def _labels(self, block: Any) -> Mask | None:
-        if self.target is None:
-            return None
-        labels = as_columns(block, [self.target])[self.target]
-        return np.asarray(labels == self.model.rare_label_, dtype=bool)
+        labels = self._column(block, self.target)
+        return None if labels is None else np.asarray(labels == self.model.rare_label_, dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,7 @@ class DecidedRows:
         rows = self.rows.take(block)
         if self.said == ("score",):
             return {"score": self.rows.scores(rows)}
-        decided = self.rows.decide(rows)
+        decided = self.rows.decide(block, rows)
         said = {"score": decided.scores, "flagged": decided.flagged, "is_rare": rows.is_rare}
         if "lifted" in self.said:  # as lists rank, by all models
             several = len(self.rows.classifier.calibrations_) > 1
@@ -183,36 +171,16 @@ class DecidedRows:
             said |= {"lifted": lift(np.asarray(scores)), "key": self.rows.keys(rows)}
         if "by_default" in self.said:
             said["by_default"] = self.rows.model.predict(rows.X)
+        if "is_known" in self.said:
+            known = self.rows.model.fingerprints
+            hashes = known.hashes_of(rows)
+            said |= {"is_asked": hashes < known.cutoff, "is_known": np.isin(hashes, known.hashes)}
         return said
 
 
 def _arrow(pa: Any, values: Any, kind: str) -> Any:
     numbers = np.asarray(values, dtype=np.float64 if kind == "double" else bool)
     return pa.array(numbers, pa.type_for_alias(kind))
-
-
-@dataclass(frozen=True)
-class ColumnCounts:
-    """Counts the values of a block in the bins of the model card, and rows that a model knows."""
-
-    rows: ModelRows
-    profiles: tuple[ColumnProfile, ...]
-
-    def __call__(self, block: Any) -> list[Any]:
-        """Return the counts of each column, and those of the fingerprints."""
-        parts = [
-            self._count(block.slice(start, FEW)) for start in range(0, max(block.num_rows, 1), FEW)
-        ]
-        return [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
-
-    def _count(self, block: Any) -> list[Any]:
-        rows, known = self.rows.take(block), self.rows.model.fingerprints
-        seen = (
-            np.zeros(3, dtype=np.int64)
-            if known is None
-            else known.count(known.hashes_of(rows.table))
-        )
-        return [*map(np.array, count_columns(self.profiles, rows.X)), seen]
 
 
 def plan_rows(

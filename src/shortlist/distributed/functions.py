@@ -10,8 +10,9 @@ import numpy as np
 
 from .._core.validation import check_number, check_seed
 from ..capacity import Capacity, check_capacity
+from ..tables.measure import Evaluation
 from ..thresholds import CalibratedThreshold, calibrate_counts
-from ._evaluate import LargeEvaluation, measure_model
+from ._evaluate import measure_model
 from ._joint import LargeAssignment, find_assignment
 from ._lists import WEIGHT, SampledRows, find_list
 from ._models import ModelRows, plan_rows
@@ -243,7 +244,7 @@ class Functions:
         id: str | None,
         target: str | None = None,
         segment: str | None = None,
-    ) -> LargeEvaluation:
+    ) -> Evaluation:
         """Measure a model on a labelled table that need not fit into memory.
 
         Rows are scored once, and their scores are kept while they are counted: in a temporary file,
@@ -260,8 +261,8 @@ class Functions:
 
         Returns
         -------
-        LargeEvaluation
-            M and its interval, flag rate, precision, the capacity curve, and drift.
+        Evaluation
+            M and its interval, flag rate, precision and the capacity curve.
         """
         table = self._engine.computed_once(self._engine.opened(table, None))
         return measure_model(self._engine, model, table, id=id, target=target, segment=segment)
