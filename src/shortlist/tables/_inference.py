@@ -248,47 +248,70 @@ def _about_months(name: str, written: str, taken: str = "read as a number") -> s
     return note("months", name, what=what, written=written, taken=taken)
 
 
+class _Numbers:
+    """The texts of a column as numbers of one format: those it reads, and the others."""
+
+    def __init__(self, texts: _Texts, format: ColumnFormat) -> None:
+        parts = [number_parts(text, format) for text in texts.values]
+        self.sign, self.is_read = format.decimal, np.array([part is not None for part in parts])
+        self.read, self.others = texts.where(self.is_read), texts.where(~self.is_read)
+        self.words = self.others.known(format)
+        found = [part for part in parts if part]
+        self.currencies = currencies(found)
+        self.n_percent = int(self.read.counts[[part["percent"] == "%" for part in found]].sum())
+        self.is_mixed = 0 < self.n_percent < self.read.n_rows
+
+
 def _numbers(
     texts: _Texts, name: str, format: ColumnFormat, *, forced: bool = False
 ) -> Guess | None:
     """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
-    plain, format = format, replace(format, unit=_unit(texts))
     told = [format.decimal] if format.thousands else [".", ","]
-    forms = {sign: replace(format, decimal=sign, thousands=OTHER_SIGN[sign]) for sign in told}
-    parts = {sign: [number_parts(text, forms[sign]) for text in texts.values] for sign in told}
-    masks = {sign: np.array([part is not None for part in parts[sign]]) for sign in told}
-    n_read = {sign: int(texts.counts[mask].sum()) for sign, mask in masks.items()}
-    best = max(told, key=lambda sign: n_read[sign])
-    numbers, others = texts.where(masks[best]), texts.where(~masks[best])
-    words, found = others.known(format), [part for part in parts[best] if part]
-    n_percent = int(numbers.counts[[bool(part["percent"]) for part in found]].sum())
-    is_mixed = 0 < n_percent < numbers.n_rows
+    unit = _unit(texts)
+    forms = [replace(format, decimal=s, thousands=OTHER_SIGN[s], unit=unit) for s in told]
+    ways = [_Numbers(texts, form) for form in forms]
+    best = max(ways, key=lambda way: way.read.n_rows)
+    if forced:
+        is_text = best.read.n_rows == 0 or best.is_mixed
+        doubt = [note("no numbers", name)] if is_text else None
+    else:
+        doubt = _doubt(texts, ways, best, name)
+    if doubt is not None:
+        return Guess("categorical", format, doubt) if doubt else None
+    return _as_numbers(best, ways, name, replace(format, unit=unit))
 
-    def as_text(key: str, **values: Any) -> Guess:
-        return Guess("categorical", plain, [note(key, name, **values)])
 
-    if forced and (numbers.n_rows == 0 or is_mixed):
-        return as_text("no numbers")
-    if not forced:
-        n_either = int(texts.counts[np.logical_or.reduce(list(masks.values()))].sum())
-        if n_either > numbers.n_rows and n_either >= (1 - _MOST_OTHER_WORDS) * texts.n_rows:
-            return as_text("conflict", first=numbers.first, other=others.first)
-        if len(numbers.values) < 2:
-            return None
-        if words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
-            if 2 * numbers.n_rows <= texts.n_rows:
-                return None
-            return as_text("many words", n=words.n_rows, n_present=texts.n_rows, first=words.first)
-        if is_mixed:
-            return as_text("percent")
-    beside = currencies(found)
-    format = replace(format, percent=n_percent > 0, currency=beside[0] if len(beside) == 1 else "")
-    format = _with_missing(format, others)
-    signs, seen = _signs(numbers, n_read), "," if numbers.any(",") else "."
-    if len(signs) == 1 and (best == "," or seen == ","):
-        format = replace(format, decimal=best, thousands=OTHER_SIGN[best])
+def _doubt(texts: _Texts, ways: list[_Numbers], best: _Numbers, name: str) -> list[str] | None:
+    """Return why a column is not plainly numeric, as notes; None if it is."""
+    is_either = np.logical_or.reduce([way.is_read for way in ways])
+    n_read, n_either = best.read.n_rows, int(texts.counts[is_either].sum())
+    few = _MOST_OTHER_WORDS * texts.n_rows
+    if n_either > n_read and n_either >= texts.n_rows - few:
+        return [note("conflict", name, first=best.read.first, other=best.others.first)]
+    if len(best.read.values) < 2:
+        return []
+    words = best.words
+    if words.n_rows > few:
+        counts = {"n": words.n_rows, "n_present": texts.n_rows}
+        is_half = 2 * n_read > texts.n_rows
+        return [note("many words", name, first=words.first, **counts)] if is_half else []
+    return [note("percent", name)] if best.is_mixed else None
+
+
+def _as_numbers(best: _Numbers, ways: list[_Numbers], name: str, format: ColumnFormat) -> Guess:
+    beside, numbers = best.currencies, best.read
+    currency = beside[0] if len(beside) == 1 else ""
+    format = replace(format, percent=best.n_percent > 0, currency=currency)
+    format = _with_missing(format, best.others)
+    seen = "," if numbers.any(",") else "."
+    signs: tuple[str, ...] = (best.sign,)
+    if len(ways) > 1 and ways[0].read.n_rows == ways[1].read.n_rows:
+        signs = (".", ",") if numbers.any("[.,]") else ()
+    if len(signs) == 1 and "," in (best.sign, seen):
+        format = replace(format, decimal=best.sign, thousands=OTHER_SIGN[best.sign])
     notes = _about_look(numbers, name, format, beside) if len(signs) < 2 else []
-    notes += _about_words(others, words, name, texts.n_rows, "numbers")
+    n_present = numbers.n_rows + best.others.n_rows
+    notes += _about_words(best.others, best.words, name, n_present, "numbers")
     return Guess("numeric", format, notes, signs, seen)
 
 
@@ -300,16 +323,6 @@ def _unit(texts: _Texts) -> str:
         return ""
     unit = str(units.drop_null()[0].as_py())
     return "" if is_currency(unit) else unit
-
-
-def _signs(numbers: _Texts, n_read: dict[str, int]) -> tuple[str, ...]:
-    """Return the decimal signs that the numbers allow."""
-    if len(n_read) == 1:
-        return tuple(n_read)
-    if not numbers.any("[.,]"):
-        return ()
-    most = max(n_read.values())
-    return tuple(sign for sign, n in n_read.items() if n == most)
 
 
 def _about_look(numbers: _Texts, name: str, format: ColumnFormat, beside: list[str]) -> list[str]:

@@ -83,28 +83,19 @@ def check_table(model: TableModel, path: Path, *, reading: ReadOptions | None = 
     judge_shifts([score, *columns])
     columns = [{**column, "in_words": _in_words(column)} for column in columns]
     columns.sort(key=lambda column: -column["psi"])
-    as_many, as_few = monitor.chances
     findings = monitor.findings(advice="See which columns have shifted.")
+    shifted = [each for each in (score, *columns) if each["shift"] in _NOTABLE]
+    has_drifted = any(finding.is_serious for finding in findings)
     return TableCheck(
-        n_items=monitor.n_items,
-        n_flagged=monitor.n_flagged,
-        room=monitor.room,
-        chance_of_as_many=as_many,
-        chance_of_as_few=as_few,
+        monitor.n_items,
+        monitor.n_flagged,
+        monitor.room,
+        *monitor.chances,
         score=score,
         columns=columns,
         findings=findings,
         verdict=_verdict(score, columns, findings),
-        has_drifted=_has_drifted(score, columns, findings),
-    )
-
-
-def _has_drifted(
-    score: dict[str, Any], columns: list[dict[str, Any]], findings: list[Finding]
-) -> bool:
-    shifted = [each for each in (score, *columns) if each["shift"] in _NOTABLE]
-    return any(finding.is_serious for finding in findings) or any(
-        each["kind"] != "date" for each in shifted
+        has_drifted=has_drifted or any(each["kind"] != "date" for each in shifted),
     )
 
 

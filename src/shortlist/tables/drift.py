@@ -17,7 +17,7 @@ from .._core.plain_json import to_plain
 from .._core.ranking import lift
 from ..thresholds import CalibratedThreshold
 from .columns import MISSING_CATEGORY
-from .schema import TableSchema
+from .schema import TableSchema, is_missing
 
 _N_BINS = 10
 _MOST_CATEGORIES = 20
@@ -124,7 +124,7 @@ def _ends(*parts: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int, ...]:
-    missing = values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values)
+    missing = is_missing(values, kind)
     present = values[~missing]
     if kind == "categorical":
         place = {name: number for number, name in enumerate(bins)}

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from .columns import MISSING_CATEGORY, Place, as_values
+from .columns import Place, as_values
 from .options import ReadOptions
 from .read import OpenTable, open_table
-from .schema import Feature, chosen_columns, infer_features
+from .schema import Feature, chosen_columns, infer_features, is_missing
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
@@ -74,5 +72,5 @@ def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) ->
         return ColumnView(name, None, "", examples, None)
     place = Place(source.name)
     values = as_values(column, feature.kind, name, feature.format, place=place)
-    missing = values == MISSING_CATEGORY if feature.kind == "categorical" else np.isnan(values)
-    return ColumnView(name, feature.kind, feature.format.in_words, examples, int(missing.sum()))
+    n_missing = int(is_missing(values, feature.kind).sum())
+    return ColumnView(name, feature.kind, feature.format.in_words, examples, n_missing)

@@ -62,13 +62,9 @@ def _opener(path: Path) -> Opener:
         return open_text
     if path.is_dir():
         return _open_folder
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".gz"]:
-        suffixes = suffixes[:-1] if suffixes[-2:-1] in _GZIPPED else []
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix in _OLD_EXCEL:
+    if _extension(path) in _OLD_EXCEL:
         raise TableError(f"{path} has a format that is not read. Save it as .xlsx or .csv.")
-    opener = _OPENERS.get(suffix)
+    opener = _OPENERS.get(_extension(path))
     if opener is None:
         raise TableError(
             f"The format of {path} cannot be inferred from its extension. Use .csv, .tsv, "
@@ -77,41 +73,48 @@ def _opener(path: Path) -> Opener:
     return opener
 
 
-def _open_parquet(
+def _open_typed(
     path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
 ) -> OpenTable:
+    """Open a Parquet or Feather file, without the row numbers that pandas saves."""
     raw = stack.enter_context(pa.OSFile(str(path)))
-    # With buffering in advance, the whole file would end up in memory.
-    options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
-    file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
+    if _extension(path) in _FEATHER:
+        feather = pa.ipc.open_file(raw)
+        schema = feather.schema
+    else:
+        # With buffering in advance, the whole file would end up in memory.
+        options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
+        parquet = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
+        schema = parquet.schema_arrow
+
+    def batches(wanted: list[str]) -> Iterator[Any]:
+        if _extension(path) in _FEATHER:
+            return map(feather.get_batch, range(feather.num_record_batches))
+        return iter(parquet.iter_batches(_CHUNK_ROWS, columns=wanted))
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
         with translated(name):
-            for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
+            for batch in batches(list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
-    return _typed_source(name, file.schema_arrow, chunks, reading)
+    columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
+    return OpenTable(name, columns, chunks, reading)
 
 
-def _open_feather(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
-    file = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path))))
-
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        with translated(name):
-            for number in range(file.num_record_batches):
-                yield pa.Table.from_batches([file.get_batch(number)]).select(list(wanted))
-
-    return _typed_source(name, file.schema, chunks, reading)
+def _extension(path: Path) -> str:
+    """Return the extension of a file in small letters, and both if the last one is .gz."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()
 
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of a folder with the parts of one table, in the order of their names."""
-    files = sorted(path for path in folder.rglob("*") if _is_part(path.relative_to(folder), path))
-    kinds = {
-        "".join(path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]) for path in files
-    }
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+    )
+    kinds = {_extension(path) for path in files}
     if len(kinds) != 1:
         shown = ", ".join(kind or "files without one" for kind in sorted(kinds)) or "no files"
         raise TableError(
@@ -119,10 +122,6 @@ def files_of(folder: Path) -> list[Path]:
             f"it has {shown}. Name one file, or a folder with the parts of one table."
         )
     return files
-
-
-def _is_part(name: Path, path: Path) -> bool:
-    return path.is_file() and not any(part.startswith(("_", ".")) for part in name.parts)
 
 
 def _open_folder(
@@ -143,14 +142,6 @@ def _open_folder(
     return OpenTable(name, columns, chunks, reading, notes, sep)
 
 
-def _typed_source(
-    name: str, schema: Any, chunks: Callable[..., Iterator[Any]], reading: ReadOptions
-) -> OpenTable:
-    """Leave out the unnamed index that pandas saves: row numbers must not be learned from."""
-    columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
-    return OpenTable(name, columns, chunks, reading)
-
-
 def _check_unique(source: OpenTable) -> None:
     twice = [column for column, times in Counter(source.columns).items() if times > 1]
     if twice:
@@ -161,11 +152,11 @@ def _check_unique(source: OpenTable) -> None:
 
 
 Opener = Callable[[Path, str, contextlib.ExitStack, ReadOptions], OpenTable]
+_TEXT, _LINES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
+_PARQUET, _FEATHER = (".parquet", ".pq"), (".feather", ".arrow")
 _OPENERS: dict[str, Opener] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), open_text),
+    **dict.fromkeys((*_TEXT, *(f"{suffix}.gz" for suffix in _TEXT)), open_text),
+    **dict.fromkeys((*_LINES, *(f"{suffix}.gz" for suffix in _LINES)), open_json_lines),
     **dict.fromkeys((".xlsx", ".xlsm"), open_workbook),
-    **dict.fromkeys((".jsonl", ".ndjson"), open_json_lines),
-    **dict.fromkeys((".parquet", ".pq"), _open_parquet),
-    **dict.fromkeys((".feather", ".arrow"), _open_feather),
+    **dict.fromkeys((*_PARQUET, *_FEATHER), _open_typed),
 }
-_GZIPPED = [[suffix] for suffix in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")]

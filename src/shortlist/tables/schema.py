@@ -175,16 +175,25 @@ class TableSchema:
     def _converted(
         self, source: OpenTable, wanted: list[str], target: str | None
     ) -> Iterator[TableRows]:
-        n_before, empty, ids = 0, _EmptyRows(self.features), IdCounter()
+        n_before, n_empty, first_empty, ids = 0, 0, "", IdCounter()
         for chunk in source.chunks(wanted):
             place = Place(source.name, n_before)
             rows = self.convert(chunk, target=target, place=place)
-            empty.add(rows.X, place)
+            empty = _empty_rows(rows.X, self.features)
+            if len(empty):
+                first_empty = first_empty or place.row(int(empty[0]))
+                n_empty += len(empty)
             if target is not None and rows.ids is not None:
                 ids.add(rows.ids)
             yield rows
             n_before += chunk.num_rows
-        source.notes.extend([*empty.notes(), *self._about_repeats(ids.repeated)])
+        if n_empty:
+            source.notes.append(
+                f"{'1 row holds' if n_empty == 1 else f'{n_empty:,} rows hold'} no value of any "
+                f"column that the model learned from, first {first_empty}. Such rows count as "
+                "cases. If they are none, remove them."
+            )
+        source.notes.extend(self._about_repeats(ids.repeated))
 
     def _about_repeats(self, repeated: Repeated) -> list[str]:
         if not repeated.n_ids:
@@ -236,32 +245,18 @@ class TableSchema:
         ]
 
 
-class _EmptyRows:
-    """Counts rows without any value to learn from; they are seldom cases."""
+def _empty_rows(X: Any, features: tuple[Feature, ...]) -> Rows:
+    """Return the places of rows without any value to learn from; they are seldom cases."""
+    is_empty = np.full(len(X), len(features) > 1)
+    for feature in features:
+        if is_empty.any():
+            is_empty &= is_missing(X[feature.name].to_numpy(), feature.kind)
+    return np.flatnonzero(is_empty)
 
-    def __init__(self, features: tuple[Feature, ...]) -> None:
-        self._features = features
-        self._n, self._first = 0, ""
 
-    def add(self, X: Any, place: Place) -> None:
-        is_empty = np.full(len(X), len(self._features) > 1)
-        for feature in self._features:
-            if not is_empty.any():
-                return
-            values = X[feature.name].to_numpy()
-            categorical = feature.kind == "categorical"
-            is_empty &= values == MISSING_CATEGORY if categorical else np.isnan(values)
-        self._first = self._first or place.row(int(np.argmax(is_empty)))
-        self._n += int(is_empty.sum())
-
-    def notes(self) -> list[str]:
-        if not self._n:
-            return []
-        rows = "1 row holds" if self._n == 1 else f"{self._n:,} rows hold"
-        return [
-            f"{rows} no value of any column that the model learned from, first {self._first}. "
-            "Such rows count as cases. If they are none, remove them."
-        ]
+def is_missing(values: NDArray[Any], kind: str) -> Mask:
+    """Return which values of a column are missing."""
+    return np.asarray(values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values))
 
 
 def _column(values: Any, feature: Feature, place: Place) -> Any:
