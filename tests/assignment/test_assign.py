@@ -55,15 +55,9 @@ def test_limits_of_zero_close_a_column_a_segment_or_everything():
 
 
 def test_minus_infinity_forbids_a_column():
-    """A forbidden column stays forbidden for a case that is worth nothing."""
+    """A row that may get no other column is left alone, whatever that is worth."""
     values = [[0, -np.inf, 1], [-5, -np.inf, -np.inf]]
     assert_array_equal(assign(values, [2, 2]), [2, 0])
-    assert_array_equal(assign(values, [2, 2], case_values=[0, 0]), [0, 0])
-
-
-def test_case_values_weight_the_objective():
-    """A small chance of a large amount beats a large chance of a small one."""
-    assert_array_equal(assign([[0, 0.1], [0, 0.9]], [1], case_values=[100, 10]), [1, 0])
 
 
 def test_all_values_equal_fill_the_limits_by_the_hash_of_the_ids():
@@ -122,8 +116,6 @@ VALUES = np.zeros((3, 3))
         (lambda: assign(VALUES, [1, True]), CapacityError, "whole number"),
         (lambda: assign(VALUES, [1, -1]), CapacityError, "must not be negative"),
         (lambda: assign(VALUES, [1, 1], total=2.5), CapacityError, "total must be"),
-        (lambda: assign(VALUES, [1, 1], case_values=[1, 2]), ValueError, "each of the 3 rows"),
-        (lambda: assign(VALUES, [1, 1], case_values=[1, 2, -1]), ValueError, ">= 0"),
         (lambda: assign(VALUES, [1, 1], segments=[1, 2, 3]), ValueError, "without segment_cap"),
         (
             lambda: assign(VALUES, [1, 1], segment_capacities={1: 1}),
@@ -172,7 +164,6 @@ def test_hundreds_of_rows_that_compete(rng, n_segments, coarse):
             "total": int(rng.integers(100, 250)),
             "segments": rng.integers(n_segments, size=400),
             "segment_capacities": {s: int(rng.integers(5, 60)) for s in range(n_segments)},
-            "case_values": None,
         }
         found = solve_assignment(values, **problem)
         checked = check_problem(values, **problem)

@@ -32,14 +32,12 @@ def instances(draw):
     if draw(st.booleans()):
         problem["segments"] = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 3)))
         problem["segment_capacities"] = {s: draw(limits) for s in range(4)}
-    if draw(st.booleans()):
-        problem["case_values"] = draw(hnp.arrays(np.float64, n, elements=st.integers(0, 3)))
     return problem
 
 
 def check(problem):
     """Return the instance as the solvers see it."""
-    defaults = {"total": None, "segments": None, "segment_capacities": None, "case_values": None}
+    defaults = {"total": None, "segments": None, "segment_capacities": None}
     return check_problem(**(defaults | problem))
 
 

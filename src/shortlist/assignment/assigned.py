@@ -42,7 +42,7 @@ class Assignment:
 
     @cached_property
     def value(self) -> float:
-        """Sum of the chosen values (times the case values)."""
+        """Sum of the chosen values."""
         return self.problem.value_of(self.columns)
 
     @cached_property
@@ -72,8 +72,6 @@ def assign(
     total: Any = None,
     segments: ArrayLike | None = None,
     segment_capacities: Segments | None = None,
-    case_values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Ints:
@@ -85,21 +83,15 @@ def assign(
         The value of each column for each row. Column 0 is "leave it" and has no limit. A row gets
         another column only if that column is worth more. Minus infinity forbids a column.
     capacities : sequence of m ints
-        How many rows may get each of the other columns; `None` means no limit. With `efforts` also
-        ``Capacity.effort(480)``: how much work may be spent on each.
+        How many rows may get each of the other columns; `None` means no limit. A budget of work is
+        a number of rows, too: ``Capacity.effort(480).as_flags(30)`` if each row takes 30.
     total : int, default=None
-        How many rows may get any of the other columns. A budget of work needs columns that take
-        the same effort, and so for segments.
+        How many rows may get any of the other columns.
     segments : array-like of shape (n_rows,) or (n_rows, q), default=None
         The segment of each row (a region, a team, a product), or q of them in q columns.
     segment_capacities : dict or list of q dicts, default=None
         How many rows of each segment may get any of the other columns; `None` means no limit. Every
         segment that occurs must be named.
-    case_values : array-like of shape (n_rows,), default=None
-        The amount at stake for each row, which multiplies its values.
-    efforts : array-like of shape (m,), default=None
-        How much work a row takes in each of the other columns, for budgets of work. Efforts that
-        differ from row to row are refused: no exact solution in reasonable time is known.
     ids : array-like of shape (n_rows,), default=None
         Identifiers that break ties, by a keyed hash; row positions by default.
     random_state : int, RandomState instance or None, default=None
@@ -136,17 +128,17 @@ def assign(
     An inspection (column 1) takes 30 minutes, a call (column 2) takes 5, and there is an hour for
     each:
 
-    >>> values = [[0, 5, 4], [0, 6, 4], [0, 7, 1]]
     >>> hour = Capacity.effort(60)
-    >>> assign(values, [hour, hour], efforts=[30, 5]).tolist()
+    >>> values = [[0, 5, 4], [0, 6, 4], [0, 7, 1]]
+    >>> assign(values, [hour.as_flags(30), hour.as_flags(5)]).tolist()
     [2, 1, 1]
 
     Ten and two are at stake, and each region has one inspector:
 
+    >>> import numpy as np
     >>> assign(
-    ...     [[0, 0.5], [0, 0.6], [0, 0.1]],
+    ...     np.multiply([[0, 0.5], [0, 0.6], [0, 0.1]], [[10], [2], [2]]),
     ...     [None],
-    ...     case_values=[10, 2, 2],
     ...     segments=["north", "north", "south"],
     ...     segment_capacities={"north": 1, "south": 1},
     ... ).tolist()
@@ -158,8 +150,6 @@ def assign(
         total=total,
         segments=segments,
         segment_capacities=segment_capacities,
-        case_values=case_values,
-        efforts=efforts,
         ids=ids,
         random_state=random_state,
     ).columns
@@ -172,8 +162,6 @@ def solve_assignment(
     total: Any = None,
     segments: ArrayLike | None = None,
     segment_capacities: Segments | None = None,
-    case_values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Assignment:
@@ -184,7 +172,7 @@ def solve_assignment(
 
     Parameters
     ----------
-    values, capacities, total, segments, segment_capacities, case_values, efforts, ids, random_state
+    values, capacities, total, segments, segment_capacities, ids, random_state
         As for :func:`~shortlist.assign`.
 
     Returns
@@ -209,8 +197,6 @@ def solve_assignment(
         total=total,
         segments=segments,
         segment_capacities=segment_capacities,
-        case_values=case_values,
-        efforts=efforts,
     )
     keys = keys_by_id(check_ids(ids, problem.n_rows), seed=check_seed(random_state))
     if len(problem.segmentations) > 1:

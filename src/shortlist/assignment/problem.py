@@ -59,53 +59,29 @@ class Problem:
 
 def check_problem(
     values: ArrayLike,
-    capacities: Sequence[int | None],
+    capacities: Sequence[Any],
     *,
-    total: int | None,
+    total: Any,
     segments: ArrayLike | None,
     segment_capacities: Segments | None,
-    case_values: ArrayLike | None,
-    efforts: ArrayLike | None = None,
 ) -> Problem:
     """Check the arguments of :func:`assign`."""
     table = _check_values(values)
     n, m = table.shape[0], table.shape[1] - 1
-    work = _check_efforts(efforts, n, m)
-    limits = _check_capacities(capacities, n, m, work)
-    each = work[0] if work and len(set(work)) == 1 else None
-    return Problem(
-        *_gains(table, _check_case_values(case_values, n)),
-        limits,
-        _check_limit("total", total, n, each),
-        _check_segments(segments, segment_capacities, n, each),
-    )
-
-
-def _check_efforts(efforts: ArrayLike | None, n: int, m: int) -> list[float] | None:
-    """Return the work of a row in each column."""
-    if efforts is None:
-        return None
-    work = np.asarray(efforts, dtype=np.float64)
-    if work.shape != (m,) or not np.all((work > 0) & np.isfinite(work)):
+    with np.errstate(over="ignore"):
+        gains = table[:, 1:] - table[:, :1]
+    if np.any(np.isinf(gains) != np.isinf(table[:, 1:])):
         raise ValueError(
-            f"efforts must hold one finite number greater than 0 for each of the {m} columns of "
-            f"values after the first: what a row takes there; got shape {work.shape}. Efforts that "
-            "differ from row to row have no exact assignment: use select for one column at a time."
+            "values are too far apart for floating point: their differences exceed 1e308. Divide "
+            "them by a constant; this does not change the best assignment."
         )
-    return [float(each) for each in work]
-
-
-def in_flags(limit: Any, effort: Any) -> Any:
-    """Return a budget of work as a number of flags that take the same effort; others as given."""
-    if not isinstance(limit, Capacity) or limit.kind != "effort":
-        return limit
-    if effort is None:
-        raise CapacityError(
-            f"{limit!r} is a budget of work. Say how much a row takes: efforts=[30, 10] for the "
-            "columns of an assignment, class_efforts={'fraud': 30, 'error': 10} for a classifier. "
-            "A budget for several of them together is exact only if they take the same."
-        )
-    return limit.as_flags(effort)
+    return Problem(
+        gains,
+        table[:, 0],
+        _check_capacities(capacities, n, m),
+        _check_limit("total", total, n),
+        _check_segments(segments, segment_capacities, n),
+    )
 
 
 def _check_values(values: ArrayLike) -> Floats:
@@ -126,39 +102,7 @@ def _check_values(values: ArrayLike) -> Floats:
     return table
 
 
-def _check_case_values(case_values: ArrayLike | None, n: int) -> Floats | None:
-    if case_values is None:
-        return None
-    amounts = np.asarray(case_values, dtype=np.float64)
-    if amounts.shape != (n,) or not np.all(np.isfinite(amounts)) or np.any(amounts < 0):
-        raise ValueError(
-            f"case_values must be one finite number >= 0 for each of the {n} rows; got shape "
-            f"{amounts.shape}."
-        )
-    return amounts
-
-
-def _gains(table: Floats, amounts: Floats | None) -> tuple[Floats, Floats]:
-    left_alone = table[:, 0]
-    with np.errstate(over="ignore"):
-        gains = table[:, 1:] - left_alone[:, np.newaxis]
-        if amounts is not None:
-            forbidden = np.isneginf(gains)
-            gains = np.where(forbidden, 0.0, gains) * amounts[:, np.newaxis]
-            gains[forbidden] = -np.inf
-            left_alone = left_alone * amounts
-    overflown = np.isinf(gains) != np.isinf(table[:, 1:])
-    if np.any(overflown) or not np.all(np.isfinite(left_alone)):
-        raise ValueError(
-            "values are too far apart for floating point: their differences, times case_values, "
-            "exceed 1e308. Divide them by a constant; this does not change the best assignment."
-        )
-    return gains, left_alone
-
-
-def _check_capacities(
-    capacities: Sequence[Any], n: int, m: int, work: list[float] | None = None
-) -> Ints:
+def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> Ints:
     try:
         if isinstance(capacities, Mapping):
             raise TypeError
@@ -173,22 +117,26 @@ def _check_capacities(
             f"capacities must have one entry for each of the {m} columns of values after the "
             f"first, which is 'leave it' and has no limit; got {len(given)}."
         )
-    efforts: list[float | None] = [None] * m if work is None else [*work]
-    limits = [
-        _check_limit(f"capacities[{j}]", limit, n, effort)
-        for j, (limit, effort) in enumerate(zip(given, efforts, strict=True))
-    ]
+    limits = [_check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(given)]
     return np.array(limits, dtype=np.int64)
 
 
-def _check_limit(name: str, limit: Any, n: int, effort: float | None = None) -> int:
+def check_no_work(limit: Any) -> None:
+    """Raise an error for a budget of work, which joint limits do not know."""
+    if isinstance(limit, Capacity) and limit.kind == "effort":
+        raise CapacityError(
+            f"{limit!r} is a budget of work, and joint limits count rows. If each row takes the "
+            f"same, say 30, pass {limit!r}.as_flags(30). Efforts that differ from row to row have "
+            "no exact assignment: use select or CapacityClassifier for one class at a time."
+        )
+
+
+def _check_limit(name: str, limit: Any, n: int) -> int:
     """Return how many of `n` rows a limit allows."""
-    limit = in_flags(limit, effort)
     if isinstance(limit, Capacity):
+        check_no_work(limit)
         if limit.kind != "count" or limit.per is not None:
-            raise CapacityError(
-                f"A limit of an assignment is a number of rows, or a budget of work; got {limit!r}."
-            )
+            raise CapacityError(f"A limit of an assignment is a number of rows; got {limit!r}.")
         limit = int(limit.value)
     try:
         if isinstance(limit, (bool, np.bool_)):
@@ -204,7 +152,7 @@ def _check_limit(name: str, limit: Any, n: int, effort: float | None = None) -> 
 
 
 def _check_segments(
-    segments: ArrayLike | None, capacities: Segments | None, n: int, effort: float | None = None
+    segments: ArrayLike | None, capacities: Segments | None, n: int
 ) -> tuple[Segmentation, ...]:
     if (segments is None) != (capacities is None):
         given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
@@ -221,14 +169,11 @@ def _check_segments(
             f"shape {table.shape} with {len(several)} dict{'s' if len(several) > 1 else ''}."
         )
     return tuple(
-        _check_segmentation(column, limits, effort)
-        for column, limits in zip(columns, several, strict=True)
+        _check_segmentation(column, limits) for column, limits in zip(columns, several, strict=True)
     )
 
 
-def _check_segmentation(
-    column: NDArray[Any], capacities: Limits, effort: float | None
-) -> Segmentation:
+def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentation:
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError as error:
@@ -236,7 +181,7 @@ def _check_segmentation(
             "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
     limits = {
-        label: _check_limit(f"segment_capacities[{label!r}]", limit, column.size, effort)
+        label: _check_limit(f"segment_capacities[{label!r}]", limit, column.size)
         for label, limit in capacities.items()
     }
     unknown = [label for label in labels.tolist() if label not in limits]

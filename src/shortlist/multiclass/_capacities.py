@@ -14,7 +14,7 @@ from .._core.binomial import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.integers import PerLimit
-from ..assignment.problem import in_flags
+from ..assignment.problem import check_no_work
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
@@ -34,15 +34,12 @@ class JointCapacities:
         For all rare labels together.
     segments : SegmentCapacities or None
         For each segment.
-    efforts : dict from labels to numbers, or None
-        How much work an item takes if it gets a label. Budgets of work are numbers of flags here.
     """
 
     classes: dict[Any, Capacity | None]
     counts: dict[Any, int]
     total: Capacity | None = None
     segments: SegmentCapacities | None = None
-    efforts: dict[Any, Any] | None = None
 
     @property
     def all(self) -> list[Capacity]:
@@ -116,7 +113,6 @@ class JointCapacities:
             named if is_unchanged(segment_capacities) else segment_capacities,
             None if self.segments is None else self.segments.others,
             counts=self.counts,
-            efforts=self.efforts,
         )
         if set(joint.classes) != set(self.classes):
             raise CapacityError(
@@ -162,22 +158,13 @@ def check_joint_capacities(
     other_segments: Any,
     *,
     counts: dict[Any, int],
-    efforts: dict[Any, Any] | None = None,
 ) -> JointCapacities:
     """Check the capacities against the labels of the data, and against each other."""
-    classes, work = _check_classes(capacities, counts), efforts or {}
-    each = {work.get(label) for label in classes}
-    same = each.pop() if len(each) == 1 else None
-    if isinstance(segment_capacities, Mapping):
-        segment_capacities = {
-            name: in_flags(limit, same) for name, limit in segment_capacities.items()
-        }
     joint = JointCapacities(
-        {label: in_flags(limit, work.get(label)) for label, limit in classes.items()},
+        _check_classes(capacities, counts),
         counts,
-        None if total is None else in_flags(check_capacity(total), same),
-        check_segment_capacities(segment_capacities, in_flags(other_segments, same)),
-        efforts,
+        total,
+        check_segment_capacities(segment_capacities, other_segments),
     )
     absent = [label for label in joint.classes if not counts[label]]
     if absent:
@@ -186,7 +173,7 @@ def check_joint_capacities(
             "Leave them out of capacities, or add items."
         )
     for capacity in joint.all:
-        check_capacity(capacity)
+        check_no_work(check_capacity(capacity))
     if not joint.all:
         raise CapacityError(
             "No capacity was given: all classes are unlimited, and so is the total."

@@ -33,7 +33,7 @@ from ..thresholds.segments import segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
 from ._posteriors import learn_labels, unseen_posteriors
 from ._rule import GUARANTEES, JointDecisions, JointRule
-from ._values import JointSample, Valuation
+from ._values import JointSample, Valuation, check_case_values
 
 
 class MulticlassCapacityClassifier(
@@ -52,7 +52,8 @@ class MulticlassCapacityClassifier(
     capacities : dict from labels to Capacity, or Capacity
         How many items may get each rare label; `None` as a value means no limit. The labels that
         are not named form the majority. A multiple refers to the prevalence of its label. A single
-        Capacity applies to each label but the most common.
+        Capacity applies to each label but the most common. A budget of work is a number of flags:
+        ``Capacity.effort(480, per=1_000).as_flags(30)`` if each item of the class takes 30.
     total : Capacity, default=None
         How many items may get any rare label. A multiple refers to all rare labels together.
     segment_capacities : dict from segments to Capacity, default=None
@@ -90,11 +91,6 @@ class MulticlassCapacityClassifier(
         own values). With the hash, coarse posteriors use up their capacity.
     random_state : int, RandomState instance or None, default=None
         Controls the split, and is the key of the hash.
-    class_efforts : dict from labels to numbers, default=None
-        How much work an item takes if it gets each rare label. Capacities may then be budgets of
-        work, ``Capacity.effort(480, per=1_000)``: exact, because a budget is a number of flags of
-        equal effort. A total, or a segment, needs classes that take the same. Efforts that differ
-        from item to item are refused; :class:`~shortlist.CapacityClassifier` keeps those.
 
     Attributes
     ----------
@@ -172,7 +168,6 @@ class MulticlassCapacityClassifier(
         majority: bool = True,
         ties: str = "hash",
         random_state: Any = None,
-        class_efforts: dict[Any, Any] | None = None,
     ) -> None:
         self.estimator = estimator
         self.capacities = capacities
@@ -186,7 +181,6 @@ class MulticlassCapacityClassifier(
         self.majority = majority
         self.ties = ties
         self.random_state = random_state
-        self.class_efforts = class_efforts
 
     def fit(
         self,
@@ -214,8 +208,7 @@ class MulticlassCapacityClassifier(
         if unknown := sorted({"values", "efforts"} & set(params)):
             raise ValueError(
                 f"{' and '.join(unknown)} of items are not weighed by joint prices. Pass "
-                "case_values=... to select, class_efforts=... to the constructor, or use a "
-                "CapacityClassifier for each class."
+                "case_values=... to select, or use a CapacityClassifier for each class."
             )
         forget(self)
         with restored_on_error(self):
@@ -356,10 +349,11 @@ class MulticlassCapacityClassifier(
             capacities, total=total, segment_capacities=segment_capacities
         )
         gains = self._valuation(posteriors).gains
+        if case_values is not None:
+            gains = gains * check_case_values(case_values, len(gains))[:, np.newaxis]
         columns = assign(
             np.column_stack([np.zeros(len(gains)), gains]),
             **joint.batch_limits(segment_codes(segments, joint.segments, len(gains))),
-            case_values=case_values,
             ids=hash_rows(indexable(X)[0], seed=self._seed) if ids is None else ids,
             random_state=self._seed,
         )
@@ -472,7 +466,6 @@ class MulticlassCapacityClassifier(
             self.segment_capacities,
             self.default_segment_capacity,
             counts=counts,
-            efforts=self.class_efforts,
         )
         self.rare_labels_ = list(joint.classes)
         self.prevalences_ = {label: float(joint.prevalence(label)) for label in joint.classes}

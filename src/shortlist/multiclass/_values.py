@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Rows
 from .._core.ranking import lift
@@ -95,6 +96,17 @@ def _check_weights(weights: Mapping[Any, Any] | None, rare_labels: list[Any]) ->
         if checked[label] < 0:
             raise ValueError(f"class_weights[{label!r}] must not be negative; got {weight!r}.")
     return np.array(list(checked.values()))
+
+
+def check_case_values(case_values: ArrayLike, n: int) -> Floats:
+    """Return the amount at stake for each item."""
+    amounts = np.asarray(case_values, dtype=np.float64)
+    if amounts.shape != (n,) or not np.all((amounts >= 0) & np.isfinite(amounts)):
+        raise ValueError(
+            f"case_values must be one finite number >= 0 for each of the {n} items; got shape "
+            f"{amounts.shape}."
+        )
+    return amounts
 
 
 @dataclass(frozen=True)
