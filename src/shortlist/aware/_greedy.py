@@ -3,8 +3,13 @@
 A score is a sum of terms, and each step adds the term that detects the most: the number of rare
 items strictly above the (`max_flags` + 1)-th highest sum. A term detects r rare items exactly if at
 most `max_flags` items lie at or above its r-th highest rare sum. To lead, a term must detect one
-rare item more than the leader, or equally many and come first. Most terms are refuted by counting
-some of the common items, and only the others are looked at further.
+rare item more than the leader, or equally many and come first.
+
+Nearly all terms are refuted without looking at all items. Any level refutes r detections that fewer
+than r rare sums reach, and more than `max_flags` - r common ones. The level that refuted a term in
+an earlier step usually does so again. Common items are counted among those that ranked high when
+the term was last looked at, the highest first: most counts end early. Levels and high items are
+guesses, but every refutation is certain.
 """
 
 from __future__ import annotations
@@ -19,6 +24,8 @@ from .._core.arrays import Doubles, Rows
 __all__ = ["GreedyPath", "greedy_path"]
 
 _BLOCK = 128  # items counted before checking whether they are enough
+_HIGH = 3  # items that rank high, for each flag
+_SPARE = 32  # one in so many rare items may rise above a level before it no longer refutes
 
 
 class GreedyPath(NamedTuple):
@@ -26,6 +33,25 @@ class GreedyPath(NamedTuple):
 
     chosen: Rows
     detected: Rows
+
+
+class Memory(NamedTuple):
+    """What is known about each term: its part of high items, their ranking, and a level."""
+
+    high: Any
+    rankings: Any  # the step that ranked the items; -1 where nothing is known
+    levels: Any  # above the base of the sums
+
+
+class Sums(NamedTuple):
+    """The sums so far, and those of the items that ranked high in each step."""
+
+    rare: Any
+    common: Any
+    high: Any
+    rankings: Any
+    step: int
+    base: float
 
 
 def greedy_path(rare: Doubles, common: Doubles, max_flags: Any, *, n_steps: int) -> GreedyPath:
@@ -53,23 +79,46 @@ def greedy_path(rare: Doubles, common: Doubles, max_flags: Any, *, n_steps: int)
     GreedyPath(chosen=array([1, 2]), detected=array([1, 2]))
     """
     limits = np.atleast_1d(np.asarray(max_flags, dtype=np.intp))
-    return GreedyPath(*_choose_all(rare, common, limits, min(n_steps, len(rare))))
+    n_terms, n_common = common.shape
+    n_high = min(_HIGH * int(limits[0]), n_common)
+    memory = Memory(
+        high=np.empty((n_terms, n_high)),
+        rankings=np.full(n_terms, -1),
+        levels=np.full(n_terms, np.nan),
+    )
+    return GreedyPath(*_choose_all(rare, common, limits, min(n_steps, n_terms), memory))
 
 
 @njit(cache=True)
-def _choose_all(rare, common, limits, n_steps):
+def _choose_all(rare, common, limits, n_steps, memory):
     """Return the chosen terms, and the number of rare items detected after each."""
     chosen, detected = np.empty(n_steps, np.intp), np.empty(n_steps, np.intp)
     rare_sums, common_sums = np.zeros(rare.shape[1]), np.zeros(common.shape[1])
-    candidates = np.arange(len(rare))
+    n_high = memory.high.shape[1]
+    rankings, high_sums = np.empty((n_steps, n_high), np.intp), np.empty((n_steps, n_high))
+    candidates, base = np.arange(len(rare)), 0.0
     for step in range(n_steps):
-        leaders, found = _best_term(candidates, rare, common, rare_sums, common_sums, limits)
+        if n_high:
+            rankings[step] = _highest(common_sums, n_high)
+            # Measured from this base, levels stay about the same while all sums rise or fall.
+            base = common_sums[rankings[step, min(limits[0], n_high - 1)]]
+        for ranking in range(step + 1):
+            high_sums[ranking] = common_sums[rankings[ranking]]
+        sums = Sums(rare_sums, common_sums, high_sums, rankings, step, base)
+        leaders, found = _best_term(candidates, rare, common, sums, limits, memory)
         best = leaders[0]
         chosen[step], detected[step] = best, found[0]
         rare_sums += rare[best]
         common_sums += common[best]
         candidates = _leaders_first(candidates, leaders)
     return chosen, detected
+
+
+@njit(cache=True)
+def _highest(sums, n_high):
+    """Return the places of the highest sums, the highest first."""
+    some = np.flatnonzero(sums >= _nth_largest(sums.copy(), n_high - 1))
+    return some[np.argsort(-sums[some])][:n_high]
 
 
 @njit(cache=True)
@@ -81,22 +130,69 @@ def _leaders_first(candidates, leaders):
 
 
 @njit(cache=True)
-def _best_term(candidates, rare, common, rare_sums, common_sums, limits):
+def _best_term(candidates, rare, common, sums, limits, memory):
     """Return all terms that led for a while, the best one first, and what that one detects."""
     best, n_leaders = candidates.max() + 1, 0
     leaders, found = np.empty_like(candidates), np.zeros(limits.size, np.intp)
-    scores = np.empty(rare_sums.size)
+    scores = np.empty(sums.rare.size)
     for term in candidates:
+        # With several limits, a term that ties at the first one may win at the next.
+        needed = found[0] + (limits.size == 1 and term > best)
+        if _is_refuted(term, rare[term], sums, limits[0], needed, memory):
+            continue
         for item in range(scores.size):
-            scores[item] = rare_sums[item] + rare[term, item]
-        first = _first_better(scores, common_sums, common[term], limits, found, term < best)
+            scores[item] = sums.rare[item] + rare[term, item]
+        if needed and not _detects_now(scores, term, common, sums, limits[0], needed, memory):
+            continue
+        first = _first_better(scores, sums.common, common[term], limits, found, term < best)
         if first == limits.size:
             continue
         best = leaders[n_leaders] = term
         n_leaders += 1
         for later in range(first, limits.size):
-            found[later] = _count_detected(scores, common_sums, common[term], limits[later])
+            found[later] = _count_detected(scores, sums.common, common[term], limits[later])
     return leaders[:n_leaders][::-1], found
+
+
+@njit(cache=True)
+def _is_refuted(term, rare, sums, max_flags, needed, memory):
+    """Return whether the level that refuted a term earlier does so again."""
+    level, ranking = memory.levels[term] + sums.base, memory.rankings[term]
+    if ranking < 0:
+        return False
+    n_reaching = 0
+    for item in range(rare.size):
+        n_reaching += sums.rare[item] + rare[item] >= level
+    room = max_flags - needed
+    return (
+        n_reaching < needed
+        and _count_from(sums.high[ranking], memory.high[term], level, room) > room
+    )
+
+
+@njit(cache=True)
+def _detects_now(scores, term, common, sums, max_flags, needed, memory):
+    """Return whether a term detects as many as needed; remember what refuted it."""
+    if needed > min(scores.size, max_flags):
+        return False
+    value = _nth_largest(scores, needed - 1)
+    level = _nth_largest(scores, needed - 1 - needed // _SPARE)
+    memory.levels[term] = max(level, np.nextafter(value, np.inf)) - sums.base
+    room, ranking = max_flags - needed, memory.rankings[term]
+    if ranking >= 0 and _count_from(sums.high[ranking], memory.high[term], value, room) > room:
+        return False
+    if ranking < sums.step:
+        _take(common[term], sums.rankings[sums.step], memory.high[term])
+        memory.rankings[term] = sums.step
+        if _count_from(sums.high[sums.step], memory.high[term], value, room) > room:
+            return False
+    return _count_from(sums.common, common[term], value, room) <= room
+
+
+@njit(cache=True)
+def _take(values, places, out):
+    for item in range(places.size):
+        out[item] = values[places[item]]
 
 
 @njit(cache=True)
