@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -45,26 +44,21 @@ def test_a_capacity_is_marked_with_its_numbers(data):
     """What is found with how many flags."""
     X, y, model = data
     display = CapacityCurveDisplay.from_estimator(
-        model, X, y, capacity=Capacity.count(100), marginal=True, despine=True
+        model, X, y, capacity=Capacity.count(100), marginal=True
     )
     (note,) = display.ax_.texts
     row = display.curve.at(Capacity.count(100))
     assert note.get_text() == f"{row['n_found']} found\nwith 100 flags"
     assert "one more flag" in display.marginal_ax_.get_ylabel()
-    assert not display.ax_.spines["top"].get_visible()
 
 
-def test_one_curve_per_fold(data):
-    """From cross-validation with kept models and indices."""
+def test_displays_share_axes(data):
+    """Each adds its curve; what they have in common is in the legend once."""
     X, y, model = data
-    options = {"cv": 3, "return_estimator": True, "return_indices": True}
-    results = cross_validate(model, X, y, **options)
-    display = CapacityCurveDisplay.from_cv_results(results, X, y, max_fraction=0.3)
-    assert [line.get_label() for line in display.line_] == ["Fold 1", "Fold 2", "Fold 3"]
-    with pytest.raises(ValueError, match="return_estimator=True"):
-        CapacityCurveDisplay.from_cv_results(cross_validate(model, X, y, cv=3), X, y)
-    with pytest.raises(ValueError, match="one entry per curve"):
-        display.plot(name=["only one"])
+    first = CapacityCurveDisplay.from_estimator(model, X[:2_000], y[:2_000], name="one")
+    CapacityCurveDisplay.from_estimator(model, X[2_000:], y[2_000:], name="two", ax=first.ax_)
+    labels = [text.get_text() for text in first.ax_.get_legend().get_texts()]
+    assert labels == ["one", "95% interval at each capacity", "At random", "two"]
 
 
 def test_it_draws_where_it_is_told(data):
@@ -85,5 +79,5 @@ def test_it_draws_where_it_is_told(data):
     assert display.line_.get_color() == "black"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mine"]
     assert len(ax.collections) == 0
-    again = CapacityCurveDisplay.from_predictions(y, np.arange(y.size), chance_level_kw={"lw": 3})
+    again = CapacityCurveDisplay.from_predictions(y, np.arange(y.size))
     assert again.ax_ is not ax

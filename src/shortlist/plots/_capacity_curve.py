@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.extras import load_extra
 from .._core.labels import find_rare
-from .._core.scoring import rare_label_of, rare_scores, take_rows
+from .._core.scoring import rare_label_of, rare_scores
 from .._core.validation import check_option
 from ..capacity import Capacity, check_capacity
 from ..metrics import CapacityCurve, capacity_curve
@@ -26,15 +25,14 @@ _X_AXES = {
 class CapacityCurveDisplay:
     """A plot of detection against capacity. Needs the extra `plots` (matplotlib).
 
-    Use one of the class methods to make it: :meth:`from_estimator`, :meth:`from_predictions` or
-    :meth:`from_cv_results`.
+    Use one of the class methods to make it: :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
-    curve : CapacityCurve or list of CapacityCurve
-        What :func:`~shortlist.capacity_curve` returned, once or for each fold.
-    name : str or list of str, default=None
-        Names for the legend.
+    curve : CapacityCurve
+        What :func:`~shortlist.capacity_curve` returned.
+    name : str, default=None
+        Name for the legend.
     capacity : Capacity, default=None
         Marked in the picture.
 
@@ -46,8 +44,8 @@ class CapacityCurveDisplay:
         Axes with the detections per extra flag.
     figure_ : matplotlib Figure
         The figure.
-    line_ : matplotlib Line2D or list of them
-        The curves.
+    line_ : matplotlib Line2D
+        The curve.
 
     Examples
     --------
@@ -64,9 +62,9 @@ class CapacityCurveDisplay:
 
     def __init__(
         self,
-        curve: CapacityCurve | Sequence[CapacityCurve],
+        curve: CapacityCurve,
         *,
-        name: str | Sequence[str] | None = None,
+        name: str | None = None,
         capacity: Capacity | None = None,
     ) -> None:
         self.curve = curve
@@ -159,103 +157,28 @@ class CapacityCurveDisplay:
         name = type(estimator).__name__ if name is None else name
         return cls.from_predictions(y, scores, rare_label=rare_label, name=name, **options)
 
-    @classmethod
-    def from_cv_results(
-        cls,
-        cv_results: Mapping[str, Any],
-        X: Any,
-        y: ArrayLike,
-        *,
-        response_method: str = "auto",
-        rare_label: Any = None,
-        max_fraction: float | None = None,
-        confidence: float = 0.95,
-        capacity: Capacity | None = None,
-        name: str | Sequence[str] | None = None,
-        **plot_options: Any,
-    ) -> Self:
-        """Draw one curve per fold of a cross-validation.
-
-        Parameters
-        ----------
-        cv_results : dict
-            What :func:`sklearn.model_selection.cross_validate` returned with
-            ``return_estimator=True, return_indices=True``.
-        X, y
-            The data given to it.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Which output of the classifier is the score.
-        rare_label, max_fraction, confidence
-            As for :func:`~shortlist.capacity_curve`.
-        capacity : Capacity, default=None
-            Marked in the picture.
-        name : str or list of str, default=None
-            Names for the legend; `None` numbers the folds.
-        **plot_options : dict
-            As for :meth:`plot`.
-
-        Returns
-        -------
-        CapacityCurveDisplay
-        """
-        missing = {"estimator", "indices"} - set(cv_results)
-        if missing:
-            raise ValueError(
-                f"cv_results lacks {sorted(missing)}. Call cross_validate with "
-                "return_estimator=True and return_indices=True."
-            )
-        y = np.asarray(y)
-        label = rare_label_of(cv_results["estimator"][0]) if rare_label is None else rare_label
-        _, rare_label = find_rare(y, label)
-        curves = [
-            capacity_curve(
-                y[rows],
-                rare_scores(
-                    model,
-                    take_rows(X, rows),
-                    rare_label=rare_label,
-                    response_method=response_method,
-                ),
-                rare_label=rare_label,
-                max_fraction=max_fraction,
-                confidence=confidence,
-            )
-            for model, rows in zip(
-                cv_results["estimator"], cv_results["indices"]["test"], strict=True
-            )
-        ]
-        if name is None:
-            name = [f"Fold {number}" for number in range(1, len(curves) + 1)]
-        return cls(curves, name=name, capacity=capacity).plot(**plot_options)
-
     def plot(
         self,
         ax: Any = None,
         *,
-        name: str | Sequence[str] | None = None,
         x: str = "fraction",
-        band: bool | None = None,
+        band: bool = True,
         marginal: bool = False,
         curve_kwargs: Mapping[str, Any] | None = None,
         plot_chance_level: bool = True,
-        chance_level_kw: Mapping[str, Any] | None = None,
-        despine: bool = False,
     ) -> Self:
-        """Draw the curve.
+        """Draw the curve. Several displays can share axes: pass the `ax_` of the first.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; `None` makes a new figure.
-        name : str or list of str, default=None
-            Names for the legend.
         x : {"fraction", "multiple", "flags", "effort"}, default="fraction"
             Unit of the capacity axis. "effort" draws the value found against the effort spent, if
             the curve was made with values or efforts; `marginal` then adds the price of one more
             unit of effort.
-        band : bool, default=None
-            Draw the confidence interval of the detection at each capacity; `None` draws it when
-            there is a single curve.
+        band : bool, default=True
+            Draw the confidence interval of the detection at each capacity.
         marginal : bool, default=False
             Add the detections per extra flag, on an axis of their own: what would one more
             reviewer find?
@@ -263,35 +186,30 @@ class CapacityCurveDisplay:
             For matplotlib's `plot`.
         plot_chance_level : bool, default=True
             Draw what flagging at random would find.
-        chance_level_kw : dict, default=None
-            For matplotlib's `plot` of that line.
-        despine : bool, default=False
-            Remove the top and right spines.
 
         Returns
         -------
         CapacityCurveDisplay
         """
         check_option("x", x, tuple(_X_AXES))
+        if x == "effort" and self.curve.effort is None:
+            raise ValueError(
+                'x="effort" needs a curve with values or efforts: pass values=... and efforts=... '
+                "to from_predictions or capacity_curve."
+            )
         plt = load_extra("matplotlib.pyplot", needed_for="Drawing a capacity curve")
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
-        curves = [self.curve] if isinstance(self.curve, CapacityCurve) else list(self.curve)
-        _check_has_effort(curves, x)
-        names = _one_name_each(self.name if name is None else name, len(curves))
-        lines: list[Any] = []
-        for curve, label in zip(curves, names, strict=True):
-            style = {"label": label, **_line_style(curve_kwargs)}
-            lines.extend(self.ax_.plot(_x(curve, x), _y(curve, x), **style))
-            if x != "effort" and (band or (band is None and len(curves) == 1)):
-                self._draw_band(curve, x, lines[-1].get_color())
-        self.line_ = lines[0] if isinstance(self.curve, CapacityCurve) else lines
+        xs, ys = _x(self.curve, x), _y(self.curve, x)
+        (self.line_,) = self.ax_.plot(xs, ys, **{"label": self.name, **(curve_kwargs or {})})
+        if band and x != "effort":
+            self._draw_band(self.curve, x, self.line_.get_color())
         if plot_chance_level:
-            self._draw_chance(curves[0], x, _line_style(chance_level_kw))
+            self._draw_chance(self.curve, x)
         if self.capacity is not None:
-            self._mark_capacity(curves[0].at(self.capacity), x)
-        self.marginal_ax_ = self._draw_marginal(curves, lines, x) if marginal else None
-        self._finish(x, despine)
+            self._mark_capacity(self.curve.at(self.capacity), x)
+        self.marginal_ax_ = self._draw_marginal(self.curve, x) if marginal else None
+        self._finish(x)
         return self
 
     def _draw_band(self, curve: CapacityCurve, x: str, color: Any) -> None:
@@ -305,14 +223,12 @@ class CapacityCurveDisplay:
             label=self._unless_there(f"{curve.confidence:.0%} interval at each capacity"),
         )
 
-    def _draw_chance(self, curve: CapacityCurve, x: str, style: dict[str, Any]) -> None:
+    def _draw_chance(self, curve: CapacityCurve, x: str) -> None:
+        xs, end = _x(curve, x), slice(None, None, max(1, curve.fraction.size - 1))
+        at_random = xs * (_y(curve, x)[-1] / xs[-1]) if x == "effort" else curve.fraction
         label = self._unless_there("At random")
-        defaults = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": label}
-        end = slice(None, None, max(1, curve.fraction.size - 1))
-        at_random = curve.fraction
-        if x == "effort":
-            at_random = _x(curve, x) * (_y(curve, x)[-1] / _x(curve, x)[-1])
-        self.ax_.plot(_x(curve, x)[end], at_random[end], **{**defaults, **style})
+        style = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": label}
+        self.ax_.plot(xs[end], at_random[end], **style)
 
     def _mark_capacity(self, row: Mapping[str, float], x: str) -> None:
         where = row["n_flagged" if x == "flags" else x]
@@ -330,18 +246,17 @@ class CapacityCurveDisplay:
             va="top",
         )
 
-    def _draw_marginal(self, curves: list[CapacityCurve], lines: list[Any], x: str) -> Any:
+    def _draw_marginal(self, curve: CapacityCurve, x: str) -> Any:
         axis = self.ax_.twinx()
-        for curve, line in zip(curves, lines, strict=True):
-            axis.step(
-                _x(curve, x),
-                curve.price if x == "effort" else curve.marginal,
-                where="post",
-                color=line.get_color(),
-                linestyle="-.",
-                linewidth=1,
-                alpha=0.7,
-            )
+        axis.step(
+            _x(curve, x),
+            curve.price if x == "effort" else curve.marginal,
+            where="post",
+            color=self.line_.get_color(),
+            linestyle="-.",
+            linewidth=1,
+            alpha=0.7,
+        )
         axis.set_ylim(0, None)
         more = "Value found by one more unit of effort"
         what = more if x == "effort" else "Rare items found by one more flag"
@@ -352,7 +267,7 @@ class CapacityCurveDisplay:
         """Return the label, or None if the legend has it already: displays can share axes."""
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
-    def _finish(self, x: str, despine: bool) -> None:
+    def _finish(self, x: str) -> None:
         if x == "effort":
             self.ax_.set(xlabel=_X_AXES[x], ylabel="Value found")
             self.ax_.set_ylim(bottom=0)
@@ -360,17 +275,9 @@ class CapacityCurveDisplay:
             self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
         self.ax_.set_xlim(left=0)
         self.ax_.margins(x=0)
-        if despine:
-            self.ax_.spines[["top", "right"]].set_visible(False)
         if self.ax_.get_legend_handles_labels()[1]:
             # The marginal line is at the bottom.
             self.ax_.legend(loc="lower right" if self.marginal_ax_ is None else "center right")
-
-
-def _line_style(style: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Replace short names such as `lw` by long ones, which override the defaults."""
-    matplotlib = load_extra("matplotlib", needed_for="Drawing a capacity curve")
-    return matplotlib.cbook.normalize_kwargs(dict(style or {}), matplotlib.lines.Line2D)
 
 
 def _x(curve: CapacityCurve, x: str) -> Any:
@@ -379,19 +286,3 @@ def _x(curve: CapacityCurve, x: str) -> Any:
 
 def _y(curve: CapacityCurve, x: str) -> Any:
     return curve.value if x == "effort" else curve.detection
-
-
-def _check_has_effort(curves: list[CapacityCurve], x: str) -> None:
-    if x == "effort" and any(curve.effort is None for curve in curves):
-        raise ValueError(
-            'x="effort" needs a curve with values or efforts: pass values=... and efforts=... to '
-            "from_predictions or capacity_curve."
-        )
-
-
-def _one_name_each(name: str | Sequence[str] | None, n_curves: int) -> list[str | None]:
-    if name is None or isinstance(name, str):
-        return [name] + [None] * (n_curves - 1)
-    if len(name) != n_curves:
-        raise ValueError(f"name must have one entry per curve, {n_curves}; got {len(name)}.")
-    return list(name)
