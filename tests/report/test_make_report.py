@@ -12,6 +12,7 @@ from shortlist import Capacity, capacity_curve
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases
+from shortlist.report._charts import score_chart
 from shortlist.report._drift import measure_drift, score_distribution
 from shortlist.report._found import spread_cuts
 from shortlist.report._promise import judge_promise
@@ -171,8 +172,9 @@ def test_histograms_count_every_case_once(rng, scale):
     assert spread["scale"] == scale
     assert sum(spread["n_rare"]) == is_rare.sum()
     assert sum(spread["n_common"]) == (~is_rare).sum()
-    assert 2 <= len(spread["ticks"]) <= 12
-    assert all(0 <= place <= 1 for place, _ in spread["ticks"])
+    chart = score_chart(spread, width=760, height=240)
+    assert 2 <= len(chart["x_ticks"]) <= 12
+    assert all(chart["frame"].left <= x <= chart["frame"].right for x, _ in chart["x_ticks"])
 
 
 def test_a_few_wild_scores_do_not_hide_the_others(rng):

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ._drift import on_scale
 from ._words import number
 
-_MARGINS = {"left": 46.0, "right": 14.0, "top": 24.0, "bottom": 40.0}
 _STEPS = (1, 2, 5, 10)
 _LABEL_WIDTH = 76  # of a date
+_ODDS = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
+_BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 
 @dataclass(frozen=True)
@@ -22,26 +24,18 @@ class Frame:
     height: float
     x_most: float
     y_most: float
-
-    @property
-    def left(self) -> float:
-        """Left edge of the plot."""
-        return _MARGINS["left"]
+    left: float = 46.0
+    top: float = 24.0
 
     @property
     def right(self) -> float:
         """Right edge of the plot."""
-        return self.width - _MARGINS["right"]
-
-    @property
-    def top(self) -> float:
-        """Upper edge of the plot."""
-        return _MARGINS["top"]
+        return self.width - 14
 
     @property
     def bottom(self) -> float:
         """Lower edge of the plot."""
-        return self.height - _MARGINS["bottom"]
+        return self.height - 40
 
     def x(self, value: float) -> float:
         """Return the position of a value on the horizontal axis."""
@@ -99,23 +93,32 @@ def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict
 
 def score_chart(scores: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
     """Lay out two histograms, each as shares of its class; or one, without labels."""
-    rare = scores.get("share_of_rare")
-    common = scores["share_of_all"] if rare is None else scores["share_of_common"]
-    n_bins, highest = len(common), max(*common, *(rare or []))
-    frame = Frame(width, height, n_bins, highest * 1.05)
-    write = _share if scores["scale"] == "log-odds" else number
-    place = scores["threshold_place"]
+    counts = [scores[name] for name in ("n_all", "n_common", "n_rare") if name in scores]
+    common, *rare = [np.divide(each, max(sum(each), 1)) for each in counts]
+    highest = float(max(common.max(), *(each.max() for each in rare), 0))
+    frame = Frame(width, height, common.size, highest * 1.05)
+    scale, threshold = scores["scale"], scores["threshold"]
+    low, high = on_scale([scores["edges"][0], scores["edges"][-1]], scale)
+
+    def x(score: float) -> float:
+        place = (float(on_scale(score, scale)) - low) / (high - low)
+        return frame.x(common.size * min(max(place, 0), 1))
+
+    ticks = round_ticks(low, high, 5)
+    if scale == "log-odds":
+        ticks = [each for each in _ODDS if low < on_scale(each, scale) < high]
+    write = _share if scale == "log-odds" else number
     return {
         "frame": frame,
-        "rare": None if rare is None else _steps(frame, rare),
+        "rare": _steps(frame, rare[0]) if rare else None,
         "common": _steps(frame, common),
-        "threshold_x": None if place is None else frame.x(place * n_bins),
-        "x_ticks": [(frame.x(place * n_bins), write(value)) for place, value in scores["ticks"]],
+        "threshold_x": None if threshold is None else x(threshold),
+        "x_ticks": [(x(tick), write(tick)) for tick in ticks],
         "y_ticks": [(frame.y(tick), _share(tick)) for tick in round_ticks(0, highest, 4)[1:]],
     }
 
 
-def _steps(frame: Frame, shares: list[float]) -> str:
+def _steps(frame: Frame, shares: Any) -> str:
     xs = np.repeat(np.arange(len(shares) + 1), 2)
     ys = [0, *np.repeat(shares, 2).tolist(), 0]
     return frame.path(xs.tolist(), ys) + "Z"
@@ -161,6 +164,25 @@ def period_chart(groups: list[dict[str, Any]], *, width: float, height: float) -
             for place in range(0, len(groups), every)
         ],
         "y_ticks": [(frame.y(tick), number(tick)) for tick in _counts(most, 360)[1:]],
+    }
+
+
+def drift_bars(column: dict[str, Any]) -> dict[str, Any]:
+    """Lay out the shares of all bins as pairs of bars, before and after, for one column."""
+    shares = {when: np.array(column[when]) / sum(column[when]) for when in ("before", "after")}
+    highest = max(*shares["before"], *shares["after"], _LOWEST_BAR)
+    return {
+        "width": _BIN_WIDTH * len(column["before"]),
+        "bars": [
+            {
+                "when": when,
+                "x": _BIN_WIDTH * place + (0 if when == "before" else _BIN_WIDTH * 0.45),
+                "y": round(float(_BARS_HEIGHT + 1 - height), 1),
+                "height": round(float(height), 1),
+            }
+            for when in shares
+            for place, height in enumerate(_BARS_HEIGHT * shares[when] / highest)
+        ],
     }
 
 

@@ -10,8 +10,7 @@ from importlib import resources
 from typing import Any
 
 from .._core.extras import load_extra
-from ._charts import detection_chart, flag_chart, period_chart, score_chart
-from ._drift import drift_bars
+from ._charts import detection_chart, drift_bars, flag_chart, period_chart, score_chart
 from ._found import NEAR
 from ._words import number, percent
 
