@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant("bucket takes no token", "online/_bucket.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_bucket.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
     Mutant("bucket overflows", "online/_bucket.py", "ints[TOKENS] += room if refill >= room else int(refill)", "ints[TOKENS] += int(refill)"),
-    Mutant("tokens rounded up", "online/_bucket.py", 'return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)', 'return math.ceil(capacity.as_ratio(self.options["prevalence"]) * _PARTS)'),
+    Mutant("tokens rounded up", "online/_bucket.py", "_ROUND_DOWN = 1.0 - 1e-15", "_ROUND_DOWN = 1.0 + 1e-10"),
     Mutant("tracker flags ties", "online/_tracker.py", "    if score > threshold:", "    if score >= threshold:"),
     Mutant("tracker forgets the rate", "online/_tracker.py", "floats[OFFSET] += floats[STEP] * (share - rate)", "floats[OFFSET] += floats[STEP] * (share - 2 * rate)"),
     Mutant("period begins early", "online/periods.py", "if origin + quotient * length > at:", "if origin + quotient * length > at + length:"),

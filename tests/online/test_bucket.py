@@ -34,6 +34,24 @@ def test_time_refills_the_bucket(rng):
     assert flagged.sum() >= 3
 
 
+@pytest.mark.parametrize("period", [86_400.0, "day UTC"])
+def test_a_change_of_capacity_neither_fills_nor_stops_the_bucket(period):
+    """Until the change the old capacity refills it, afterwards the new one, in any period."""
+    bucket = TokenBucketController(
+        Capacity.count(2),
+        calibration_scores=np.arange(100.0),
+        burst=5,
+        period=period,
+        expected_arrivals=100,
+    )
+    hours, start = 3_600.0, 1_767_225_600.0
+    assert [bucket.decide(1e9, at=start + i).flag for i in range(6)] == [True] * 5 + [False]
+    bucket.set_capacity(Capacity.count(24), at=start + 12 * hours)
+    flags = [bucket.decide(1e9, at=start + 12.01 * hours + i).flag for i in range(3)]
+    assert flags == [True, False, False]  # the flag of half a day
+    assert bucket.decide(1e9, at=start + 13.1 * hours).flag
+
+
 def test_units_are_explained():
     """A rate takes no period, and a period needs a count and the expected arrivals."""
     with pytest.raises(CapacityError, match="period"):

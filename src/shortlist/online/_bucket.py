@@ -23,12 +23,12 @@ from ._time import Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, ScaledController, offset_within, track
 from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 
-# The ints: tokens, the largest number of tokens, tokens per item, and whether time refills them.
-TOKENS, MOST_TOKENS, TOKENS_PER_ITEM, REFILLED_BY_TIME = range(4)
-# The floats after those of the tracker: flags per second, the moment of the last refill, the
-# average time between items, and over how many items it is averaged. The knots of the scale are
-# the last.
-FLAGS_PER_SECOND, LAST_REFILL, GAP, GAP_MEMORY = range(4, 8)
+# The ints: tokens, and the largest number of tokens.
+TOKENS, MOST_TOKENS = range(2)
+# The floats after those of the tracker: flags per unit of time (a second, a period of a calendar,
+# or without a period an item), the time of the last refill, the average time between items, and
+# over how many items it is averaged. The knots of the scale are the last.
+FLAGS_PER_TIME, LAST_REFILL, GAP, GAP_MEMORY = range(4, 8)
 _KNOTS = 8
 # Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
 _PARTS = 1 << 40
@@ -38,39 +38,37 @@ _ROUND_DOWN = 1.0 - 1e-15
 
 @njit(cache=True)
 def _refill(at: float, floats: Any, ints: Any) -> None:
-    if ints[REFILLED_BY_TIME]:
-        elapsed = max(at - floats[LAST_REFILL], 0.0)
-        floats[LAST_REFILL] = max(at, floats[LAST_REFILL])
-        refill = elapsed * floats[FLAGS_PER_SECOND] * _PARTS * _ROUND_DOWN
-        room = ints[MOST_TOKENS] - ints[TOKENS]
-        ints[TOKENS] += room if refill >= room else int(refill)
-    else:
-        ints[TOKENS] = min(ints[TOKENS] + ints[TOKENS_PER_ITEM], ints[MOST_TOKENS])
+    elapsed = max(at - floats[LAST_REFILL], 0.0)
+    floats[LAST_REFILL] = max(at, floats[LAST_REFILL])
+    refill = elapsed * floats[FLAGS_PER_TIME] * _PARTS * _ROUND_DOWN
+    room = ints[MOST_TOKENS] - ints[TOKENS]
+    ints[TOKENS] += room if refill >= room else int(refill)
 
 
 @njit(cache=True)
 def _update_rate(at: float, floats: Any) -> None:
-    """Turn flags per second into flags per item, by the average time between items."""
+    """Turn flags per unit of time into flags per item, by the average time between items."""
     gap = max(at - floats[LAST_REFILL], 0.0)
+    if gap == floats[GAP]:
+        return
     floats[GAP] += (gap - floats[GAP]) / floats[GAP_MEMORY]
-    rate = min(max(floats[GAP] * floats[FLAGS_PER_SECOND], 1e-12), 1.0)
-    floats[RATE] = rate if floats[FLAGS_PER_SECOND] > 0 else 0.0
+    rate = min(max(floats[GAP] * floats[FLAGS_PER_TIME], 1e-12), 1.0)
+    floats[RATE] = rate if floats[FLAGS_PER_TIME] > 0 else 0.0
     floats[LOG_RATE] = np.log(rate)
 
 
 @njit(cache=True)
-def _bucket_step(
-    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+def _decide(
+    score: float, at: float, deciding: bool, floats: Any, ints: Any, knots: Any
 ) -> tuple[int, float, float]:
-    if ints[REFILLED_BY_TIME]:
-        if np.isinf(floats[LAST_REFILL]):
-            floats[LAST_REFILL] = at
-        else:
-            _update_rate(at, floats)
+    if np.isinf(floats[LAST_REFILL]):
+        floats[LAST_REFILL] = at
+    else:
+        _update_rate(at, floats)
     _refill(at, floats, ints)
     # The tracker counts the item as flagged even if the bucket is empty. Otherwise an empty bucket
     # would lower the threshold.
-    code, threshold = track(score, 1.0, floats, floats[_KNOTS:].reshape(2, -1))
+    code, threshold = track(score, 1.0, floats, knots)
     if code == ABOVE_THRESHOLD and deciding:
         if ints[TOKENS] < _PARTS:
             return CAPACITY_USED_UP, threshold, 0.0
@@ -79,12 +77,20 @@ def _bucket_step(
 
 
 @njit(cache=True)
+def _bucket_step(
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
+    return _decide(score, at, deciding, floats, ints, floats[_KNOTS:].reshape(2, -1))
+
+
+@njit(cache=True)
 def _bucket_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
-    scores, times, works, numbers = items
+    scores, times, _, _ = items
     codes, thresholds, probabilities = answers
+    knots = floats[_KNOTS:].reshape(2, -1)
     for i in range(scores.size):
-        codes[i], thresholds[i], probabilities[i] = _bucket_step(
-            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
+        codes[i], thresholds[i], probabilities[i] = _decide(
+            scores[i], times[i], deciding, floats, ints, knots
         )
 
 
@@ -176,36 +182,23 @@ class TokenBucketController(ScaledController):
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with a full bucket, and a tracker on the scale of the calibration scores."""
-        most = self.options["burst"] * _PARTS
-        gap, memory = 0.0, 1.0
+        most, gap, memory = self.options["burst"] * _PARTS, 1.0, 1.0
         if self.is_timed:
             memory = max(self.options["expected_arrivals"], 1.0)
             gap = self.period_length / memory
         floats = self.with_knots([0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory])
-        return floats, np.array([most, most, 0, self.is_timed], dtype=np.int64)
+        return floats, np.array([most, most], dtype=np.int64)
 
     def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
         """Set the refill and the rate of the tracker."""
-        floats, ints = self.state_floats, self.state_ints
+        floats = self.state_floats
+        if np.isfinite(floats[LAST_REFILL]):  # until now, the old capacity refills the bucket
+            _refill(self._time.present_time(), floats, self.state_ints)
         if self.is_timed:
-            if np.isfinite(floats[LAST_REFILL]):  # until now, the old capacity refills the bucket
-                _refill(max(self.now, floats[LAST_REFILL]), floats, ints)
-            floats[FLAGS_PER_SECOND] = self._per_second(capacity)
-            rate = min(floats[FLAGS_PER_SECOND] * floats[GAP], 1.0)
+            floats[FLAGS_PER_TIME] = flags_allowed(capacity) / self.period_length
         else:
-            ints[TOKENS_PER_ITEM] = self._tokens_per_item(capacity)
-            rate = self.rate(capacity)
-        floats[RATE] = rate
-        if rate > 0:
-            floats[LOG_RATE] = math.log(rate)
+            floats[FLAGS_PER_TIME] = self.rate(capacity)
+        floats[RATE] = min(floats[FLAGS_PER_TIME] * floats[GAP], 1.0)
+        if floats[RATE] > 0:
+            floats[LOG_RATE] = math.log(floats[RATE])
             floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
-
-    def _per_second(self, capacity: Capacity) -> float:
-        """Return flags per second."""
-        return flags_allowed(capacity) / self.period_length if self.is_timed else 0.0
-
-    def _tokens_per_item(self, capacity: Capacity) -> int:
-        """Return parts of tokens per item."""
-        if self.is_timed:
-            return 0
-        return math.floor(capacity.as_ratio(self.options["prevalence"]) * _PARTS)
