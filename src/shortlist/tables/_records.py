@@ -22,6 +22,7 @@ from ._totals import about_subtotal, is_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
 
 _CHUNK_LINES = 1 << 14
 _LARGEST_EXACT = 1 << 53
@@ -82,21 +83,22 @@ def open_workbook(
                 f"{name} is damaged or not what its extension says: it is no Excel workbook."
             ) from None
     width = max(map(len, rows), default=0)
-    rows = [row + [None] * (width - len(row)) for row in rows]
+    frame = pd.DataFrame([row + [None] * (width - len(row)) for row in rows], dtype=object)
+    frame = frame.where(frame.map(_is_filled), None)
     where = f"The sheet {sheet.title!r} of {name}"
-    groups = _spread(rows, merged, where, notes)
-    heading, rows = _heading(rows, groups, where, notes)
-    rows = _without_end(rows, name, reading, notes)
-    data = {column: [row[place] for row in rows] for place, column in heading.items()}
-    empty = [c for c, values in data.items() if not any(map(_is_filled, values))]
-    if empty and rows:
-        book = openpyxl.load_workbook(path, read_only=True)
-        with contextlib.closing(book):
+    groups = _spread(frame, merged, where, notes)
+    heading, frame = _heading(frame, groups, where, notes)
+    frame = _without_end(frame, name, reading, notes)
+    empty = [column for place, column in heading.items() if frame[place].isna().all()]
+    if empty and len(frame):
+        with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
             _check_formulas(book[sheet.title], empty, name)
     missing = {*MISSING_TEXTS, *reading.na}
+    places = {column: place for place, column in heading.items()}
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        cells = {c: [None if _is_missing(v, missing) else v for v in data[c]] for c in wanted}
+        columns = {column: frame[places[column]].tolist() for column in wanted}
+        cells = {c: [None if _is_missing(v, missing) else v for v in columns[c]] for c in wanted}
         yield pa.table({c: as_arrow(values) for c, values in cells.items()})
 
     return OpenTable(name, list(heading.values()), chunks, reading, notes)
@@ -132,58 +134,51 @@ def _has_merged_cells(path: Path) -> bool:
         return any(b"mergeCell " in archive.read(part) for part in sheets)
 
 
-def _spread(
-    rows: list[list[Any]], merged: list[Any], where: str, notes: list[str]
-) -> Collection[int]:
+def _spread(frame: Any, merged: list[Any], where: str, notes: list[str]) -> set[int]:
     """Give all rows of merged cells their value; return the rows with cells merged sideways."""
     below = [bounds for bounds in merged if bounds[3] > bounds[1]]
     for left, first, _, last in below:
-        for row in rows[first - 1 : last]:
-            row[left - 1] = rows[first - 1][left - 1]
+        frame.iloc[first - 1 : last, left - 1] = frame.iat[first - 1, left - 1]
     if below:
         notes.append(f"{where} has merged cells. Their value counts for all rows they span.")
     return {first - 1 for left, first, right, _ in merged if right > left}
-
-
-def _heading(
-    rows: list[list[Any]], groups: Collection[int], where: str, notes: list[str]
-) -> tuple[dict[int, str], list[list[Any]]]:
-    """Return the place and the name of every column, and the rows below the heading."""
-    first = 0
-    n_filled = np.array([sum(map(_is_filled, row)) for row in rows], dtype=int)
-    # A title above the heading has few cells.
-    usual = float(np.median(n_filled[n_filled > 0])) if n_filled.any() else 0.0
-    while first < len(rows) and (2 * n_filled[first] <= usual or first in groups):
-        first += 1
-    if first == len(rows):
-        raise TableError(f"{where} is empty. Its first row must hold the column names.")
-    if any(any(map(_is_filled, row)) for row in rows[:first]):
-        notes.append(f"{where} has a title above its heading, which is left out.")
-    names = {p: str(v).strip() for p, v in enumerate(rows[first]) if _is_filled(v)}
-    filled = {p for row in rows[first + 1 :] for p, v in enumerate(row) if _is_filled(v)}
-    if filled - set(names):
-        notes.append(
-            f"{where} has no name for column {min(filled - set(names)) + 1}, which is left out."
-        )
-    return names, rows[first + 1 :]
 
 
 def _is_filled(value: Any) -> bool:
     return value is not None and str(value).strip() != ""
 
 
-def _without_end(
-    rows: list[list[Any]], name: str, reading: ReadOptions, notes: list[str]
-) -> list[list[Any]]:
-    while rows and not any(map(_is_filled, rows[-1])):
-        rows = rows[:-1]
-    n_left_out, _ = rows_left_out(map(_cells, reversed(rows)), name, reading, notes)
-    rows = rows[: len(rows) - n_left_out]
-    inside = (cells for cells in map(_cells, rows) if is_subtotal(cells))
-    first = None if reading.keep_total else next(inside, None)
-    if first is not None:
-        notes.append(about_subtotal(name, first))
-    return rows
+def _heading(
+    frame: Any, groups: set[int], where: str, notes: list[str]
+) -> tuple[dict[int, str], Any]:
+    """Return the place and the name of every column, and the rows below the heading."""
+    filled = frame.notna()
+    n_filled = filled.sum(axis=1)
+    # A title above the heading has few cells.
+    may_be = 2 * n_filled > n_filled[n_filled > 0].median()
+    first = next((row for row in frame.index[may_be] if row not in groups), None)
+    if first is None:
+        raise TableError(f"{where} is empty. Its first row must hold the column names.")
+    if n_filled[:first].any():
+        notes.append(f"{where} has a title above its heading, which is left out.")
+    names = {p: str(frame.at[first, p]).strip() for p in frame.columns[filled.loc[first]]}
+    others = filled.loc[first + 1 :].any()
+    nameless = [place for place in frame.columns[others] if place not in names]
+    if nameless:
+        notes.append(f"{where} has no name for column {nameless[0] + 1}, which is left out.")
+    return names, frame.loc[first + 1 :]
+
+
+def _without_end(frame: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
+    is_filled = frame.notna().any(axis=1).to_numpy()
+    frame = frame.iloc[: len(frame) - int(np.argmax(is_filled[::-1])) if is_filled.any() else 0]
+    rows = [_cells(row) for row in frame.to_numpy().tolist()]
+    n_left_out, _ = rows_left_out(reversed(rows), name, reading, notes)
+    n_kept = len(rows) - n_left_out
+    subtotal = next((cells for cells in rows[:n_kept] if is_subtotal(cells)), None)
+    if subtotal and not reading.keep_total:
+        notes.append(about_subtotal(name, subtotal))
+    return frame.iloc[:n_kept]
 
 
 def _cells(row: list[Any]) -> list[str]:
