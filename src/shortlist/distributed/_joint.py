@@ -20,7 +20,7 @@ import numpy as np
 from .._core.extras import load_extra
 from ..assignment.assigned import Assignment, solve_assignment
 from ..capacity import Capacity
-from ..exceptions import CapacityError, TableError
+from ..exceptions import CapacityError
 from ._lists import find_list
 from ._ranks import Ranks
 from .engine import Columns, as_columns, on_arrays
@@ -68,11 +68,11 @@ class _Surplus:
     segment_prices: dict[Any, float]
 
     def __call__(self, columns: Columns) -> float:
-        paid = np.full(next(iter(columns.values())).size, self.total_price)
+        paid: Any = self.total_price
         if self.segment is not None:
             names, codes = np.unique(columns[self.segment], return_inverse=True)
             prices = [self.segment_prices.get(name, np.inf) for name in names.tolist()]
-            paid += np.array(prices)[codes]
+            paid = paid + np.array(prices)[codes]
         surplus = [columns[name] - price - paid for name, price in self.prices.items()]
         return math.fsum(np.maximum(np.max(surplus, axis=0), 0))
 
@@ -98,18 +98,24 @@ def find_assignment(
         listed = find_list(replace(ranks, score=column), limits)
         parts += list(engine.summaries(table, kept, replace(listed, kept=kept)))
     rows = _distinct(parts, names[0])
-    found = _solved(rows, capacities, total, by_segment, ranks)
+    columns = as_columns(rows, kept)
+    found = solve_assignment(
+        np.column_stack([np.zeros(rows.num_rows), *(columns[name] for name in capacities)]),
+        list(capacities.values()),
+        total=total,
+        segments=None if segment is None else columns[segment],
+        segment_capacities=None if by_segment is None else dict(by_segment),
+        ids=columns[names[0]],
+        random_state=ranks.seed,
+    )
     prices = dict(zip(capacities, found.prices.tolist(), strict=True))
     of_segments = dict(found.segment_prices) if isinstance(found.segment_prices, dict) else {}
     surplus = _Surplus(prices, found.total_price, segment, of_segments)
-    needs = [*capacities, *names[1:]]
-    spent = [price * (capacities[name] or 0) for name, price in prices.items()]
-    spent += [of_segments[name] * limit for name, limit in (by_segment or {}).items()]
-    spent += [found.total_price * (total or 0)]
+    of_all = on_arrays(engine, table, [*capacities, *names[1:]])(surplus)
     return LargeAssignment(
         _chosen(rows, found, list(capacities), names),
         found.value,
-        math.fsum([*on_arrays(engine, table, needs)(surplus), *spent]),
+        math.fsum([found.bound, -surplus(columns), *of_all]),
         prices,
         of_segments,
         found.total_price,
@@ -138,32 +144,6 @@ def _distinct(parts: list[Any], id: str) -> Any:
     rows = pa.concat_tables(parts)
     first = np.unique(as_columns(rows, [id])[id].astype(str), return_index=True)[1]
     return rows.take(pa.array(np.sort(first)))
-
-
-def _solved(
-    rows: Any,
-    capacities: Mapping[str, int | None],
-    total: int | None,
-    by_segment: Mapping[Any, int] | None,
-    ranks: Ranks,
-) -> Assignment:
-    id, segment = str(ranks.id), ranks.segment
-    columns = as_columns(rows, [*capacities, id, *([segment] if segment else [])])
-    values = np.column_stack(
-        [np.zeros(rows.num_rows), *(columns[name].astype(np.float64) for name in capacities)]
-    )
-    try:
-        return solve_assignment(
-            values,
-            list(capacities.values()),
-            total=total,
-            segments=None if segment is None else columns[segment],
-            segment_capacities=None if by_segment is None else dict(by_segment),
-            ids=columns[id],
-            random_state=ranks.seed,
-        )
-    except CapacityError as error:
-        raise TableError(str(error)) from None
 
 
 def _chosen(rows: Any, found: Assignment, names: list[str], kept: list[str]) -> Any:
