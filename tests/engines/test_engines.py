@@ -112,8 +112,7 @@ def test_samples(engine):
         engine.functions.sample(engine.table(frame, 4), 0, **options)
 
 
-@pytest.mark.parametrize("by_team", [False, True])
-def test_assignments(engine, by_team):
+def test_assignments(engine):
     """Candidates give the value of all rows at once, and the prices prove it."""
     from shortlist.assignment import solve_assignment
 
@@ -122,14 +121,12 @@ def test_assignments(engine, by_team):
         frame[name] = np.round(rng.normal(size=N), 1)
     frame["team"] = rng.choice(["north", "south"], N)
     capacities, limits = {"call": 30, "visit": 25}, {"north": 20, "south": 15}
-    options = {"total": 45}
-    given = {"total": 45}
-    if by_team:
-        options |= {"segment": "team", "segment_capacities": limits}
-        given |= {"segments": frame["team"].to_numpy(), "segment_capacities": limits}
+    options = {"total": 45, "segment_capacities": limits}
     values = np.column_stack([np.zeros(N), frame["call"], frame["visit"]])
-    want = solve_assignment(values, [30, 25], **given, ids=frame["case"].to_numpy())
-    got = engine.functions.assign(engine.table(frame, 4), capacities, id="case", **options)
+    teams, ids = frame["team"].to_numpy(), frame["case"].to_numpy()
+    want = solve_assignment(values, [30, 25], segments=teams, ids=ids, **options)
+    table = engine.table(frame, 4)
+    got = engine.functions.assign(table, capacities, id="case", segment="team", **options)
     assert got.value == pytest.approx(want.value, abs=1e-9)
     assert got.bound == pytest.approx(got.value, abs=1e-9)
     rows = got.rows.to_pandas()

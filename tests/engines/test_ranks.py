@@ -73,7 +73,7 @@ def few_are_many(monkeypatch):
     has_top=st.booleans(),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_list_is_that_of_one_machine(kind, n, share, n_blocks, texts, has_top, seed):
     """Any division of any scores gives the list of `select`, ties and infinities included."""
     rng = np.random.default_rng(seed)
