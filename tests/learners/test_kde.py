@@ -60,13 +60,11 @@ def test_rules_of_thumb_are_scotts_and_silvermans(rng):
     assert_allclose(silverman[0], X[:50].std(axis=0, ddof=1) * (50 * 4 / 4) ** (-1 / 6))
 
 
-def test_bandwidths_per_class_and_feature(rng):
-    """A dict names the labels; its values are numbers, lists or rules."""
+def test_bandwidths_per_feature(rng):
+    """A number for each, times the factor."""
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    model = KernelDensityClassifier({0: [0.1, 0.2], 1: "scott"}, factor=2.0).fit(X, y)
-    assert_allclose(model.bandwidths_[0], [0.2, 0.4])
-    with pytest.raises(ValueError, match="no entry for the class 1"):
-        KernelDensityClassifier({0: 1.0}).fit(X, y)
+    model = KernelDensityClassifier([0.1, 0.2], factor=2.0).fit(X, y)
+    assert_allclose(model.bandwidths_, [[0.2, 0.4]] * 2)
 
 
 def test_the_bandwidth_can_be_searched_for_a_capacity(fraud):
@@ -84,10 +82,11 @@ def test_the_bandwidth_can_be_searched_for_a_capacity(fraud):
 def test_three_classes_get_log_odds_against_the_others(rng):
     """They agree with the logarithms of the probabilities."""
     X, y = rng.normal(size=(90, 2)) + np.arange(90)[:, np.newaxis] % 3, np.arange(90) % 3
-    model = KernelDensityClassifier(priors=[1, 1, 2]).fit(X, y)
-    logs = model.predict_log_proba(X)
-    assert_allclose(np.exp(logs).sum(axis=1), 1)
+    model = KernelDensityClassifier().fit(X, y)
+    joint = model._joint_log_likelihood(X)
+    logs = joint - logsumexp(joint, axis=1, keepdims=True)
     assert_allclose(model.decision_function(X), logs - np.log1p(-np.exp(logs)), atol=1e-9)
+    assert_array_equal(model.predict(X), logs.argmax(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,6 @@ def test_three_classes_get_log_odds_against_the_others(rng):
         ({"bandwidth": [1.0, 2.0, 3.0]}, "a number or 2 of them"),
         ({"bandwidth": "best"}, "bandwidth must be one of 'scott', 'silverman'"),
         ({"factor": -1.0}, "Bandwidths must be positive"),
-        ({"priors": [1.0]}, "priors must be 2 positive numbers"),
     ],
 )
 def test_wrong_parameters_are_named(params, message, rng):

@@ -23,7 +23,6 @@ from .._core.labels import find_rare, rare_share
 from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
 from ..capacity import Capacity, check_capacity
-from ._ensemble_columns import VIEWS, check_items, make_view, split_columns
 from ._ensemble_fitting import (
     Fitted,
     combined_scores,
@@ -41,6 +40,7 @@ from ._ensemble_weights import (
     greedy_weights,
     held_out_rows,
 )
+from .columns import VIEWS, check_items, make_view, split_columns
 from .members import FORMS, MEMBERS, SIZES, Size, announce_member
 
 __all__ = ["CapacityEnsembleClassifier"]

@@ -12,13 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask, Rows
@@ -135,7 +133,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
+        X : array-like of shape (n_items, n_features)
             Items.
         y : array-like of shape (n_items,)
             Labels.
@@ -147,14 +145,14 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_option("kernel", self.kernel, KERNELS)
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         candidates = candidate_numbers(self.n_neighbors)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         is_chosen = candidates.size > 1
         check_enough_rows(int(candidates[-1]), X.shape[0], is_chosen=is_chosen)
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._factors = scale_factors(X) if self.scale else np.ones(X.shape[1])
         # Moving all points changes no distance, and near the origin less is lost by rounding.
-        self._center = np.zeros(X.shape[1]) if issparse(X) else X.mean(axis=0)
+        self._center = X.mean(axis=0)
         self._train = self._scaled(X)
         self._search = NearestNeighbors(algorithm="brute").fit(self._train)
         self.n_neighbors_ = self._choose(candidates, y) if is_chosen else int(candidates[0])
@@ -183,7 +181,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_items, n_features)
+        X : array-like of shape (n_items, n_features)
             Items.
 
         Returns
@@ -192,7 +190,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
         distances, rows = self._nearest(self._scaled(X), self.n_neighbors_ + 1)
         weights = vote_weights(distances, self.kernel, X.shape[1])
         votes = self._codes[rows[:, :-1]]
@@ -207,14 +205,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _scaled(self, X: Any) -> Any:
-        if issparse(X):
-            return X.multiply(self._factors).tocsr()
+    def _scaled(self, X: Doubles) -> Doubles:
         return (X - self._center) * self._factors
 
     def _nearest(self, X: Any, k: int) -> tuple[Doubles, Rows]:
@@ -228,10 +219,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         wanted = min(k + _SPARE, n_rows - (X is None))
         distances, rows = self._search.kneighbors(X, wanted)
         X = self._train if X is None else X
-        if not issparse(X) and not issparse(self._train):
-            for items in gen_batches(len(X), max(1, _MOST_NUMBERS // (wanted * n_features))):
-                gaps = X[items, np.newaxis] - self._train[rows[items]]
-                distances[items] = np.sqrt((gaps**2).sum(axis=2))
+        for items in gen_batches(len(X), max(1, _MOST_NUMBERS // (wanted * n_features))):
+            gaps = X[items, np.newaxis] - self._train[rows[items]]
+            distances[items] = np.sqrt((gaps**2).sum(axis=2))
         order = np.lexsort((rows, distances))[:, :k]
         return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
@@ -256,13 +246,11 @@ def check_enough_rows(k: int, n_rows: int, *, is_chosen: bool) -> None:
         )
 
 
-def scale_factors(X: Any) -> Doubles:
+def scale_factors(X: Doubles) -> Doubles:
     """Return 1 / standard deviation (n - 1 in its denominator), and 0 for a constant feature."""
-    variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else X.var(axis=0)
-    deviations = np.sqrt(variances * X.shape[0] / max(X.shape[0] - 1, 1))
+    deviations = X.std(axis=0) * np.sqrt(len(X) / max(len(X) - 1, 1))
     # Rounding leaves a constant feature with a tiny deviation, which must not become a huge factor.
-    largest = abs(X).max(axis=0)
-    constant = deviations <= 1e-12 * (largest.toarray().ravel() if issparse(X) else largest)
+    constant = deviations <= 1e-12 * np.abs(X).max(axis=0)
     return np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviations))
 
 

@@ -144,6 +144,7 @@ def _boosting(random_state: Any) -> Any:
         subsample=0.7,
         subsample_freq=1,
         random_state=random_state,
+        n_jobs=1,  # such small trees make threads wait for each other: on a busy machine, for long
         verbose=-1,
     )
 

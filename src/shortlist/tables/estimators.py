@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import aware
@@ -18,13 +16,11 @@ from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..learners import CapacityEnsembleClassifier, make_learner
+from ..learners.columns import frame_view
 from ..learners.recipes import FAMILIES
 from ..learners.trained import TrainedModel
 from .columns import MISSING_CATEGORY
 from .schema import TableSchema
-
-_MOST_CATEGORIES = 32
-_FEWEST_ROWS_OF_A_CATEGORY = 5
 
 # Learners that know the capacity.
 _AWARE = {
@@ -58,33 +54,14 @@ def make_estimator(
 def _make(name: str, capacity: Capacity, random_state: int) -> Any:
     if name in _AWARE:
         return _AWARE[name](capacity, rare_label=True, random_state=random_state)
-    learner = make_learner(name, random_state=random_state)
-    # Its trees are so small that threads wait for each other, on a busy machine 100 times as long.
-    return learner.set_params(n_jobs=1) if name == "boosting" else learner
+    return make_learner(name, random_state=random_state)
 
 
 def prepare_columns(schema: TableSchema) -> ColumnTransformer:
-    """Impute numbers by their medians, mark where, and scale them; one-hot encode categories.
-
-    Everything is learned from the training rows. Rare categories share one column, and unknown
-    ones use it as well; an unknown category therefore raises no error.
-    """
+    """Impute numbers by their medians, mark where, and scale them; one-hot encode categories."""
     numbers = [f.name for f in schema.features if f.kind != "categorical"]
     categories = [f.name for f in schema.features if f.kind == "categorical"]
-    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    encode = OneHotEncoder(
-        min_frequency=_FEWEST_ROWS_OF_A_CATEGORY,
-        max_categories=_MOST_CATEGORIES,
-        handle_unknown="infrequent_if_exist",
-        sparse_output=False,
-    )
-    return ColumnTransformer(
-        [
-            ("numbers", make_pipeline(fill, StandardScaler()), numbers),
-            ("categories", encode, categories),
-        ],
-        verbose_feature_names_out=False,
-    )
+    return frame_view("scaled", numbers, categories)
 
 
 def knows_capacity(estimator: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Columns in the form that suits each member of an ensemble: codes for trees, scales for the rest.
+"""Columns in the form that suits a learner: codes for trees, scales for the rest.
 
 Everything is learned from the training rows and made of scikit-learn's transformers. A frame may
 have texts and gaps; an array or sparse matrix has numbers, and may have gaps.
@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import validate_data
 
-__all__ = ["VIEWS", "check_items", "make_view", "split_columns"]
+__all__ = ["VIEWS", "check_items", "frame_view", "make_view", "split_columns"]
 
 #: The forms of the columns: "codes" for trees, "scaled" for models that add up columns.
 VIEWS = ("codes", "scaled")
@@ -69,29 +69,38 @@ def _is_numeric(X: Any, name: Any) -> bool:
 
 def make_view(view: str, X: Any, numbers: list[Any], categories: list[Any]) -> Any:
     """Return unfitted transformers that bring the columns of `X` into a form."""
-    steps = [SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)]
-    if view == "scaled":
-        steps.append(StandardScaler(with_mean=not sparse.issparse(X)))
-    if not is_frame(X):
-        return make_pipeline(*steps)
-    encode = _one_hot() if view == "scaled" else _codes()
-    parts = [("numbers", make_pipeline(*steps), numbers), ("categories", encode, categories)]
+    if is_frame(X):
+        return frame_view(view, numbers, categories)
+    return _of_numbers(view, with_mean=not sparse.issparse(X))
+
+
+def frame_view(view: str, numbers: list[Any], categories: list[Any]) -> ColumnTransformer:
+    """Return what brings a frame into a form: imputed by medians, marked where, and encoded.
+
+    An unknown category raises no error. In codes it is -1, like a missing one; otherwise rare
+    categories share one column, and unknown ones use it as well.
+    """
+    parts = [("numbers", _of_numbers(view), numbers), ("categories", _encoder(view), categories)]
     return ColumnTransformer(
         [part for part in parts if part[2]], verbose_feature_names_out=False, sparse_threshold=0
     )
 
 
-def _one_hot() -> OneHotEncoder:
+def _of_numbers(view: str, *, with_mean: bool = True) -> Pipeline:
+    steps = [SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)]
+    if view == "scaled":
+        steps.append(StandardScaler(with_mean=with_mean))
+    return make_pipeline(*steps)
+
+
+def _encoder(view: str) -> Any:
+    if view == "codes":
+        return OrdinalEncoder(
+            handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
+        )
     return OneHotEncoder(
         min_frequency=FEWEST_ROWS_OF_A_CATEGORY,
         max_categories=MOST_CATEGORIES,
         handle_unknown="infrequent_if_exist",
         sparse_output=False,
-    )
-
-
-def _codes() -> Pipeline:
-    """Number the categories; those that the training rows do not have get -1, like gaps."""
-    return OrdinalEncoder(
-        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
     )
