@@ -77,10 +77,10 @@ class Guess:
 
 
 class _Texts:
-    """The different texts of a column, first seen first, and how many rows hold each."""
+    """The different texts of a named column, first seen first, and how many rows hold each."""
 
-    def __init__(self, array: Any, counts: NDArray[np.int64]) -> None:
-        self.array, self.counts = array, counts
+    def __init__(self, name: str, array: Any, counts: NDArray[np.int64]) -> None:
+        self.name, self.array, self.counts = name, array, counts
         self.n_rows = int(counts.sum())
 
     @functools.cached_property
@@ -88,14 +88,14 @@ class _Texts:
         return list(self.array.to_pylist())
 
     @classmethod
-    def of(cls, column: Any, format: ColumnFormat) -> _Texts:
+    def of(cls, column: Any, name: str, format: ColumnFormat) -> _Texts:
         """Count the texts that are not empty, and that the user does not call missing."""
         texts = pa.compute.utf8_trim_whitespace(pa.compute.cast(combined(column), pa.string()))
         counted = texts.drop_null().value_counts()
         values, counts = counted.field("values"), counted.field("counts")
         missing = pa.array(["", *format.missing])
         kept = pa.compute.invert(pa.compute.is_in(pa.compute.utf8_lower(values), missing))
-        return cls(values.filter(kept), counts.filter(kept).to_numpy())
+        return cls(name, values.filter(kept), counts.filter(kept).to_numpy())
 
     @property
     def first(self) -> str:
@@ -103,7 +103,7 @@ class _Texts:
 
     def where(self, mask: Sequence[bool] | NDArray[np.bool_]) -> _Texts:
         mask = np.asarray(mask, dtype=bool)
-        return _Texts(self.array.filter(pa.array(mask)), self.counts[mask])
+        return _Texts(self.name, self.array.filter(pa.array(mask)), self.counts[mask])
 
     def known(self, format: ColumnFormat) -> _Texts:
         """Return the texts that do not mean "missing"."""
@@ -119,6 +119,11 @@ class _Texts:
     def any(self, pattern: str) -> bool:
         return bool(self.matching(pattern).any())
 
+    def note(self, key: str, **values: Any) -> str:
+        """Return a note about the column; {first} stands for the first of these texts."""
+        first = values.pop("first", self.first if self.n_rows else "")
+        return note(key, self.name, first=first, **values)
+
 
 def guess_column(
     column: Any, name: str, *, format: ColumnFormat = PLAIN, numeric: bool = False
@@ -131,7 +136,7 @@ def guess_column(
     if pa.compute.is_null(combined(column), nan_is_null=True).false_count == 0:
         return Guess("numeric", format, [note("empty", name)])
     if is_text(kind):
-        return _guess_texts(_Texts.of(column, format), name, format, numeric)
+        return _guess_texts(_Texts.of(column, name, format), format, numeric)
     if pa.types.is_boolean(kind):
         return Guess("boolean", format)
     if is_number(kind):
@@ -144,16 +149,40 @@ def guess_column(
     )
 
 
-def _guess_texts(texts: _Texts, name: str, format: ColumnFormat, numeric: bool = False) -> Guess:
+def _guess_texts(texts: _Texts, format: ColumnFormat, numeric: bool = False) -> Guess:
     if texts.n_rows == 0:
-        return Guess("numeric", format, [note("empty", name)])
+        return Guess("numeric", format, [texts.note("empty")])
     if format.date_format is not None:
-        return _dates_as_told(texts, name, format)
+        return _dates_as_told(texts, format)
     if numeric:
-        return _numbers(texts, name, format, forced=True) or Guess("categorical", format)
+        return _numbers(texts, format, forced=True) or Guess("categorical", format)
     ways = (_plain_numbers, _truths, _dates, _durations, _numbers)
-    guesses = (guess(texts, name, format) for guess in ways)
-    return next((guess for guess in guesses if guess), None) or _categories(texts, name, format)
+    guesses = (guess(texts, format) for guess in ways)
+    return next((guess for guess in guesses if guess), None) or _categories(texts, format)
+
+
+def _mostly(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess | None:
+    """Return a kind that nearly all texts have; the others are read as missing, and noted."""
+    words = texts.where(~is_read).known(format)
+    is_plain = is_read.any() and words.n_rows <= _MOST_OTHER_WORDS * texts.n_rows
+    return _with_words(texts, is_read, format, kind) if is_plain else None
+
+
+def _with_words(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess:
+    others = texts.where(~is_read)
+    words = others.known(format)
+    missing = (*format.missing, *words_for_missing(others.values))
+    format = replace(format, missing=tuple(dict.fromkeys(missing)))
+    if not others.n_rows:
+        return Guess(kind, format)
+    most = np.argsort(-others.counts, kind="stable")[:_MOST_SHOWN]
+    shown = ", ".join(repr(others.values[place]) for place in most)
+    more = len(others.values) - _MOST_SHOWN
+    shown += f" and {more} more" if more > 0 else ""
+    values = {"n": others.n_rows, "n_present": texts.n_rows, "words": shown}
+    key = "unknown words" if words.n_rows else "words"
+    what = "dates" if kind == "date" else "numbers"
+    return Guess(kind, format, [texts.note(key, what=what, **values)])
 
 
 def is_prose(column: Any) -> bool:
@@ -196,27 +225,10 @@ def _settled(guess: Guess, name: str, decimal: str) -> Guess:
     return replace(guess, format=format, notes=[*guess.notes, said], signs=(decimal,))
 
 
-def _with_missing(format: ColumnFormat, others: _Texts) -> ColumnFormat:
-    missing = (*format.missing, *words_for_missing(others.values))
-    return replace(format, missing=tuple(dict.fromkeys(missing)))
-
-
-def _about_words(others: _Texts, words: _Texts, name: str, n_present: int, what: str) -> list[str]:
-    """Say which words among numbers or dates are read as missing."""
-    if not others.n_rows:
-        return []
-    places = np.argsort(-others.counts, kind="stable")
-    shown = ", ".join(repr(others.values[place]) for place in places[:_MOST_SHOWN])
-    more = len(others.values) - _MOST_SHOWN
-    shown += f" and {more} more" if more > 0 else ""
-    key = "unknown words" if words.n_rows else "words"
-    return [note(key, name, what=what, n=others.n_rows, n_present=n_present, words=shown)]
-
-
 # --- numbers ---
 
 
-def _plain_numbers(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
     """Return numbers as a computer writes them, which are by far the most frequent."""
     try:
         pa.compute.cast(texts.array, pa.float64())
@@ -224,28 +236,28 @@ def _plain_numbers(texts: _Texts, name: str, format: ColumnFormat) -> Guess | No
         return None
     codes = texts.matching(_CODE)
     if codes.any() and texts.all("^[0-9]+$"):
-        return Guess("categorical", format, [note("codes", name, first=texts.where(codes).first)])
+        return Guess("categorical", format, [texts.where(codes).note("codes")])
     if not texts.any(r"\."):
-        return Guess("numeric", replace(format, whole=True), _about_days(texts, name))
+        return Guess("numeric", replace(format, whole=True), _about_days(texts))
     if format.decimal == ",":
         return None
     if texts.all(_MONTH_AND_YEAR):
-        return Guess("numeric", format, [_about_months(name, "MM.YYYY")], (".",))
+        return Guess("numeric", format, [_about_months(texts, "MM.YYYY")], (".",))
     if not format.thousands and texts.all(_EITHER_WAY):
         return Guess("numeric", format, [], (".", ","), ".")
     return Guess("numeric", format, [], (".",))
 
 
-def _about_days(texts: _Texts, name: str) -> list[str]:
+def _about_days(texts: _Texts) -> list[str]:
     """Say that whole numbers may be dates: read as numbers, months have gaps between years."""
     finite = texts.where(~texts.matching("(?i)^[+-]?(nan|inf)"))
     written = next((w for pattern, w in _LIKE_DATES.items() if finite.all(pattern)), None)
-    return [_about_months(name, written)] if written and len(finite.values) > 1 else []
+    return [_about_months(texts, written)] if written and len(finite.values) > 1 else []
 
 
-def _about_months(name: str, written: str, taken: str = "read as a number") -> str:
+def _about_months(texts: _Texts, written: str, taken: str = "read as a number") -> str:
     what = "dates" if "D" in written else "months"
-    return note("months", name, what=what, written=written, taken=taken)
+    return texts.note("months", what=what, written=written, taken=taken)
 
 
 class _Numbers:
@@ -255,16 +267,13 @@ class _Numbers:
         parts = [number_parts(text, format) for text in texts.values]
         self.sign, self.is_read = format.decimal, np.array([part is not None for part in parts])
         self.read, self.others = texts.where(self.is_read), texts.where(~self.is_read)
-        self.words = self.others.known(format)
         found = [part for part in parts if part]
         self.currencies = currencies(found)
         self.n_percent = int(self.read.counts[[part["percent"] == "%" for part in found]].sum())
         self.is_mixed = 0 < self.n_percent < self.read.n_rows
 
 
-def _numbers(
-    texts: _Texts, name: str, format: ColumnFormat, *, forced: bool = False
-) -> Guess | None:
+def _numbers(texts: _Texts, format: ColumnFormat, *, forced: bool = False) -> Guess | None:
     """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
     told = [format.decimal] if format.thousands else [".", ","]
     unit = _unit(texts)
@@ -273,46 +282,44 @@ def _numbers(
     best = max(ways, key=lambda way: way.read.n_rows)
     if forced:
         is_text = best.read.n_rows == 0 or best.is_mixed
-        doubt = [note("no numbers", name)] if is_text else None
+        doubt = [texts.note("no numbers")] if is_text else None
     else:
-        doubt = _doubt(texts, ways, best, name)
+        doubt = _doubt(texts, ways, best, format)
     if doubt is not None:
         return Guess("categorical", format, doubt) if doubt else None
-    return _as_numbers(best, ways, name, replace(format, unit=unit))
+    return _as_numbers(texts, best, ways, replace(format, unit=unit))
 
 
-def _doubt(texts: _Texts, ways: list[_Numbers], best: _Numbers, name: str) -> list[str] | None:
+def _doubt(
+    texts: _Texts, ways: list[_Numbers], best: _Numbers, format: ColumnFormat
+) -> list[str] | None:
     """Return why a column is not plainly numeric, as notes; None if it is."""
     is_either = np.logical_or.reduce([way.is_read for way in ways])
     n_read, n_either = best.read.n_rows, int(texts.counts[is_either].sum())
-    few = _MOST_OTHER_WORDS * texts.n_rows
+    few, words = _MOST_OTHER_WORDS * texts.n_rows, best.others.known(format)
     if n_either > n_read and n_either >= texts.n_rows - few:
-        return [note("conflict", name, first=best.read.first, other=best.others.first)]
+        return [best.read.note("conflict", other=best.others.first)]
     if len(best.read.values) < 2:
         return []
-    words = best.words
     if words.n_rows > few:
-        counts = {"n": words.n_rows, "n_present": texts.n_rows}
-        is_half = 2 * n_read > texts.n_rows
-        return [note("many words", name, first=words.first, **counts)] if is_half else []
-    return [note("percent", name)] if best.is_mixed else None
+        said = words.note("many words", n=words.n_rows, n_present=texts.n_rows)
+        return [said] if 2 * n_read > texts.n_rows else []
+    return [texts.note("percent")] if best.is_mixed else None
 
 
-def _as_numbers(best: _Numbers, ways: list[_Numbers], name: str, format: ColumnFormat) -> Guess:
-    beside, numbers = best.currencies, best.read
+def _as_numbers(texts: _Texts, best: _Numbers, ways: list[_Numbers], format: ColumnFormat) -> Guess:
+    beside = best.currencies
     currency = beside[0] if len(beside) == 1 else ""
     format = replace(format, percent=best.n_percent > 0, currency=currency)
-    format = _with_missing(format, best.others)
-    seen = "," if numbers.any(",") else "."
+    seen = "," if best.read.any(",") else "."
     signs: tuple[str, ...] = (best.sign,)
     if len(ways) > 1 and ways[0].read.n_rows == ways[1].read.n_rows:
-        signs = (".", ",") if numbers.any("[.,]") else ()
+        signs = (".", ",") if best.read.any("[.,]") else ()
     if len(signs) == 1 and "," in (best.sign, seen):
         format = replace(format, decimal=best.sign, thousands=OTHER_SIGN[best.sign])
-    notes = _about_look(numbers, name, format, beside) if len(signs) < 2 else []
-    n_present = numbers.n_rows + best.others.n_rows
-    notes += _about_words(best.others, best.words, name, n_present, "numbers")
-    return Guess("numeric", format, notes, signs, seen)
+    look = _about_look(best.read, format, beside) if len(signs) < 2 else []
+    guess = _with_words(texts, best.is_read, format, "numeric")
+    return replace(guess, notes=[*look, *guess.notes], signs=signs, seen=seen)
 
 
 def _unit(texts: _Texts) -> str:
@@ -325,7 +332,7 @@ def _unit(texts: _Texts) -> str:
     return "" if is_currency(unit) else unit
 
 
-def _about_look(numbers: _Texts, name: str, format: ColumnFormat, beside: list[str]) -> list[str]:
+def _about_look(numbers: _Texts, format: ColumnFormat, beside: list[str]) -> list[str]:
     """Say how numbers are read that are not written as a computer writes them."""
     negative = numbers.where(numbers.matching(_NEGATIVE))
     has_thousands = bool(format.thousands) and numbers.any(f"[0-9][{format.thousands}][0-9]{{3}}")
@@ -343,8 +350,9 @@ def _about_look(numbers: _Texts, name: str, format: ColumnFormat, beside: list[s
         return []
     first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
     value = find_number(first, format)
-    notes = [note("look", name, seen=_listed(seen), first=first, value=value)]
-    return notes + ([note("currencies", name, found=_listed(beside))] if len(beside) > 1 else [])
+    notes = [numbers.note("look", seen=_listed(seen), first=first, value=value)]
+    mixed = [numbers.note("currencies", found=_listed(beside))] if len(beside) > 1 else []
+    return notes + mixed
 
 
 def _listed(words: list[str]) -> str:
@@ -352,62 +360,60 @@ def _listed(words: list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _durations(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+def _durations(texts: _Texts, format: ColumnFormat) -> Guess | None:
     """Return durations and times of day, which have one colon, or two."""
     if not texts.any("[0-9]:[0-9]"):
         return None
     read = {n: np.array([duration(t, n) is not None for t in texts.values]) for n in (1, 2)}
     colons, is_read = max(read.items(), key=lambda pair: int(texts.counts[pair[1]].sum()))
-    others = texts.where(~is_read)
-    words = others.known(format)
-    if not is_read.any() or words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
+    guess = _mostly(texts, is_read, replace(format, colons=colons), "numeric")
+    if guess is None:
         return None
-    first = texts.where(is_read).first
-    notes = [note("durations", name, first=first, value=duration(first, colons))]
-    notes += _about_words(others, words, name, texts.n_rows, "numbers")
-    return Guess("numeric", _with_missing(replace(format, colons=colons), others), notes)
+    times = texts.where(is_read)
+    said = times.note("durations", value=duration(times.first, colons))
+    return replace(guess, notes=[said, *guess.notes])
 
 
 # --- truths, dates and categories ---
 
 
-def _truths(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+def _truths(texts: _Texts, format: ColumnFormat) -> Guess | None:
     words = {text.lower() for text in texts.values}
     if not words <= set(TRUTHS) or words <= {"0", "1"}:
         return None
     if words <= {"true", "false"}:
         return Guess("boolean", format)
     shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
-    return Guess("boolean", format, [note("truths", name, words=shown)])
+    return Guess("boolean", format, [texts.note("truths", words=shown)])
 
 
-def _dates(texts: _Texts, name: str, format: ColumnFormat) -> Guess | None:
+def _dates(texts: _Texts, format: ColumnFormat) -> Guess | None:
     if not texts.any(_MAY_BE_A_DATE):
         return None
     known = texts.known(format)
     formats = day_formats(known.values, known.counts) if known.n_rows else []
     if not formats:
-        return _as_text("no such days", known, name, format) if known.all(_LIKE_DAYS) else None
+        return _as_text("no such days", known, format) if known.all(_LIKE_DAYS) else None
     date_format, n_read = formats[0]
     is_read = ~np.isnan(read_dates(known.values, date_format))
     read, left = known.where(is_read), known.where(~is_read)
     if known.n_rows - n_read > _MOST_OTHER_WORDS * known.n_rows:
-        return _as_text("several formats", read, name, format, other=left.first)
+        return _as_text("several formats", read, format, other=left.first)
     if len(formats) > 1:
-        return _as_text("either order", known, name, format)
-    found = _dates_as_told(texts, name, replace(format, date_format=date_format))
-    notes = _about_other_order(left, date_format, name)
+        return _as_text("either order", known, format)
+    found = _dates_as_told(texts, replace(format, date_format=date_format))
+    notes = _about_other_order(left, date_format)
     if date_format not in (None, "%d.%m.%Y"):
         day = np.datetime64(int(read_date(read.first, date_format)), "D")
-        notes = [note("dates", name, first=read.first, day=day), *notes]
+        notes = [read.note("dates", day=day), *notes]
     return replace(found, notes=[*notes, *found.notes])
 
 
-def _as_text(key: str, texts: _Texts, name: str, format: ColumnFormat, **values: Any) -> Guess:
-    return Guess("categorical", format, [note(key, name, first=texts.first, **values)])
+def _as_text(key: str, texts: _Texts, format: ColumnFormat, **values: Any) -> Guess:
+    return Guess("categorical", format, [texts.note(key, **values)])
 
 
-def _about_other_order(left: _Texts, date_format: str | None, name: str) -> list[str]:
+def _about_other_order(left: _Texts, date_format: str | None) -> list[str]:
     """Say that some dates have day and month in the other order, if some must have."""
     other = other_order(date_format)
     if other is None:
@@ -416,20 +422,17 @@ def _about_other_order(left: _Texts, date_format: str | None, name: str) -> list
     if not swapped.n_rows:
         return []
     part = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
-    return [note("other order", name, other=swapped.first, part=part)]
+    return [left.note("other order", other=swapped.first, part=part)]
 
 
-def _dates_as_told(texts: _Texts, name: str, format: ColumnFormat) -> Guess:
+def _dates_as_told(texts: _Texts, format: ColumnFormat) -> Guess:
     """Read dates as the user says, if most texts are such dates."""
-    others = texts.where(np.isnan(read_dates(texts.values, format.date_format)))
-    words = others.known(format)
-    if words.n_rows > _MOST_OTHER_WORDS * texts.n_rows:
-        return _guess_texts(texts, name, replace(format, date_format=None))
-    notes = _about_words(others, words, name, texts.n_rows, "dates")
-    return Guess("date", _with_missing(format, others), notes)
+    is_read = ~np.isnan(read_dates(texts.values, format.date_format))
+    guess = _mostly(texts, is_read, format, "date")
+    return guess or _guess_texts(texts, replace(format, date_format=None))
 
 
-def _categories(texts: _Texts, name: str, format: ColumnFormat) -> Guess:
+def _categories(texts: _Texts, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
     known = texts.known(format)
     if not known.n_rows:
@@ -439,11 +442,11 @@ def _categories(texts: _Texts, name: str, format: ColumnFormat) -> Guess:
             known.all(pattern)
             and not np.isnan(read_dates(known.values, as_strptime(written))).any()
         ):
-            said = _about_months(name, written, "treated as text")
+            said = _about_months(known, written, "treated as text")
             return Guess("categorical", format, [said])
     n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())
     many = len(known.values) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
     is_odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * known.n_rows
     if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in ORDERED)):
-        return _as_text("odd", known, name, format)
+        return _as_text("odd", known, format)
     return Guess("categorical", format)
