@@ -58,9 +58,9 @@ def test_probes_do_not_depend_on_the_row_order():
 
 @pytest.mark.parametrize("strata", [1, 3])
 def test_every_case_is_drawn_with_its_probability(strata):
-    """Over 4,000 keys and 30 cases, draws agree with the probabilities that were answered."""
+    """Over 1,500 keys and 30 cases, draws agree with the probabilities that were answered."""
     scores, drawn = np.arange(30.0), np.zeros(30)
-    for seed in range(4_000):
+    for seed in range(1_500):
         picked = select(
             scores,
             Capacity.count(10),
@@ -71,11 +71,11 @@ def test_every_case_is_drawn_with_its_probability(strata):
         )
         drawn += picked.is_probe
     below = picked.probabilities < 1
-    spread = np.sqrt(picked.probabilities * (1 - picked.probabilities) / 4_000)
-    errors = (drawn / 4_000 - picked.probabilities)[below] / spread[below]
+    spread = np.sqrt(picked.probabilities * (1 - picked.probabilities) / 1_500)
+    errors = (drawn / 1_500 - picked.probabilities)[below] / spread[below]
     assert np.abs(errors).max() < 4.5
     # Pairs: draws without replacement repel each other, and by the right amount.
-    assert drawn[below].sum() == 4_000 * 5
+    assert drawn[below].sum() == 1_500 * 5
 
 
 def test_a_share_of_less_than_one_probe_warns():
@@ -93,8 +93,8 @@ def test_an_impossible_share_is_refused(probe):
 
 def test_a_classifier_keeps_the_capacity_of_every_segment():
     """Probes are drawn inside each segment, from its own slots."""
-    X, y = make_fraud(4_000, prevalence=0.05)
-    teams = np.where(np.arange(4_000) % 3 == 0, "north", "south")
+    X, y = make_fraud(1_500, prevalence=0.05)
+    teams = np.where(np.arange(1_500) % 3 == 0, "north", "south")
     model = CapacityClassifier(
         LogisticRegression(max_iter=1_000),
         capacity=Capacity.fraction(0.1),

@@ -9,19 +9,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist import Capacity, MulticlassCapacityClassifier
 
 CLASSIFIERS = [
-    MulticlassCapacityClassifier(LogisticRegression(), capacities=Capacity.multiple(1)),
+    MulticlassCapacityClassifier(
+        LogisticRegression(),
+        capacities=Capacity.fraction(0.5),
+        guarantee="confident",
+        majority=False,
+    ),
     MulticlassCapacityClassifier(
         KNeighborsClassifier(),
         capacities=Capacity.fraction(0.3),
         total=Capacity.fraction(0.4),
         cv=3,
         ties="hash",
-    ),
-    MulticlassCapacityClassifier(
-        LogisticRegression(),
-        capacities=Capacity.fraction(0.5),
-        guarantee="confident",
-        majority=False,
     ),
 ]
 

@@ -65,15 +65,15 @@ def test_flags_are_true_or_false(flags):
 # --- drift from calibration --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 6])
+@pytest.mark.parametrize("n", [1, 2, 5])
 def test_gamblers_expect_to_win_nothing(n):
-    """Over all orders of seven scores, the evidence after each new score is one on average."""
-    evidence = np.zeros((7 - n,))
-    orders = list(itertools.permutations([0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0]))
+    """Over all orders of six scores, the evidence after each new score is one on average."""
+    evidence = np.zeros((6 - n,))
+    orders = list(itertools.permutations([0.1, 0.5, 1.0, 2.0, 3.0, 5.0]))
     for order in orders:
         alarm = DriftAlarm(order[:n])
         evidence += [alarm.update(score).evidence for score in order[n:]]
-    assert evidence / len(orders) == pytest.approx(np.ones(7 - n), abs=1e-9)
+    assert evidence / len(orders) == pytest.approx(np.ones(6 - n), abs=1e-9)
 
 
 def test_tied_scores_are_in_random_order():
