@@ -73,24 +73,24 @@ def _batches(
     while the thread still runs. Therefore the file is one that Arrow opens by itself.
     """
     compression = "gzip" if path.suffix.lower() == ".gz" else None
-    with pa.input_stream(str(path), compression=compression) as file:
-        file.read(start)
-        reader = pa.csv.open_csv(
-            file,
-            pa.csv.ReadOptions(
-                column_names=columns,
-                skip_rows_after_names=1,
-                block_size=_BLOCK_BYTES,
-                use_threads=False,  # errors then name the row
-            ),
-            pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                null_values=[*MISSING_TEXTS, *reading.na],
-                strings_can_be_null=True,
-            ),
-        )
-        yield from (pa.Table.from_batches([batch]) for batch in reader)
+    file = pa.input_stream(str(path), compression=compression)
+    file.read(start)
+    reader = pa.csv.open_csv(
+        file,
+        pa.csv.ReadOptions(
+            column_names=columns,
+            skip_rows_after_names=1,
+            block_size=_BLOCK_BYTES,
+            use_threads=False,  # errors then name the row
+        ),
+        pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()),
+            null_values=[*MISSING_TEXTS, *reading.na],
+            strings_can_be_null=True,
+        ),
+    )
+    return (pa.Table.from_batches([batch]) for batch in reader)
 
 
 def _cases(
