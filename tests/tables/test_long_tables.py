@@ -19,7 +19,7 @@ from shortlist.tables import (
     select,
     select_rows,
 )
-from shortlist.thresholds import terms
+from shortlist.thresholds import samples
 
 #: The rows below repeat ids, which is noted.
 pytestmark = pytest.mark.filterwarnings("ignore:150 rows repeat an id:UserWarning")
@@ -160,7 +160,7 @@ def test_recalibrations(table_fit, path, whole, in_pieces, target):
 @pytest.mark.parametrize("target", [None, "fraud"])
 def test_what_is_drawn_of_many_scores(table_fit, whole, in_pieces, guarantee, target, monkeypatch):
     """The same rows are drawn, in chunks and at once; the flags of all rows are counted."""
-    for module in (drawing, terms):
+    for module in (drawing, samples):
         monkeypatch.setattr(module, "MOST_ITEMS", 300)
     options = {"capacity": Capacity.multiple(2), "guarantee": guarantee, "target": target}
     want = recalibrate_table(table_fit.model, whole, **options)

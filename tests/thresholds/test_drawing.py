@@ -10,8 +10,8 @@ from shortlist import Capacity, CapacityClassifier
 from shortlist._core import drawing
 from shortlist._core.drawing import is_drawn
 from shortlist._core.rows import RowFacts
-from shortlist.thresholds import terms
-from shortlist.thresholds.terms import CalibrationSample
+from shortlist.thresholds import samples
+from shortlist.thresholds.samples import CalibrationSample
 
 N = 20_000
 
@@ -19,7 +19,7 @@ N = 20_000
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Let twenty thousand scores be too many."""
-    for module in (drawing, terms):
+    for module in (drawing, samples):
         monkeypatch.setattr(module, "MOST_ITEMS", 4_000)
 
 

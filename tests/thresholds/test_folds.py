@@ -1,7 +1,5 @@
-"""Thresholds of several folds: what they spend together, and what their mixture keeps."""
+"""Thresholds of several folds: each keeps the capacity, and so does their mixture."""
 
-import re
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -13,24 +11,36 @@ from scipy import stats
 from shortlist import Capacity
 from shortlist._core.ranking import Cut, flag_above, flag_above_lifted, lift
 from shortlist.exceptions import InsufficientCalibrationWarning
-from shortlist.thresholds._folds import Ladder, mixed_interval, spend
-from shortlist.thresholds.guarantees import tail_mean
+from shortlist.thresholds.guarantees import Place, tail_mean
 from shortlist.thresholds.rules import Rule
+from shortlist.thresholds.samples import CalibrationSample
 from shortlist.thresholds.segments import SegmentCapacities
-from shortlist.thresholds.terms import CalibrationSample, Terms
+from shortlist.thresholds.terms import Terms
 
 quiet = pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
 
 
 def samples_of(sizes, seed=0, **details):
-    """Return calibration samples of these sizes, without ties."""
+    """Return calibration samples of these sizes, without ties, and with keys."""
     rng = np.random.default_rng(seed)
-    return [CalibrationSample(lift(rng.normal(size=size)), **details) for size in sizes]
+    return [
+        CalibrationSample(lift(rng.normal(size=size)), rng.random(size), **details)
+        for size in sizes
+    ]
 
 
-def expected_rate(calibrations):
-    """Return the expected rate of the mixture: a new item takes each place of a fold as often."""
-    return sum(Fraction(c.k + 1, c.n_calibration + 1) for c in calibrations) / len(calibrations)
+def expected_rate(calibration):
+    """Return the expected rate: a new item takes each place as often."""
+    return (calibration.k + 1 + calibration.share) / (calibration.n_calibration + 1)
+
+
+def chance_of_a_flag(calibration, score, key):
+    """Return the probability, over the lots, that an item is flagged."""
+    upper, lower, share = calibration.cuts
+    before = [
+        flag_above(np.array([score]), cut, lambda _: np.array([key]))[0] for cut in (upper, lower)
+    ]
+    return 1.0 if before[0] else share * before[1]
 
 
 @quiet
@@ -38,82 +48,68 @@ def expected_rate(calibrations):
     sizes=st.lists(st.integers(1, 40), min_size=2, max_size=6),
     percent=st.integers(1, 99),
 )
-def test_what_folds_spend_together_is_at_most_the_capacity(sizes, percent):
-    """Exactly, and no fold could have one place more."""
-    c = Fraction(percent, 100)
-    found = Rule(samples_of(sizes), Capacity.fraction(c), Terms()).calibrations
-    assert expected_rate(found) <= c
-    left = c * len(sizes) - expected_rate(found) * len(sizes)
-    base = [int(c * (size + 1)) for size in sizes]
-    for calibration, size, own in zip(found, sizes, base, strict=True):
-        assert own <= calibration.k + 1 <= own + 1
-        if calibration.k + 1 == own and own <= size:
-            assert Fraction(1, size + 1) > left
+def test_every_fold_gets_the_whole_capacity(sizes, percent):
+    """Exactly, whatever its size; without keys, no more than that."""
+    c = percent / 100
+    for found in Rule(samples_of(sizes), Capacity.fraction(c), Terms()).calibrations:
+        assert expected_rate(found) == pytest.approx(c, abs=1e-14)
+    strict = [CalibrationSample(sample.scores) for sample in samples_of(sizes)]
+    for found in Rule(strict, Capacity.fraction(c), Terms()).calibrations:
+        assert found.share == 0
+        assert c - 1 / (found.n_calibration + 1) < expected_rate(found) <= c + 1e-14
 
 
 @quiet
 @pytest.mark.parametrize("ties", [False, True])
-def test_a_new_item_is_flagged_no_more_than_the_capacity(ties):
+def test_a_new_item_is_flagged_as_often_as_the_capacity_allows(ties):
     """Let each of some exchangeable items be the new one in turn, in every fold: exact.
 
     Of four items, three calibrate a fold and one is new. Over all choices of the new one in each
-    of three folds, and all folds that the hash may pick, the mean of the flags is at most c.
+    of three folds, and all folds that the hash may pick, the mean chance of a flag is c.
     """
     rng = np.random.default_rng(0)
     for percent in (5, 10, 20, 30, 45, 60, 90):
-        c, flags = Fraction(percent, 100), []
-        worlds = rng.integers(4, size=(3, 4)) if ties else rng.permutation(12).reshape(3, 4)
+        worlds = rng.integers(3, size=(3, 4)) if ties else rng.permutation(12).reshape(3, 4)
+        keys, chances = rng.random((3, 4)), []
         for new in product(range(4), repeat=3):
-            kept = [np.delete(world, i).astype(float) for world, i in zip(worlds, new, strict=True)]
-            rule = Rule(
-                [CalibrationSample(scores) for scores in kept], Capacity.fraction(c), Terms()
-            )
-            flags += [
-                calibration.flag([worlds[fold][new[fold]]])[0]
-                for fold, calibration in enumerate(rule.calibrations)
+            samples = [
+                CalibrationSample(np.delete(world, i).astype(float), np.delete(own, i))
+                for world, own, i in zip(worlds, keys, new, strict=True)
             ]
-        assert Fraction(int(np.sum(flags)), len(flags)) <= c
-        if not ties and percent >= 10:
-            assert np.sum(flags) > 0
+            rule = Rule(samples, Capacity.fraction(percent / 100), Terms())
+            chances += [
+                chance_of_a_flag(found, float(worlds[fold][i]), keys[fold][i])
+                for fold, (found, i) in enumerate(zip(rule.calibrations, new, strict=True))
+            ]
+        assert np.mean(chances) == pytest.approx(percent / 100, abs=1e-14)
 
 
 def test_small_capacities_are_not_rounded_away():
     """Ten folds of a hundred scores have half a place each at 0.5 %, and five together."""
     found = Rule(samples_of([100] * 10), Capacity.fraction(0.005), Terms()).calibrations
-    assert sorted(calibration.k for calibration in found) == [-1] * 5 + [0] * 5
-    with pytest.warns(InsufficientCalibrationWarning, match="least 111 .* got 1000 in 10 folds"):
+    assert {(each.k, round(each.share, 3)) for each in found} == {(-1, 0.505)}
+    with pytest.warns(
+        InsufficientCalibrationWarning, match="than 1000 in 10 folds. A share of 0.09"
+    ):
         Rule(samples_of([100] * 10), Capacity.fraction(0.0009), Terms())
 
 
-@pytest.mark.parametrize("guarantee", ["expected", "confident"])
-def test_the_warning_says_how_many_scores_a_fold_needs(guarantee):
-    """With one score less, nothing is flagged; with as many, something is."""
-    capacity, terms = Capacity.fraction(0.002), Terms(guarantee=guarantee)
-    with pytest.warns(InsufficientCalibrationWarning) as caught:
-        Rule(samples_of([5] * 10), capacity, terms)
-    needed = int(
-        re.search(r"at least (\d+) calibration scores in a fold", str(caught[0].message))[1]
-    )
-    with pytest.warns(InsufficientCalibrationWarning, match=f"at least {needed} "):
-        Rule(samples_of([needed - 1] * 10), capacity, terms)
-    found = Rule(samples_of([needed] * 10), capacity, terms).calibrations
-    assert max(calibration.k for calibration in found) == 0
-
-
-def test_segments_spend_over_folds_by_themselves():
-    """Each segment keeps its own capacity over all folds, and none is needed in every fold."""
+def test_segments_are_calibrated_over_folds_by_themselves():
+    """Each segment keeps its own capacity in every fold, also where a fold has no item of it."""
     rng = np.random.default_rng(1)
     segments = [rng.choice(2, size=size, p=[0.9, 0.1]) for size in (50, 50, 50)]
     segments[1][:] = 0
-    samples = [CalibrationSample(lift(rng.normal(size=own.size)), segments=own) for own in segments]
+    samples = [
+        CalibrationSample(lift(rng.normal(size=own.size)), rng.random(own.size), segments=own)
+        for own in segments
+    ]
     limits = SegmentCapacities({"a": Capacity.fraction(0.1), "b": Capacity.fraction(0.2)}, None)
     rule = Rule(samples, Capacity.fraction(0.15), Terms(), segments=limits)
-    assert expected_rate(rule.calibrations) <= Fraction(3, 20)
-    for name, c in (("a", Fraction(1, 10)), ("b", Fraction(1, 5))):
-        found = rule.segment_calibrations[name]
-        assert 0 < expected_rate(found) <= c
-        assert len(rule.segment_thresholds[name]) == 3
-    assert rule.segment_calibrations["b"][1].k == -1
+    for name, c in ((None, 0.15), ("a", 0.1), ("b", 0.2)):
+        found = rule.calibrations if name is None else rule.segment_calibrations[name]
+        assert [expected_rate(each) for each in found] == pytest.approx([c] * 3)
+    empty = rule.segment_calibrations["b"][1]
+    assert (empty.k, empty.share) == (-1, pytest.approx(0.2))
 
 
 def test_the_mean_of_the_worst_calibrations():
@@ -123,33 +119,24 @@ def test_the_mean_of_the_worst_calibrations():
         worst = rate.isf(0.05)
         grid = np.linspace(0.95, 1, 200_001)
         integrated = rate.ppf((grid[1:] + grid[:-1]) / 2).mean()
-        assert tail_mean(k, n, error=0.05) == pytest.approx(integrated, rel=1e-5)
-        assert tail_mean(k, n, error=0.05) > worst
-    assert tail_mean(-1, 10, error=0.05) == 0
-    assert tail_mean(10, 10, error=0.05) == 1
+        assert tail_mean(Place(k), n, error=0.05) == pytest.approx(integrated, rel=1e-5)
+        assert tail_mean(Place(k), n, error=0.05) > worst
+    assert tail_mean(Place(-1), 10, error=0.05) == 0
+    assert tail_mean(Place(10), 10, error=0.05) == 1
 
 
 def test_confident_folds_hold_however_they_depend():
-    """The mean over folds of their worst cases is at most c, with little left over."""
+    """The mean of the worst cases of each fold is c, and folds that move together keep c."""
     terms = Terms("confident", 0.95)
     found = Rule(samples_of([300, 300, 301, 310]), Capacity.fraction(0.1), terms).calibrations
-    tails = [tail_mean(c.k, c.n_calibration, error=0.05) for c in found]
-    assert 0.099 < np.mean(tails) <= 0.1
-    # Folds that move together are the worst case: all rates have the same rank.
-    rates = [stats.beta(c.k + 1, c.n_calibration - c.k) for c in found]
-    ranks = np.linspace(0, 1, 10_001)[1:-1]
-    assert np.mean(np.mean([rate.ppf(ranks) for rate in rates], axis=0) > 0.1) <= 0.05
-
-
-def test_a_ladder_may_have_unequal_steps():
-    """Whole rungs first, then the largest remainders, never more than the mean allows."""
-    ladders = [
-        Ladder(3, [Fraction(0), Fraction(1, 2), Fraction(3, 4), Fraction(1)].__getitem__, Cut),
-        Ladder(1, [Fraction(0), Fraction(3, 5)].__getitem__, Cut),
-    ]
-    assert spend(ladders, Fraction(1, 2)) == [2, 0]
-    assert spend(ladders, Fraction(11, 20)) == [1, 1]
-    assert spend(ladders, Fraction(0)) == [0, 0]
+    for each in found:
+        tail = tail_mean(Place(each.k, each.share), each.n_calibration, error=0.05)
+        assert tail == pytest.approx(0.1, abs=1e-8)
+    # Folds that move together are the worst case: all have the same uniform numbers.
+    uniform = np.sort(np.random.default_rng(0).random((4_000, 300)), axis=1)
+    first = found[0]
+    rates = (1 - first.share) * uniform[:, first.k] + first.share * uniform[:, first.k + 1]
+    assert np.mean(rates > 0.1) <= 0.05
 
 
 def test_promises_that_folds_cannot_keep_are_refused():
@@ -162,20 +149,14 @@ def test_promises_that_folds_cannot_keep_are_refused():
 def test_the_interval_of_a_mixture_covers():
     """The mean rate of four folds, independent or the same, lies inside in at least 95 %."""
     rng = np.random.default_rng(2)
-    calibrations = Rule(samples_of([200] * 4), Capacity.fraction(0.1), Terms()).calibrations
-    low, high = mixed_interval(calibrations, error=0.05)
+    rule = Rule(samples_of([200] * 4), Capacity.fraction(0.1), Terms())
+    low, high = rule.flag_rate_interval
     assert 0 < low < 0.1 < high < 0.2
-    for shape in ((2_000, 4), (2_000, 1)):
-        covered = []
-        for uniform in rng.random(shape):
-            rates = [
-                stats.beta(c.k + 1, c.n_calibration - c.k).ppf(u)
-                for c, u in zip(calibrations, np.broadcast_to(uniform, 4), strict=True)
-            ]
-            covered.append(low <= np.mean(rates) <= high)
-            if len(covered) == 100:
-                break
-        assert np.mean(covered) >= 0.95
+    k, share = rule.calibrations[0].k, rule.calibrations[0].share
+    for n_different in (4, 1):
+        uniform = np.sort(rng.random((500, n_different, 200)), axis=2)
+        rates = ((1 - share) * uniform[:, :, k] + share * uniform[:, :, k + 1]).mean(axis=1)
+        assert np.mean((low <= rates) & (rates <= high)) >= 0.95
 
 
 @given(

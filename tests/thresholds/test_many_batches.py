@@ -6,11 +6,7 @@ from scipy import stats
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold
 from shortlist.exceptions import InsufficientCalibrationWarning
-from shortlist.thresholds.guarantees import (
-    _overrun_probability,
-    next_batch_k,
-    next_batch_sample_size,
-)
+from shortlist.thresholds.guarantees import Place, _overrun_probability, next_batch_place
 
 
 def urn(k, n, max_flags, batch, n_batches):
@@ -35,15 +31,17 @@ def urn(k, n, max_flags, batch, n_batches):
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (3, 100), (12, 300)])
 def test_the_probability_is_that_of_the_urn(k, n, n_batches):
     """Two derivations, one number."""
-    found = _overrun_probability(k, n, 5, 100, n_batches)
+    found = _overrun_probability(Place(k), n, 5, 100, n_batches)
     assert found == pytest.approx(urn(k, n, 5, 100, n_batches), abs=1e-10)
 
 
 @pytest.mark.parametrize("k", [3, 10, 40])
 def test_the_integral_agrees_with_the_closed_form_of_one_batch(k):
     """Nearly one batch: the exponent 1 + 1e-12 takes the way of many."""
-    closed = _overrun_probability(k, 1_000, 20, 1_000, 1)
-    assert _overrun_probability(k, 1_000, 20, 1_000, 1 + 1e-12) == pytest.approx(closed, rel=1e-9)
+    closed = _overrun_probability(Place(k), 1_000, 20, 1_000, 1)
+    assert _overrun_probability(Place(k), 1_000, 20, 1_000, 1 + 1e-12) == pytest.approx(
+        closed, rel=1e-9
+    )
 
 
 # For n scores, m batches of N items and a capacity of 2 %: k of the joint promise, and of one with
@@ -63,28 +61,39 @@ JOINT_AND_SPLIT = {
 @pytest.mark.parametrize(("n", "batch", "m"), JOINT_AND_SPLIT)
 def test_a_joint_promise_costs_less_than_splitting_the_error(n, batch, m):
     """The more so, the more the uncertainty lies in the threshold, which all batches share."""
-    joint = next_batch_k(n, batch // 50, batch, error=0.05, n_batches=m)
-    split = next_batch_k(n, batch // 50, batch, error=0.05 / m)
+    joint = next_batch_place(n, batch // 50, batch, error=0.05, n_batches=m).k
+    split = next_batch_place(n, batch // 50, batch, error=0.05 / m).k
     assert (joint, split) == JOINT_AND_SPLIT[n, batch, m]
 
 
 def test_the_rule_is_the_largest_that_keeps_the_promise():
     """k keeps it, and k + 1 would not."""
-    k = next_batch_k(300, 10, 100, error=0.05, n_batches=4)
+    k = next_batch_place(300, 10, 100, error=0.05, n_batches=4).k
     assert urn(k, 300, 10, 100, 4) <= 0.05 < urn(k + 1, 300, 10, 100, 4)
 
 
-def test_the_sample_size_is_the_smallest():
-    """One score fewer, and nothing can be flagged."""
-    needed = next_batch_sample_size(5, 100, error=0.05, n_batches=7)
-    assert next_batch_k(needed, 5, 100, error=0.05, n_batches=7) == 0
-    assert next_batch_k(needed - 1, 5, 100, error=0.05, n_batches=7) == -1
+@pytest.mark.parametrize(("k", "n"), [(-1, 20), (0, 20), (3, 100)])
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_a_share_between_two_places_has_the_probability_of_a_mixture_of_urns(k, n, n_batches):
+    """With a share of 1 it is the next place, and with half of it something in between."""
+    whole = [_overrun_probability(Place(each), n, 5, 100, n_batches) for each in (k, k + 1)]
+    all_of_it = _overrun_probability(Place(k, 1.0), n, 5, 100, n_batches)
+    assert all_of_it == pytest.approx(whole[1], abs=1e-9)
+    assert whole[0] < _overrun_probability(Place(k, 0.5), n, 5, 100, n_batches) < whole[1]
+
+
+def test_the_share_spends_the_rest_of_the_error():
+    """The probability is the error itself, and never above it."""
+    for n_batches in (1, 4):
+        place = next_batch_place(300, 10, 100, error=0.05, n_batches=n_batches)
+        assert 0 < place.share < 1
+        found = _overrun_probability(place, 300, 10, 100, n_batches)
+        assert 0.05 - 1e-6 < found <= 0.05
 
 
 def test_too_few_scores_are_reported_with_the_batches():
-    """The number needed is that for all batches."""
-    needed = next_batch_sample_size(5, 100, error=0.05, n_batches=7)
-    with pytest.warns(InsufficientCalibrationWarning, match=f"7 batches needs at least {needed}"):
+    """The warning names them."""
+    with pytest.warns(InsufficientCalibrationWarning, match="7 batches needs more"):
         calibrate_threshold(
             np.arange(20), Capacity.count(5, per=100), guarantee="next-batch", n_batches=7
         )
@@ -123,6 +132,6 @@ def test_classifiers_promise_for_many_batches(rng):
         cv=0.5,
     ).fit(X, y)
     n = model.calibration_.n_calibration
-    assert model.calibration_.k == next_batch_k(n, 50, 1_000, error=0.05, n_batches=20)
+    assert model.calibration_.k == next_batch_place(n, 50, 1_000, error=0.05, n_batches=20).k
     other = model.with_capacity(Capacity.count(60, per=1_000))
-    assert other.calibration_.k == next_batch_k(n, 60, 1_000, error=0.05, n_batches=20)
+    assert other.calibration_.k == next_batch_place(n, 60, 1_000, error=0.05, n_batches=20).k

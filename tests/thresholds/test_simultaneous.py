@@ -14,10 +14,9 @@ from shortlist.thresholds._bands import (
     crossing_probability,
     local_level,
     simultaneous_interval,
-    simultaneous_k,
-    simultaneous_sample_size,
+    simultaneous_place,
 )
-from shortlist.thresholds.guarantees import confident_k
+from shortlist.thresholds.guarantees import Place, confident_k
 
 
 def first_passages(n, places, bounds):
@@ -77,7 +76,7 @@ SIMULTANEOUS_AND_POINTWISE = {
 def test_looking_first_costs_a_few_places(n, c):
     """The price of choosing the capacity after looking."""
     c = Fraction(c)
-    found = simultaneous_k(n, c, error=0.05), confident_k(n, c, error=0.05)
+    found = simultaneous_place(n, c, error=0.05).k, confident_k(n, c, error=0.05)
     assert found == SIMULTANEOUS_AND_POINTWISE[n, str(float(c))]
 
 
@@ -85,7 +84,7 @@ def test_looking_first_costs_a_few_places(n, c):
 def test_larger_capacities_never_flag_less_and_never_more_than_pointwise(n):
     """From nothing to everything, and below the promise for one capacity."""
     fractions = [Fraction(i, 200) for i in range(1, 201)]
-    found = [simultaneous_k(n, c, error=0.05) for c in fractions]
+    found = [simultaneous_place(n, c, error=0.05).k for c in fractions]
     assert found == sorted(found)
     pairs = zip(found, fractions, strict=True)
     assert all(k <= confident_k(n, c, error=0.05) for k, c in pairs)
@@ -97,16 +96,17 @@ def test_every_k_is_covered_by_a_bound_at_the_local_level():
     n = 30_000
     places, level = bounded_places(n), local_level(n, 0.05)
     for c in (0.001, 0.03, 0.4, 0.55, 0.99):
-        k = simultaneous_k(n, Fraction(str(c)), error=0.05)
+        k = simultaneous_place(n, Fraction(str(c)), error=0.05).k
         assert k in places
         assert betaincinv(k + 1, n - k, 1 - level) <= c
 
 
-def test_the_sample_size_is_the_smallest():
-    """One score fewer, and nothing can be flagged."""
-    needed = simultaneous_sample_size(Fraction("0.05"), error=0.05)
-    assert simultaneous_k(needed, Fraction("0.05"), error=0.05) == 0
-    assert simultaneous_k(needed - 1, Fraction("0.05"), error=0.05) == -1
+def test_the_share_is_interpolated_between_two_bounds():
+    """The bounds of both places hold at once, and so does their mean."""
+    n, c = 1_000, Fraction("0.05")
+    place, level = simultaneous_place(n, c, error=0.05), local_level(1_000, 0.05)
+    low, high = betaincinv([place.k + 1, place.k + 2], [n - place.k, n - place.k - 1], 1 - level)
+    assert (1 - place.share) * low + place.share * high == pytest.approx(0.05, abs=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
@@ -142,12 +142,12 @@ def test_a_multiple_of_an_estimated_prevalence_is_covered_for_half_of_the_error(
         np.arange(n), Capacity.multiple(3), y=y, rare_label=True, guarantee="simultaneous"
     )
     lowest = stats.beta(80, n - 80 + 1).ppf(0.025)
-    assert found.k == simultaneous_k(n, Fraction(3 * float(lowest)), error=0.025)
+    assert found.k == simultaneous_place(n, Fraction(3 * float(lowest)), error=0.025).k
 
 
 def test_the_interval_is_wider_than_for_one_threshold():
     """It holds for all thresholds, at each end up to half of the error."""
-    low, high = simultaneous_interval(20, 20, 1_000, error=0.05)
+    low, high = simultaneous_interval(Place(20), 20, 1_000, error=0.05)
     pointwise = calibrate_threshold(np.arange(1_000), Capacity.fraction(0.02)).interval
     assert low < pointwise.low < 0.02 < pointwise.high < high
     level = local_level(1_000, 0.025)

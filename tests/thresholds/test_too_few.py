@@ -1,4 +1,4 @@
-"""Too few calibration items are reported, and flag nothing, under every guarantee."""
+"""Too few calibration items are reported, under every guarantee, and flag nothing or by lot."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from shortlist.thresholds import GUARANTEES
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_three_scores_are_too_few_for_one_in_twenty(guarantee):
     """The highest of three scores has an expected rate of a quarter, five times the capacity."""
-    with pytest.warns(InsufficientCalibrationWarning, match=r"at least \d+ .* got 3"):
+    with pytest.warns(InsufficientCalibrationWarning, match="more calibration scores than 3"):
         threshold = calibrate_threshold(
             [1.0, 2.0, 3.0], Capacity.count(5, per=100), guarantee=guarantee
         )
@@ -22,15 +22,18 @@ def test_three_scores_are_too_few_for_one_in_twenty(guarantee):
 
 def test_the_plug_in_rule_needs_as_many_scores_as_the_expected_one():
     """From 1 / c - 1 scores on, the rate of the highest score is within capacity on average."""
-    with pytest.warns(InsufficientCalibrationWarning, match="at least 19 .* got 18"):
+    with pytest.warns(InsufficientCalibrationWarning, match="more calibration scores than 18"):
         few = calibrate_threshold(np.arange(18), Capacity.fraction(0.05), guarantee="plug-in")
     enough = calibrate_threshold(np.arange(19), Capacity.fraction(0.05), guarantee="plug-in")
     assert (few.k, enough.k) == (-1, 0)
 
 
 @pytest.mark.parametrize("guarantee", ["plug-in", "expected", "confident"])
-def test_recalibration_with_three_items_flags_nothing(guarantee, rng):
-    """A capacity of 5 % is not exceeded because three items happened to have low scores."""
+def test_recalibration_with_three_items_flags_few(guarantee, rng):
+    """A capacity of 5 % is not exceeded because three items happened to have low scores.
+
+    Three scores have room for a fifth of what lies above the highest of them, drawn by lot.
+    """
     X = rng.normal(size=(2_000, 2))
     y = rng.uniform(size=2_000) < 1 / (1 + np.exp(3 - X[:, 0]))
     model = CapacityClassifier(
@@ -39,6 +42,15 @@ def test_recalibration_with_three_items_flags_nothing(guarantee, rng):
         rare_label=True,
         guarantee=guarantee,
     ).fit(X[:1_000])
-    with pytest.warns(InsufficientCalibrationWarning, match="got 3"):
+    outcome = "nothing" if guarantee == "plug-in" else "drawn by lot"
+    with pytest.warns(InsufficientCalibrationWarning, match=f"than 3. .* {outcome}"):
         model.recalibrate(X[:3])
-    assert not model.flag(X[1_000:]).any()
+    found, scores = model.calibration_, model.score_samples(X[1_000:])
+    assert found.k == -1
+    assert found.share == pytest.approx(
+        {"plug-in": 0, "expected": 0.2, "confident": 0.05 / (1 - 0.05 ** (1 / 3))}[guarantee]
+    )
+    above = scores > model.calibration_scores_.max()
+    flagged = model.flag(X[1_000:])
+    assert not (flagged & ~above).any()
+    assert abs(flagged.sum() - found.share * above.sum()) <= 4 * np.sqrt(above.sum() / 4)

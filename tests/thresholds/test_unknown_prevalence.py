@@ -9,9 +9,7 @@ from scipy import stats
 from shortlist import Capacity, calibrate_threshold
 from shortlist.thresholds._unknown_prevalence import (
     confident_k_by_walking,
-    draw_lots,
     keeps_multiple,
-    rare_items_needed,
 )
 
 
@@ -89,10 +87,9 @@ def test_turned_hits_count_on_the_right_side():
 
 
 @pytest.mark.parametrize(("b", "needed"), [("1", 5), ("3", 3), ("1/2", 8), ("1/10", 32)])
-def test_the_rare_items_needed_are_the_fewest(b, needed):
+def test_some_rare_items_are_needed(b, needed):
     """One fewer, and not even the first step passes."""
     b = Fraction(b)
-    assert rare_items_needed(b, error=0.05) == needed
     for n_rare, passes in ((needed, True), (needed - 1, False)):
         passed = keeps_multiple(
             np.array([0]), np.array([0]), n_rare, b, error=0.05, lots=np.ones(n_rare)
@@ -100,16 +97,14 @@ def test_the_rare_items_needed_are_the_fewest(b, needed):
         assert passed[0] == passes
 
 
-def test_the_lots_belong_to_the_sample_and_not_to_its_order(rng):
-    """Shuffled rows give the same threshold; another seed may give another."""
-    y = rng.uniform(size=2_000) < 0.05
+def test_the_lots_belong_to_the_items_and_not_to_their_order(rng):
+    """Shuffled rows with their ids give the same threshold; another seed may give another."""
+    y, ids = rng.uniform(size=2_000) < 0.05, np.arange(2_000)
     scores = np.round(rng.normal(size=2_000) + 2 * y, 1)
-    options = {"guarantee": "confident", "rare_label": True}
-    found = calibrate_threshold(scores, Capacity.multiple(2.5), y=y, **options)
+    options = {"guarantee": "confident", "rare_label": True, "capacity": Capacity.multiple(2.5)}
+    found = calibrate_threshold(scores, y=y, ids=ids, **options)
     rows = rng.permutation(2_000)
-    again = calibrate_threshold(scores[rows], Capacity.multiple(2.5), y=y[rows], **options)
+    again = calibrate_threshold(scores[rows], y=y[rows], ids=ids[rows], **options)
     assert found == again
-    lots = draw_lots(scores, y, seed=0)
-    assert lots.size == y.sum()
-    assert not np.array_equal(lots, draw_lots(scores, y, seed=1))
-    assert not np.array_equal(lots, draw_lots(scores + 1, y, seed=0))
+    others = {calibrate_threshold(scores, y=y, random_state=seed, **options).k for seed in range(9)}
+    assert len(others) > 1

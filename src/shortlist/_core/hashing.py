@@ -21,13 +21,14 @@ from .ranking import TieKeys
 from .scoring import n_rows, take_rows
 from .validation import check_ids
 
-__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "keys_by_id", "tie_keys_of"]
+__all__ = ["check_keyed_alike", "hash_ids", "hash_rows", "keys_by_id", "lots_of", "tie_keys_of"]
 
 Words = NDArray[np.uint64]
 
 _MISSING = np.uint64(0x9E6C63D0676A9A99)
 _NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
 _BEYOND_INT64 = np.uint64(0xA0761D6478BD642F)
+_LOTS = np.uint64(0xE7037ED1A0B428DB)
 
 
 def hash_ids(ids: ArrayLike, *, seed: int = 0) -> NDArray[np.float64]:
@@ -45,6 +46,14 @@ def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int) -> TieKeys:
     if ids is not None:
         return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
     return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
+
+
+def lots_of(keys: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the lot of each item in [0, 1): a hash of its key, which says nothing about the key.
+
+    Keys put tied items in order. Whether an item is drawn must not depend on its place there.
+    """
+    return _unit_interval(_mix(_mix((keys * 2.0**53).astype(np.uint64) ^ _LOTS)))
 
 
 def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "keys_within",
     "lift",
     "rank",
+    "stricter",
     "tied_positions",
 ]
 
@@ -73,6 +74,11 @@ def cut_after(scores: Floats, k: int, tie_keys: TieKeys | None = None) -> Cut:
         return Cut(value)
     keys = np.sort(tie_keys(np.flatnonzero(scores == value)))
     return Cut(value, float(keys[k - count_above(scores, value)]))
+
+
+def stricter(first: Cut, second: Cut) -> Cut:
+    """Return the cut that comes earlier in the ranking."""
+    return min(first, second, key=lambda cut: (-cut.value, cut.key))
 
 
 def flag_above(scores: Floats, cut: Cut, tie_keys: TieKeys | None = None) -> Mask:

@@ -79,8 +79,9 @@ from ..thresholds import CalibratedThreshold
 from ..thresholds.efforts import budget_of
 from ..thresholds.promise import FOLD_GUARANTEES, TIES, check_guarantee
 from ..thresholds.rules import Decisions, Rule
+from ..thresholds.samples import CalibrationSample, ReferencePrevalence
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
-from ..thresholds.terms import CalibrationSample, ReferencePrevalence, Terms
+from ..thresholds.terms import Terms
 from ..worth import check_worth
 from ._controllers import controller_of
 

@@ -25,7 +25,7 @@ from .. import __version__
 from .._core.arrays import Doubles
 from .._core.atomic import write_whole
 from .._core.extras import load_extra
-from .._core.hashing import tie_keys_of
+from .._core.hashing import lots_of, tie_keys_of
 from .._core.ranking import cell_of
 from .._core.scoring import n_rows
 from ..classifier import CapacityClassifier
@@ -37,7 +37,7 @@ from .blueprint import leaves_of, scores_of
 onnxruntime = load_extra("onnxruntime", needed_for="Exporting to ONNX")
 
 _OUTPUTS = ("score", "flag", "probability")
-_TIE_KEY, _FOLD_KEY = "tie_key", "fold_key"
+_TIE_KEY, _FOLD_KEY, _LOT = "tie_key", "fold_key", "lot"
 _ERRORS_ONLY = 3  # onnxruntime warns about inputs with defaults
 # The margin is a small share of what counts as equal: fractions that forests often return, such as
 # 7/10, lie 3 % of it away from an edge. It is wider if scores differ by more than a sixteenth of
@@ -84,7 +84,7 @@ class OnnxExport:
     inputs : dict
         Name and type of each input: "double" or "string".
     keys : list of str
-        Inputs that need not be given: "tie_key" and "fold_key", if the classifier hashes.
+        Inputs that need not be given: "tie_key", "lot" and "fold_key", if the classifier hashes.
     outputs : list of str
         "score", "flag", and "probability" if the classifier has one.
     threshold : float
@@ -114,8 +114,9 @@ def export_onnx(
     probability.
 
     A classifier with folds picks the model that judges an item by a hash, and so it decides about
-    items that tie with its threshold. ONNX cannot hash. The graph flags the same items if it gets
-    these hashes as `fold_key` and `tie_key`, of shape (n, 1), and fewer items without them.
+    items that tie with its threshold, or lie just below it. ONNX cannot hash. The graph flags the
+    same items if it gets these hashes as `fold_key`, `tie_key` and `lot`, of shape (n, 1), and
+    fewer items without them.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def build_graph(
     _check_names(kinds)
     graph, scores = _scored(classifier, kinds, missing)
     noise = _noise(graph, classifier, X)
-    cuts = [_cut(calibration, noise) for calibration in rule.calibrations]
+    cuts = [_threshold(calibration, noise) for calibration in rule.calibrations]
     _check_margins(cuts, rule, noise)
     keys = _add_decision(graph, scores, cuts)
     outputs = ["score", "flag"]
@@ -208,7 +209,7 @@ def build_graph(
     content = graph.content(_description(classifier), _properties(cuts, rule, about or {}))
     ids = np.arange(n_rows(X)).astype(str) if rule.samples[0].keyed_by_ids else None
     check_never_more(OnnxGraph(content).compare(classifier, X, ids=ids))
-    threshold = float(np.mean([cut.value for cut in cuts]))
+    threshold = float(np.mean([cut.upper.value for cut in cuts]))
     margin = max(cut.margin for cut in cuts)
     return content, OnnxExport(kinds, keys, outputs, threshold, margin, noise)
 
@@ -233,7 +234,7 @@ def _check_rule(rule: Any) -> None:
 
 
 def _check_names(names: Any) -> None:
-    taken = [name for name in names if name in (*_OUTPUTS, _TIE_KEY, _FOLD_KEY)]
+    taken = [name for name in names if name in (*_OUTPUTS, _TIE_KEY, _FOLD_KEY, _LOT)]
     if taken:
         raise ModelFileError(
             f"The column {taken[0]!r} has the name of an output or of a key. Rename it and fit "
@@ -270,7 +271,7 @@ def _noise(graph: Graph, classifier: Any, X: Any) -> float:
 
 
 class _Cut(NamedTuple):
-    """A threshold: scores above `above` are flagged, those above `tied` if their key is smaller."""
+    """A cut: scores above `above` lie before it, and those above `tied` if their key is smaller."""
 
     value: float
     above: float
@@ -282,19 +283,36 @@ class _Cut(NamedTuple):
         return self.above - self.value if math.isfinite(self.value) else 0.0
 
 
-def _cut(calibration: Any, noise: float) -> _Cut:
-    value = float(calibration.value)
+class _Threshold(NamedTuple):
+    """Scores before `upper` are flagged, and those before `lower` if their lot is below `share`."""
+
+    upper: _Cut
+    lower: _Cut
+    share: float
+
+    @property
+    def margin(self) -> float:
+        return max(self.upper.margin, self.lower.margin)
+
+
+def _threshold(calibration: Any, noise: float) -> _Threshold:
+    cuts = calibration.cuts
+    return _Threshold(_cut(cuts.upper, noise), _cut(cuts.lower, noise), cuts.share)
+
+
+def _cut(cut: Any, noise: float) -> _Cut:
+    value = float(cut.value)
     if not math.isfinite(value):
         return _Cut(value, value, value, 0.0)
     lower, upper = (float(end) for end in cell_of(value, np.dtype(np.float64)))
     margin = max(_SAFETY * noise, _LEAST * (upper - lower))
     above, tied = (float(np.nextafter(end + margin, np.inf)) for end in (value, lower))
-    return _Cut(value, above, tied, calibration.tie_key if calibration.ties == "hash" else 0.0)
+    return _Cut(value, above, tied, cut.key)
 
 
-def _check_margins(cuts: list[_Cut], rule: Any, noise: float) -> None:
+def _check_margins(cuts: list[_Threshold], rule: Any, noise: float) -> None:
     finite = rule.calibration_scores[np.isfinite(rule.calibration_scores)]
-    largest = max(float(np.abs(finite).max(initial=0)), *(abs(cut.value) for cut in cuts))
+    largest = float(np.abs(finite).max(initial=0))
     if max(cut.margin for cut in cuts) > _WIDEST * largest:
         raise ModelFileError(
             f"The scores of the exported graph differ by up to {noise:.1e} from the model's, too "
@@ -302,11 +320,13 @@ def _check_margins(cuts: list[_Cut], rule: Any, noise: float) -> None:
         )
 
 
-def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cut]) -> list[str]:
+def _add_decision(graph: Graph, scores: list[str], cuts: list[_Threshold]) -> list[str]:
     """Add the flag, by one threshold for the mean or by one for each fold; return the keys."""
-    keys = [_TIE_KEY] if any(cut.key > 0 for cut in cuts) else []
-    if keys:
-        graph.input(_TIE_KEY, "double", default=1.0)
+    keys = []
+    if any(cut.upper.key > 0 or cut.lower.key > 0 for cut in cuts):
+        keys.append(graph.input(_TIE_KEY, "double", default=1.0))
+    if any(cut.share > 0 for cut in cuts):
+        keys.append(graph.input(_LOT, "double", default=1.0))
     compared = scores if len(cuts) > 1 else ["score"]
     flags = [_flag(graph, *pair) for pair in zip(compared, cuts, strict=True)]
     if len(flags) > 1:
@@ -321,7 +341,16 @@ def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cut]) -> list[str
     return keys
 
 
-def _flag(graph: Graph, score: str, cut: _Cut) -> str:
+def _flag(graph: Graph, score: str, cut: _Threshold) -> str:
+    flag = _before(graph, score, cut.upper)
+    if cut.share == 0:
+        return flag
+    drawn = graph.add("Less", _LOT, graph.constant(cut.share))
+    by_lot = graph.add("And", _before(graph, score, cut.lower), drawn)
+    return graph.add("Or", flag, by_lot)
+
+
+def _before(graph: Graph, score: str, cut: _Cut) -> str:
     above = graph.add("Greater", score, graph.constant(cut.above))
     if cut.key == 0:
         return above
@@ -344,10 +373,10 @@ def _description(classifier: Any) -> str:
     )
 
 
-def _properties(cuts: list[_Cut], rule: Any, about: dict[str, str]) -> dict[str, str]:
+def _properties(cuts: list[_Threshold], rule: Any, about: dict[str, str]) -> dict[str, str]:
     return {
         "shortlist_version": __version__,
-        "thresholds": json.dumps([cut.above for cut in cuts]),
+        "thresholds": json.dumps([cut.upper.above for cut in cuts]),
         "seed": str(rule.terms.seed),
         **about,
     }
@@ -406,10 +435,12 @@ class OnnxGraph:
 
 
 def keys_for(classifier: Any, X: Any, ids: ArrayLike | None) -> dict[str, Doubles]:
-    """Return the keys by which a classifier decides about ties, and picks one of its folds."""
+    """Return the keys by which a classifier decides about ties, draws, and picks a fold."""
     seed, every = classifier.rule_.terms.seed, np.arange(n_rows(X))
+    tie_keys = tie_keys_of(X, ids, seed=seed)(every)
     return {
-        _TIE_KEY: tie_keys_of(X, ids, seed=seed)(every),
+        _TIE_KEY: tie_keys,
+        _LOT: lots_of(tie_keys),
         _FOLD_KEY: tie_keys_of(X, ids, seed=seed + 1)(every),
     }
 

@@ -17,13 +17,7 @@ from .._core.ranking import cut_after
 from .._core.validation import warn_user
 from ..assignment.integers import FixedPoint, PerLimit, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
-from ..thresholds.guarantees import (
-    confident_k,
-    confident_sample_size,
-    expected_k,
-    expected_sample_size,
-    plug_in_k,
-)
+from ..thresholds.guarantees import confident_k, expected_k, plug_in_k
 from ._values import JointSample
 
 #: A cut that no surplus exceeds.
@@ -133,20 +127,18 @@ def _cut(values: Ints, k: int) -> int:
 
 
 class OrderStatistic(NamedTuple):
-    """Which order statistic of unseen values keeps a limit, and how many values it takes.
+    """Which order statistic of unseen values keeps a limit.
 
-    `k` returns how many of n values may lie above a cut that keeps a fraction, `sample_size` how
-    many values it takes to flag anything.
+    `k` returns how many of n values may lie above a cut that keeps a fraction.
     """
 
     k: Callable[[int, Fraction], int]
-    sample_size: Callable[[Fraction], int]
     promise: str
 
     @classmethod
     def expected(cls) -> OrderStatistic:
         """Keep each limit on average over calibrations; several limits need no correction."""
-        return cls(expected_k, expected_sample_size, "guarantee='expected'")
+        return cls(expected_k, "guarantee='expected'")
 
     @classmethod
     def confident(cls, ratios: PerLimit, *, error: float) -> OrderStatistic:
@@ -156,7 +148,6 @@ class OrderStatistic(NamedTuple):
         share = error / max(n_limits, 1)
         return cls(
             partial(confident_k, error=share),
-            partial(confident_sample_size, error=share),
             f"guarantee='confident' with confidence {1 - error:g}, shared by all capacities,",
         )
 
@@ -226,8 +217,7 @@ class _Cuts:
         own = values[self._drawn(rows)]
         k = self.rule.k(own.size, ratio)
         if k < 0 and ratio > 0:
-            needed = self.rule.sample_size(ratio)
-            self.too_few.append(f"{name} (needs {needed} {self._unit}, got {own.size})")
+            self.too_few.append(f"{name} (got {own.size} {self._unit})")
         if self.groups is None:
             return _cut(own, k)
         return max(_cut(own, k), _cut(values[rows], plug_in_k(rows.size, ratio)))
@@ -244,7 +234,7 @@ class _Cuts:
         return order[np.unique(self.groups[order], return_index=True)[1]]
 
     def warn(self) -> None:
-        """Warn about the capacities that get no flags, and name the number of items they need."""
+        """Warn about the capacities that get no flags."""
         if self.too_few:
             warn_user(
                 f"{self.rule.promise} uses half of the calibration items for the prices. The other "

@@ -135,7 +135,7 @@ def _room_in_words(model: TableModel, n_items: int, room: int) -> str:
 def _verdict(
     n_flagged: int, room: int, as_many: float, calibrations: list[CalibratedThreshold]
 ) -> str:
-    if all(each.k < 0 for each in calibrations):
+    if all(each.k < 0 and each.share == 0 for each in calibrations):
         return "silent"
     if n_flagged <= room:
         return "kept"

@@ -294,13 +294,13 @@ def chances_of_flags(
 
     If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
     of n scores follows Beta(k + 1, n - k), and the number of flags among N cases follows a
-    beta-binomial distribution. It covers the randomness of calibration and of the new cases. (For
-    a confident multiple, where k depends on the labels, this holds approximately. Several
-    thresholds, one for each fold, are taken as one from all their scores, which is an
-    approximation, too.)
+    beta-binomial distribution. It covers the randomness of calibration and of the new cases. A
+    share s between this place and the next counts as k + s. (This is an approximation, as it is for
+    a confident multiple, where k depends on the labels, and for several thresholds, one for each
+    fold, which are taken as one from all their scores.)
     """
-    above = sum(each.k + 1 for each in calibrations)
-    below = sum(each.n_calibration - each.k for each in calibrations if each.k >= 0)
+    above = sum(each.k + 1 + each.share for each in calibrations)
+    below = sum(each.n_calibration - each.k - each.share for each in calibrations)
     if above == 0 or below <= 0:  # certainly nothing or everything is flagged
         return 1.0, 1.0
     law = betabinom(n_items, above, below)

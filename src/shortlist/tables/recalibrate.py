@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Mask
-from .._core.ranking import Cut, flag_above, lift
+from .._core.ranking import lift
 from .._core.work import weigh
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
@@ -187,7 +187,7 @@ def _facts(model: TableModel, rows: TableRows) -> dict[str, Any]:
 def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     """Count the rows that a threshold flags."""
     scores = lift(weigh(block["scores"], block.get("values"), block.get("efforts")))
-    flagged = flag_above(scores, Cut(found.value, found.tie_key), block["keys"].__getitem__)
+    flagged = found.flag_with_keys(scores, block["keys"].__getitem__)
     return int(np.count_nonzero(flagged))
 
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.binomial import Interval, proportion_interval
+from .._core.hashing import tie_keys_of
 from .._core.labels import rare_share
+from .._core.ranking import keys_within
 from ..capacity import Capacity
 from ..metrics import CapacityCurve, capacity_curve, out_of_fold_detection
 from ..metrics.adjusted import adjusted_detection_of_counts
@@ -156,10 +158,11 @@ def measure_out_of_fold(
     """Measure the models of all folds, each on the rows of the fold that it has not seen."""
     classifier, places = model.classifier, np.concatenate(folds)
     unseen = learned.take(places)
-    samples = zip(classifier.calibrations_, classifier.rule_.samples, strict=True)
+    rule = classifier.rule_
+    keys = tie_keys_of(learned.X, learned.ids, seed=rule.terms.seed)
     flagged = [
-        found.flag_with_keys(own.scores, np.asarray(own.tie_keys).__getitem__)
-        for found, own in samples
+        found.flag_with_keys(own.scores, keys_within(keys, fold))
+        for found, own, fold in zip(rule.calibrations, rule.samples, folds, strict=True)
     ]
     by_fold = zip(classifier.estimators_, folds, strict=True)
     predicted = [each.predict(learned.X.iloc[fold]) for each, fold in by_fold]

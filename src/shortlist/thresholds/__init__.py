@@ -1,8 +1,8 @@
 """From scores to decisions: exact selection in a batch, and thresholds with a guarantee."""
 
-from .calibrate import calibrate_threshold
+from .calibrate import calibrate_counts, calibrate_threshold
 from .lists import Selection, select
-from .promise import GUARANTEES, calibrate_counts
+from .promise import GUARANTEES
 from .rules import Decisions
 from .threshold import CalibratedThreshold
 

@@ -7,7 +7,8 @@ leaves k scores above it has the rate :math:`U_{(k+1)}`, and with ties at most t
 .. math:: P(U_{(k+1)} > u_k \text{ for some } k) \le \delta,
 
 then with probability 1 - delta *every* k with :math:`u_k \le c` keeps its capacity c, whichever c
-is chosen, and whatever it was chosen by.
+is chosen, and whatever it was chosen by. Between two places the bound is interpolated, as the rate
+is.
 
 All :math:`u_k` are taken at the same local level: :math:`P(U_{(k+1)} > u_k) = \alpha` for each k
 (Berk and Jones 1979; Gontscharuk and Finner 2016). Larger than delta / n by far, the level is found
@@ -36,55 +37,48 @@ from scipy.special import betaincinv, gammaln
 
 from .._core.arrays import Rows
 from .._core.binomial import Interval
-from .guarantees import confident_k, confident_sample_size
+from .guarantees import Place, confident_k
 
 __all__ = [
     "bounded_places",
     "crossing_probability",
     "local_level",
     "simultaneous_interval",
-    "simultaneous_k",
-    "simultaneous_sample_size",
+    "simultaneous_place",
 ]
 
 _STATES = 10.0  # standard deviations of a Poisson count kept; less than 1e-18 lies beyond
 _NEGLIGIBLE = 40
 
 
-def simultaneous_k(n: int, c: Fraction, *, error: float) -> int:
-    """Return the largest k whose rate is at most `c`, for all `c` at once up to `error`."""
-    if c >= 1:
-        return n
+def simultaneous_place(n: int, c: Fraction, *, error: float) -> Place:
+    """Return the place whose rate is bounded by `c`, for all `c` at once up to `error`."""
+    if c >= 1 or c == 0:
+        return Place(n if c else -1)
     k = confident_k(n, c, error=local_level(n, error))
-    if k < 0:
-        return -1
-    places = bounded_places(n)
-    return int(places[np.searchsorted(places, k, side="right") - 1])
+    if k >= 0:
+        places = bounded_places(n)
+        k = int(places[np.searchsorted(places, k, side="right") - 1])
+    low, high = _bound(k, n, error), _bound(k + 1, n, error)
+    return Place(k, min(max((float(c) - low) / (high - low) - 1e-9, 0.0), 1.0))
 
 
-def simultaneous_sample_size(c: Fraction, *, error: float) -> int:
-    """Return the smallest n for which :func:`simultaneous_k` flags anything."""
-    n = confident_sample_size(c, error=error)
-    while (needed := confident_sample_size(c, error=local_level(n, error))) > n:
-        n = needed  # the level falls with n: the first n that suffices is approached from below
-    return n
-
-
-def simultaneous_interval(k: int, n_flagged: int, n: int, *, error: float) -> Interval:
-    """Bound the rate of a threshold that was chosen by looking: above at k, below at `n_flagged`.
+def simultaneous_interval(place: Place, n_flagged: int, n: int, *, error: float) -> Interval:
+    """Bound the rate of a threshold that was chosen by looking: above its place, below the flags.
 
     Each side holds for all thresholds at once up to half of `error`. The flagged items have the
     lowest upper-tail probabilities, and all of them lie below the rate: the rate is at least the
     `n_flagged`-th. Its lower bound mirrors the upper one of place n - `n_flagged`.
     """
     low = 1 - _bound(n - n_flagged, n, error / 2, mirrored=True) if n_flagged else 0.0
-    return Interval(low, _bound(k, n, error / 2))
+    upper, lower = _bound(place.k, n, error / 2), _bound(place.k + 1, n, error / 2)
+    return Interval(low, (1 - place.share) * upper + place.share * lower)
 
 
 def _bound(k: int, n: int, error: float, *, mirrored: bool = False) -> float:
     places = bounded_places(n, mirrored=mirrored)
-    if k > places[-1]:
-        return 1.0
+    if k < 0 or k > places[-1]:
+        return float(k >= 0)
     place = int(places[np.searchsorted(places, k)])
     level = local_level(n, error, mirrored=mirrored)
     return float(betaincinv(place + 1, n - place, 1 - level))

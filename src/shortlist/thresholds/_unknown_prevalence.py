@@ -32,7 +32,6 @@ per false alarm. In return there is no nuisance parameter to bound.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from fractions import Fraction
 
@@ -40,9 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Mask, Rows
 
-__all__ = ["confident_k_by_walking", "draw_lots", "rare_items_needed"]
+__all__ = ["confident_k_by_walking", "keeps_multiple"]
 
 
 def confident_k_by_walking(
@@ -89,20 +88,3 @@ def keeps_multiple(
     else:
         alarms = alarms + turned
     return stats.binom.cdf(alarms, alarms + misses, float(b / (1 + b))) <= error
-
-
-def rare_items_needed(b: Fraction, *, error: float) -> int:
-    """Return how many rare calibration items it takes to flag anything: (1 + b)^-n <= error."""
-    return math.ceil(-math.log(error) / math.log1p(float(b)))
-
-
-def draw_lots(scores: Floats, is_rare: Mask, *, seed: int) -> NDArray[np.float64]:
-    """Draw a uniform number for each rare item, from a hash of the sample and a seed.
-
-    The same sample has the same lots, in any row order; another one has others.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(np.sort(scores).tobytes())
-    digest.update(np.sort(scores[is_rare]).tobytes())
-    key = int.from_bytes(digest.digest(), "little")
-    return np.random.default_rng([seed, key]).uniform(size=int(np.count_nonzero(is_rare)))

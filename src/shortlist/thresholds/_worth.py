@@ -18,15 +18,17 @@ import numpy as np
 
 from .._core.arrays import Floats, Ints, Mask, Rows
 from .._core.binomial import clopper_pearson_lower
-from .._core.ranking import Cut, TieKeys, cell_of, cut_after, rank
+from .._core.ranking import AFTER_ALL, Cut, TieKeys, cell_of, cut_after, rank, stricter
 from .._core.validation import warn_user
 from .._core.work import check_probabilities
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import plug_in_k
 from .promise import Promise
+from .samples import CalibrationSample
+from .threshold import Cuts
 
-__all__ = ["Limit", "limited_by", "precise_k", "worth_limit"]
+__all__ = ["Limit", "precise_k", "worth_limit"]
 
 _PER_DOUBLING = 2
 
@@ -35,49 +37,38 @@ class Limit(NamedTuple):
     """How far down a threshold may lie: by rank, by worth, and what a probability must reach."""
 
     k: int
-    least_worth: float = -np.inf
+    least_worth: Cut = AFTER_ALL
     least_probability: float = 0.0
 
-    def applied(self, cut: Cut, scores: Floats, k: int, tie_keys: TieKeys | None) -> Cut:
-        """Return the cut of the capacity at k, or a stricter one."""
+    def applied(self, cuts: Cuts, k: int, sample: CalibrationSample) -> Cuts:
+        """Return the cuts of the capacity, which leave k scores above them, or stricter ones."""
+        at_most = self.least_worth
         if self.k < k:
-            cut = cut_after(scores, self.k, tie_keys)
-        is_stricter = self.least_worth > -np.inf and self.least_worth >= cut.value
-        return Cut(self.least_worth) if is_stricter else cut
+            at_most = stricter(at_most, cut_after(sample.scores, self.k, sample.keys_of))
+        return cuts._replace(
+            upper=stricter(cuts.upper, at_most), lower=stricter(cuts.lower, at_most)
+        )
 
 
-def worth_limit(
-    worth: Worth,
-    k: int,
-    probabilities: Floats | None,
-    scores: Floats,
-    is_rare: Mask | None,
-    promise: Promise,
-    tie_keys: TieKeys | None,
-) -> Limit:
+def worth_limit(worth: Worth, k: int, sample: CalibrationSample, promise: Promise) -> Limit:
     """Return the limit that leaves capacity empty below a worth."""
-    if worth.kind == "precision" and is_rare is not None:
-        return Limit(_precise(worth, k, scores, is_rare, promise, tie_keys))
-    if probabilities is not None:
-        check_probabilities(probabilities)
-    if worth.kind == "precision" and probabilities is None:
+    if worth.kind == "precision" and sample.is_rare is not None:
+        return Limit(_precise(worth, k, sample, promise))
+    if sample.probabilities is not None:
+        check_probabilities(sample.probabilities)
+    if worth.kind == "precision" and sample.probabilities is None:
         raise ValueError(
             f"{worth!r} needs labels: pass y, or use worth=..., a value per unit of effort."
         )
     if worth.kind == "precision":
         return Limit(k, least_probability=worth.least)
-    return Limit(k, least_worth=float(cell_of(worth.least, scores.dtype)[0]))
+    return Limit(k, Cut(float(cell_of(worth.least, sample.scores.dtype)[0])))
 
 
-def _precise(
-    worth: Worth,
-    k: int,
-    scores: Floats,
-    is_rare: Mask,
-    promise: Promise,
-    tie_keys: TieKeys | None,
-) -> int:
+def _precise(worth: Worth, k: int, sample: CalibrationSample, promise: Promise) -> int:
     """Return how many flags reach a precision; warn if none do."""
+    scores, is_rare = sample.scores, sample.is_rare
+    assert is_rare is not None
     promised = promise.guarantee not in ("plug-in", "expected")
     by_count = promise.capacity.kind in ("count", "fraction")
     fewer = precise_k(
@@ -85,7 +76,7 @@ def _precise(
         is_rare,
         k,
         worth.least,
-        tie_keys,
+        sample.keys_of,
         error=promise.error if promised else None,
         largest=plug_in_k(scores.size, promise.ratio) + 1 if by_count else None,
     )
@@ -98,13 +89,6 @@ def _precise(
             InsufficientCalibrationWarning,
         )
     return fewer
-
-
-def limited_by(limit: Limit, k: int, cut: Cut) -> str:
-    """Return whether the worth or the capacity decided."""
-    by_worth = limit.least_worth > -np.inf and cut.value == limit.least_worth
-    raised = limit.k < k or by_worth or limit.least_probability > 0
-    return "worth" if raised else "capacity"
 
 
 def precise_k(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Doubles
 from .._core.groups import number_groups
 from .._core.hashing import keys_by_id
-from .._core.labels import EstimatedShare, find_rare, rare_share
-from .._core.ranking import BEFORE_ALL, Cut, TieKeys, cut_after, flag_above
+from .._core.labels import EstimatedShare, find_rare
+from .._core.ranking import Cut
 from .._core.validation import (
     check_confidence,
     check_ids,
@@ -28,25 +27,14 @@ from .._core.validation import (
 from .._core.work import check_efforts, check_values, weigh
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
-from ..worth import Worth, check_worth
-from ._groups import cut_for_groups, draw_one_of_each
-from ._worth import Limit, limited_by, worth_limit
-from .efforts import Budget, budget_of, effort_k
-from .promise import (
-    COVER_PREVALENCE,
-    TIES,
-    Promise,
-    check_guarantee,
-    prevalence_lower_bound,
-    promised_k,
-    threshold_at,
-    walked_k,
-    warn_too_few,
-    weighted_k,
-)
+from ..worth import check_worth
+from .guarantees import Place
+from .promise import TIES, Promise, check_guarantee, place_of, warn_too_few
+from .samples import CalibrationSample, ReferencePrevalence
+from .terms import Terms, rate_interval
 from .threshold import CalibratedThreshold
 
-__all__ = ["ScoredItems", "calibrate_threshold"]
+__all__ = ["calibrate_counts", "calibrate_threshold"]
 
 
 def calibrate_threshold(
@@ -196,42 +184,45 @@ def calibrate_threshold(
     weights = None if sample_weight is None else check_sample_weight(sample_weight)
     check_same_length(scores=scores, y=y, sample_weight=weights)
     ids, seed = check_ids(ids, scores.size), check_seed(random_state)
-    needs_labels = check_capacity(capacity).kind == "multiple" and prevalence is None
-    if max_weight is not None:
-        max_weight = _check_max_weight(max_weight, weights)
-    worth = check_worth(worth)
-    by_precision = worth is not None and worth.kind == "precision"
-    labels = y if needs_labels or by_precision else None
+    worth, capacity = check_worth(worth), check_capacity(capacity)
     values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
     check_efforts_suit(capacity, efforts)
     if max_effort is not None and capacity.kind != "effort":
         raise CapacityError(
             f"max_effort belongs to Capacity.effort(...); {capacity!r} limits the number of flags."
         )
-    items = ScoredItems(
+    needs_labels = capacity.kind == "multiple" and prevalence is None
+    by_precision = worth is not None and worth.kind == "precision"
+    is_rare = None
+    if y is not None and (needs_labels or by_precision):
+        is_rare = find_rare(y, rare_label)[0]
+    sample = CalibrationSample(
         weigh(scores, values, efforts),
         keys_by_id(ids, seed=seed) if ties == "hash" else None,
-        seed,
-        is_rare=None if labels is None else find_rare(labels, rare_label)[0],
-        weights=weights,
-        max_weight=max_weight,
+        is_rare=is_rare,
         groups=number_groups(groups, scores.size),
         efforts=efforts,
         has_values=values is not None,
         probabilities=scores,
+        weights=weights,
+        max_weight=None if max_weight is None else _check_max_weight(max_weight, weights),
     )
-    return items.threshold(
-        capacity,
-        prevalence=prevalence,
-        guarantee=guarantee,
-        confidence=confidence,
-        n_batches=n_batches,
-        max_effort=max_effort,
-        worth=worth,
+    reference = ReferencePrevalence.of_labels(is_rare, sample.groups, seed=seed)
+    if prevalence is None and is_rare is not None and weights is not None:
+        prevalence = EstimatedShare(_exact_sum(weights[is_rare]) / _exact_sum(weights))
+    terms = Terms(
+        guarantee,
+        confidence,
+        reference._replace(stated=prevalence),
+        seed,
+        n_batches,
+        max_effort,
+        worth,
     )
+    return terms.threshold(sample, capacity, confidence)
 
 
-def _check_max_weight(max_weight: Any, weights: NDArray[np.float64] | None) -> float:
+def _check_max_weight(max_weight: Any, weights: Doubles | None) -> float:
     if weights is None:
         raise ValueError("max_weight belongs to sample_weight, which was not given.")
     max_weight = check_positive("max_weight", max_weight)
@@ -243,169 +234,65 @@ def _check_max_weight(max_weight: Any, weights: NDArray[np.float64] | None) -> f
     return max_weight
 
 
-@dataclass(frozen=True)
-class ScoredItems:
-    """Scores to calibrate on, with what is known about their items.
+def _exact_sum(weights: Doubles) -> Fraction:
+    return Fraction(float(weights.sum()))
 
-    If items have values or efforts, the scores are what they are worth, and `probabilities` are the
-    scores before.
+
+def calibrate_counts(
+    n: int,
+    capacity: Capacity,
+    *,
+    find_cut: Callable[[int], tuple[Cut, int]],
+    prevalence: Any = None,
+    guarantee: str = "expected",
+    confidence: float = 0.95,
+    ties: str = "hash",
+    seed: int = 0,
+    n_batches: int = 1,
+) -> CalibratedThreshold:
+    """Calibrate a threshold from counts alone, for scores that are not held together.
+
+    Parameters
+    ----------
+    n : int
+        Number of calibration scores.
+    capacity, prevalence, guarantee, confidence, ties, seed, n_batches
+        As for :func:`~shortlist.calibrate_threshold`.
+    find_cut : callable
+        Returns for a number k the cut at the (k + 1)-th largest score, and how many scores lie
+        before it.
+
+    Returns
+    -------
+    CalibratedThreshold
+        The same as from the scores themselves.
     """
-
-    scores: Floats
-    tie_keys: TieKeys | None = None
-    seed: int = 0
-    is_rare: Mask | None = None
-    weights: NDArray[np.float64] | None = None
-    max_weight: float | None = None
-    groups: Rows | None = None
-    efforts: Doubles | None = None
-    has_values: bool = False
-    probabilities: Floats | None = None
-
-    def threshold(
-        self,
-        capacity: Capacity,
-        *,
-        prevalence: Any = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        max_effort: float | None = None,
-        worth: Worth | None = None,
-    ) -> CalibratedThreshold:
-        """Find the lowest threshold that keeps a capacity."""
-        if self.scores.size == 0:
-            raise ValueError("Calibration needs at least one score; got none.")
-        check_guarantee(guarantee, capacity, n_batches)
-        confidence = check_confidence(confidence)
-        budget = self._budget(capacity, max_effort)
-        self._refuse_groups_with(budget, worth)
-        asked = Promise(capacity, Fraction(0), guarantee, 1 - confidence, n_batches)
-        promise, walks = self._promise(asked, prevalence, budget)
-        k, cut = self._cut(promise, budget, walks=walks)
-        limit = Limit(k)
-        if worth is not None:
-            limit = worth_limit(
-                worth, k, self.probabilities, self.scores, self.is_rare, promise, self.tie_keys
-            )
-            cut = limit.applied(cut, self.scores, k, self.tie_keys)
-        is_plain = self.weights is None and self.groups is None and budget is None
-        found = threshold_at(
-            cut,
-            k,
-            self.scores,
-            promise,
-            self.tie_keys,
-            confidence=confidence,
-            seed=self.seed,
-            weights=self.weights,
-            knows_rate=is_plain and worth is None,
-        )
-        return replace(
-            found,
-            k=limit.k,
-            **({} if budget is None else self._work_of(cut, budget)),
-            has_values=self.has_values,
-            has_efforts=self.efforts is not None,
-            least_probability=limit.least_probability,
-            limited_by=limited_by(limit, k, cut),
-        )
-
-    @cached_property
-    def _drawn(self) -> Rows | None:
-        """The positions of one item of each group."""
-        if self.groups is None:
-            return None
-        return draw_one_of_each(self.scores, self.groups, self.tie_keys, seed=self.seed)
-
-    def _budget(self, capacity: Capacity, max_effort: float | None) -> Budget | None:
-        if capacity.kind != "effort":
-            return None
-        if self.weights is not None:
-            raise ValueError(
-                "sample_weight together with efforts has no exact rule. Keep each calibration item "
-                "with probability sample_weight / max_weight, and calibrate on the kept items."
-            )
-        return budget_of(capacity, self.efforts, max_effort)
-
-    def _promise(
-        self, asked: Promise, prevalence: Any, budget: Budget | None
-    ) -> tuple[Promise, bool]:
-        """Return the promise with its exact ratio, and whether labels are to be walked along."""
-        if budget is not None:
-            return replace(asked, ratio=budget.ratio), False
-        share, error, walks = prevalence, asked.error, False
-        if prevalence is None and self.is_rare is not None:
-            share = _share(self.is_rare, self.weights)
-            covers = asked.capacity.kind == "multiple" and asked.guarantee in COVER_PREVALENCE
-            walks = covers and asked.guarantee == "confident"
-            if covers and asked.guarantee == "simultaneous":
-                error /= 2  # the other half is spent on a lower bound of the prevalence
-                known = self.is_rare if self._drawn is None else self.is_rare[self._drawn]
-                n_rare = int(np.count_nonzero(known))
-                share = prevalence_lower_bound(n_rare, known.size, error=error)
-        promise = replace(asked, ratio=asked.capacity.as_ratio(share), error=error)
-        is_estimated = isinstance(share, EstimatedShare) and not walks and self.weights is None
-        if is_estimated and promise.ratio == 0 and asked.capacity.value:
-            warn_too_few(promise, "needs rare items among the labels; got none")
-        return promise, walks
-
-    def _cut(self, promise: Promise, budget: Budget | None, *, walks: bool) -> tuple[int, Cut]:
-        """Return how many scores may lie above the cut, and the cut."""
-        walked = self.is_rare if walks else None
-        if self.groups is not None and self._drawn is not None:
-            cut = cut_for_groups(
-                self.scores,
-                self.groups,
-                self._drawn,
-                promise,
-                self.tie_keys,
-                walked=walked,
-                seed=self.seed,
-            )
-            above = flag_above(self.scores, cut, self.tie_keys)
-            return (-1 if cut == BEFORE_ALL else int(np.count_nonzero(above))), cut
-        k = self._k(promise, budget, walked)
-        return k, cut_after(self.scores, k, self.tie_keys)
-
-    def _k(self, promise: Promise, budget: Budget | None, walked: Mask | None) -> int:
-        if budget is not None:
-            return effort_k(self.scores, budget, promise, self.tie_keys)
-        if self.weights is not None:
-            return weighted_k(self.scores, self.weights, promise, self.tie_keys, self.max_weight)
-        if walked is not None:
-            return walked_k(self.scores, walked, promise, self.tie_keys, self.seed)
-        return promised_k(self.scores.size, promise)
-
-    def _work_of(self, cut: Cut, budget: Budget) -> dict[str, Any]:
-        """Return the work of the flagged items per item, what is allowed, and its bound."""
-        flagged = flag_above(self.scores, cut, self.tie_keys)
-        return {
-            "effort_spent": float(budget.efforts[flagged].sum() / self.scores.size),
-            "effort_allowed": float(budget.per_item),
-            "max_effort": budget.max_effort,
-        }
-
-    def _refuse_groups_with(self, budget: Budget | None, worth: Worth | None) -> None:
-        """Raise an error for what has no exact rule if items come in groups."""
-        if self.groups is None:
-            return
-        if self.weights is not None:
-            raise ValueError("sample_weight and groups cannot be combined: no rule is exact then.")
-        if budget is not None:
-            raise ValueError(
-                "efforts and groups cannot be combined: no rule is exact then. Keep one random "
-                "item of each group, and calibrate on these without groups."
-            )
-        if worth is not None and worth.kind == "precision" and self.is_rare is not None:
-            raise ValueError(
-                "A precision with labels and groups cannot be combined: the labels of a group are "
-                "not independent. Keep one random item of each group, and calibrate on these."
-            )
-
-
-def _share(is_rare: Mask, weights: NDArray[np.float64] | None) -> EstimatedShare:
-    if weights is None:
-        return rare_share(is_rare)
-    total = Fraction(float(weights.sum()))
-    return EstimatedShare(Fraction(float(weights[is_rare].sum())) / total)
+    if n == 0:
+        raise ValueError("Calibration needs at least one score; got none.")
+    check_guarantee(guarantee, capacity, n_batches)
+    error = 1 - check_confidence(confidence)
+    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
+    place = place_of(n, promise) if promise.ratio else Place(-1)
+    if ties == "exclude":
+        place = Place(place.k)
+    upper, n_flagged = find_cut(place.k)
+    lower, n_before = find_cut(place.k + 1) if place.share else (upper, n_flagged)
+    if place.k < 0 and promise.ratio:
+        warn_too_few(promise, f"calibration scores than {n}", place.share)
+    keys = None if ties == "exclude" else keys_by_id(None, seed=seed)
+    return CalibratedThreshold(
+        value=upper.value,
+        k=place.k,
+        n_calibration=n,
+        flagged_fraction=(n_flagged + place.share * (n_before - n_flagged)) / n,
+        interval=rate_interval(place, n_flagged, n, promise, keys),
+        capacity_fraction=float(promise.ratio),
+        guarantee=guarantee,
+        confidence=confidence,
+        ties=ties,
+        tie_key=upper.key,
+        seed=seed,
+        lower_value=lower.value,
+        lower_tie_key=lower.key,
+        share=place.share,
+    )

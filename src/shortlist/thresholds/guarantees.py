@@ -1,35 +1,56 @@
-r"""How many of the calibration scores a threshold may leave above it, for each promise.
+r"""Where a threshold lies among calibration scores, for each promise.
 
-To add a guarantee, write its function here, and list it in `_calibrate`.
+To add a guarantee, write its function here, and list it in `promise.py`.
 
-The threshold is the (k + 1)-th largest of `n` calibration scores, and an item is flagged when its
-score is strictly above. For scores without ties the true flag rate `R` of that threshold is
-distributed as :math:`\mathrm{Beta}(k + 1, n - k)`, whatever the model; with ties it is
-stochastically smaller. Each function below returns the largest `k` that keeps one promise about a
-capacity `c`; k = -1 stands for a threshold at infinity, which flags nothing, and k = n for one at
-minus infinity.
+Let :math:`U_{(1)} < U_{(2)} < \dots < U_{(n)}` be the upper-tail probabilities of n calibration
+scores, the most suspicious first: n ordered uniform numbers, whatever the model, with
+:math:`U_{(0)} = 0` and :math:`U_{(n + 1)} = 1`. A threshold lies between two neighbouring places.
+Items above place k + 1 are flagged, and of those between the places k + 1 and k + 2 a share s,
+drawn by lot. The true flag rate is
+
+.. math:: R = (1 - s) \, U_{(k + 1)} + s \, U_{(k + 2)}.
+
+With s = 0 it follows :math:`\mathrm{Beta}(k + 1, n - k)`. Tied scores that are put in order by a
+hash change nothing; if they are left out as a block, R is stochastically smaller, and s must be 0.
+Each function below returns the largest k, and then the largest s, that keep one promise about a
+capacity c. With k = -1 nothing is flagged for sure, and with k = n everything.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import betainc
 
-from .._core.arrays import Floats
+from .._core.arrays import Doubles
+from .._core.binomial import clopper_pearson_upper
 
 __all__ = [
+    "Place",
     "confident_k",
-    "confident_sample_size",
+    "confident_place",
+    "exceedance",
     "expected_k",
-    "expected_sample_size",
-    "next_batch_k",
-    "next_batch_sample_size",
+    "expected_place",
+    "next_batch_place",
     "plug_in_k",
+    "rate_above",
+    "shortfall_place",
     "tail_mean",
 ]
+
+
+class Place(NamedTuple):
+    """A threshold between the places k + 1 and k + 2, with the share that is flagged in between."""
+
+    k: int
+    share: float = 0.0
 
 
 def plug_in_k(n: int, c: Fraction) -> int:
@@ -41,19 +62,21 @@ def plug_in_k(n: int, c: Fraction) -> int:
 
 
 def expected_k(n: int, c: Fraction) -> int:
-    """Keep the expected flag rate, (k + 1) / (n + 1), at most `c`: split conformal calibration."""
+    """Return the largest k with E[U_(k+1)] = (k + 1) / (n + 1) at most `c`."""
     return math.floor((n + 1) * c) - 1
 
 
-def expected_sample_size(c: Fraction) -> int:
-    """Return the smallest n for which :func:`expected_k` flags anything."""
-    return math.ceil(1 / c) - 1
+def expected_place(n: int, c: Fraction) -> Place:
+    """Make the expected flag rate, (k + 1 + s) / (n + 1), equal to `c`."""
+    k = expected_k(n, c)
+    rest = (n + 1) * c - (k + 1)
+    return Place(min(k, n), math.floor(rest * 2**53) / 2**53)  # a lot has 53 digits
 
 
 def confident_k(n: int, c: Fraction, *, error: float) -> int:
-    """Keep P(R > c) at most `error`.
+    """Return the largest k with P(U_(k+1) > c) at most `error`.
 
-    P(R > c) = P(Binomial(n, c) <= k): the order-statistic rule of Tong, Feng and Li,
+    P(U_(k+1) > c) = P(Binomial(n, c) <= k): the order-statistic rule of Tong, Feng and Li,
     Science Advances 4 (2018) eaao1659, with the flag rate in place of the type I error.
     """
     if c >= 1:
@@ -64,18 +87,86 @@ def confident_k(n: int, c: Fraction, *, error: float) -> int:
     return k if stats.binom.cdf(k, n, float(c)) <= error else k - 1
 
 
-def confident_sample_size(c: Fraction, *, error: float) -> int:
-    """Return the smallest n for which :func:`confident_k` flags anything."""
-    return math.ceil(math.log(error) / math.log1p(-float(c)))
+def confident_place(n: int, c: Fraction, *, error: float) -> Place:
+    """Make P(R > c) equal to `error`."""
+    k = confident_k(n, c, error=error)
+    if k == n or c == 0:
+        return Place(k)
+    return Place(k, _largest_share(lambda share: exceedance(Place(k, share), n, c), error))
 
 
-def tail_mean(k: int, n: int, *, error: float) -> float:
-    """Return the mean of R over the worst share `error` of all calibrations.
+def shortfall_place(n: int, c: Fraction, *, error: float) -> Place:
+    """Keep the mean of R over the worst share `error` of all calibrations at most `c`.
 
-    Above its (1 - error)-quantile q, R ~ Beta(a, b) has the mean
+    That mean is subadditive: at most (1 - s) times that of U_(k+1), plus s times that of U_(k+2).
+    """
+    k = _largest(lambda k: tail_mean(Place(k), n, error=error) <= c, n)
+    if k == n:
+        return Place(k)
+    low, high = (tail_mean(Place(each), n, error=error) for each in (k, k + 1))
+    return Place(k, _safe((float(c) - low) / (high - low)))
+
+
+def next_batch_place(
+    n: int, max_flags: int, batch: int, *, error: float, n_batches: int = 1
+) -> Place:
+    """Make P(more than `max_flags` flags among the next `batch` items) equal to `error`.
+
+    With several batches, this is the probability that any of the next `n_batches` has too many.
+    They share one threshold with one rate: if its uncertainty is what matters, because batches are
+    larger than the calibration sample, many of them cost little more than one.
+    """
+    if max_flags >= batch:
+        return Place(n)
+    if max_flags == 0:
+        return Place(-1)
+
+    def overrun(k: int, share: float = 0.0) -> float:
+        return _overrun_probability(Place(k, share), n, max_flags, batch, n_batches)
+
+    k = _largest(lambda k: overrun(k) <= error, n - 1)
+    return Place(k, _largest_share(lambda share: overrun(k, share), error))
+
+
+# --- the law of the rate --------------------------------------------------------------------------
+
+
+def exceedance(place: Place, n: int, c: float | Fraction) -> float:
+    r"""Return P(R > c).
+
+    :math:`A = U_{(k + 1)}` and :math:`B = (U_{(k + 2)} - A) / (1 - A)` are independent, and
+    R = A (1 - s B) + s B. Therefore :math:`P(R > c) = E[P(A > (c - s B) / (1 - s B) \mid B)]`.
+    """
+    c, (k, share) = float(c), place
+    if share == 0:
+        return float(k >= n) if k in (-1, n) else float(stats.beta.sf(c, k + 1, n - k))
+    gaps, weights = _gap_nodes(n - k - 1, c / share)
+    least = (c - share * gaps) / (1 - share * gaps)
+    beyond = 1 - weights.sum()  # gaps so large that R > c whatever A is
+    above = 1 - betainc(k + 1, n - k, least) if k >= 0 else 0.0
+    return float(np.sum(weights * above) + beyond)
+
+
+def rate_above(place: Place, n: int, *, error: float) -> float:
+    """Return what R exceeds with probability `error`."""
+    low = float(clopper_pearson_upper(place.k, n, error=error)) if place.k >= 0 else 0.0
+    if place.share == 0:
+        return low
+    high = float(clopper_pearson_upper(place.k + 1, n, error=error))
+    return float(brentq(lambda c: exceedance(place, n, c) - error, low, high))
+
+
+def tail_mean(place: Place, n: int, *, error: float) -> float:
+    """Return the mean of R over the worst share `error` of all calibrations, or a little more.
+
+    Above its (1 - error)-quantile q, U ~ Beta(a, b) has the mean
     P(Beta(a + 1, b) > q) / error * a / (a + b). Unlike quantiles, such means may be averaged over
     several thresholds, however they depend on each other.
     """
+    k, share = place
+    if share:
+        low, high = (tail_mean(Place(each), n, error=error) for each in (k, k + 1))
+        return (1 - share) * low + share * high
     if k < 0 or k >= n:
         return float(k >= n)
     a, b = k + 1, n - k
@@ -83,70 +174,82 @@ def tail_mean(k: int, n: int, *, error: float) -> float:
     return float(stats.beta.sf(worst, a + 1, b) / error * a / (a + b))
 
 
-def next_batch_k(n: int, max_flags: int, batch: int, *, error: float, n_batches: int = 1) -> int:
-    """Keep P(more than `max_flags` flags among the next `batch` items) at most `error`.
+def _overrun_probability(
+    place: Place, n: int, max_flags: int, batch: int, n_batches: int = 1
+) -> float:
+    """Return the probability that any batch has more than `max_flags` flags.
 
-    With several batches, this is the probability that any of the next `n_batches` has too many.
-    They share one threshold with one rate: if its uncertainty is what matters, because batches are
-    larger than the calibration sample, many of them cost little more than one.
+    Given the rate R, the batches are independent: P = 1 - E[F(R)^n_batches] with F the binomial
+    distribution function at `max_flags`. For a whole place and one batch the probability is
+    hypergeometric, and quicker so: too many new items lie above the threshold exactly when at most
+    `k` of the first k + 1 + max_flags places of the joint ranking belong to calibration items.
     """
-    if max_flags >= batch:
-        return n
-    if max_flags == 0:
-        return -1
-    low, high = -1, n - 1  # `low` keeps the promise; P grows with k
+    k, share = place
+    if share == 0 and (n_batches == 1 or k < 0):
+        return float(stats.hypergeom.cdf(k, n + batch, n, k + 1 + max_flags))
+    rates, weights = _beta_nodes(k + 1, n - k) if k >= 0 else (np.zeros(1), np.ones(1))
+    if share:
+        gaps, of_gaps = _gap_nodes(n - k - 1, n_panels=_MANY if k < 0 else 24 if k < 9 else 4)
+        rates = rates[:, np.newaxis] * (1 - share * gaps) + share * gaps
+        weights = weights[:, np.newaxis] * of_gaps
+    with np.errstate(divide="ignore"):  # an overrun that is certain
+        log_kept = np.log1p(-stats.binom.sf(max_flags, batch, rates))
+    return float(np.sum(weights * -np.expm1(n_batches * log_kept)))
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
+_MANY = 64  # panels, for functions that rise steeply
+_NEGLIGIBLE = 1e-17
+
+
+def _panels(low: float, high: float, n_panels: int) -> tuple[Doubles, Doubles]:
+    """Return nodes and weights that integrate smooth functions from `low` to `high`."""
+    edges = np.linspace(low, high, n_panels + 1)
+    half = np.diff(edges)[:, np.newaxis] / 2
+    nodes = (edges[:-1, np.newaxis] + half * (1 + _NODES)).ravel()
+    return nodes, (half * _NODE_WEIGHTS).ravel()
+
+
+def _beta_nodes(a: int, b: int) -> tuple[Doubles, Doubles]:
+    """Return nodes and weights that integrate smooth functions under Beta(a, b)."""
+    law = stats.beta(a, b)
+    nodes, weights = _panels(law.ppf(_NEGLIGIBLE), law.isf(_NEGLIGIBLE), _MANY)
+    weights = weights * law.pdf(nodes)
+    return nodes, weights / weights.sum()
+
+
+def _gap_nodes(n_below: int, limit: float = 1.0, n_panels: int = 8) -> tuple[Doubles, Doubles]:
+    """Return nodes and weights for the gap B between two places, Beta(1, n_below), up to a limit.
+
+    B = 1 - exp(-E / n_below) with an exponential number E; without scores below, B = 1.
+    """
+    if n_below == 0:
+        return np.ones(1), np.full(1, float(limit >= 1))
+    last = -math.log(_NEGLIGIBLE)
+    if limit < 1:
+        last = min(last, -n_below * math.log1p(-limit))
+    nodes, weights = _panels(0.0, last, n_panels)
+    return -np.expm1(-nodes / n_below), weights * np.exp(-nodes)
+
+
+def _largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest k up to `most` for which a promise holds; -1 always does."""
+    low, high = -1, most
     while low < high:
         k = (low + high + 1) // 2
-        if _overrun_probability(k, n, max_flags, batch, n_batches) <= error:
-            low = k
-        else:
-            high = k - 1
+        low, high = (k, high) if holds(k) else (low, k - 1)
     return low
 
 
-def next_batch_sample_size(max_flags: int, batch: int, *, error: float, n_batches: int = 1) -> int:
-    """Return the smallest n for which :func:`next_batch_k` flags anything."""
-    low, high = 0, 1
-    while _overrun_probability(0, high, max_flags, batch, n_batches) > error:
-        low, high = high, 2 * high
-    while high - low > 1:
-        n = (low + high) // 2
-        if _overrun_probability(0, n, max_flags, batch, n_batches) <= error:
-            high = n
-        else:
-            low = n
-    return high
+def _largest_share(chance: Callable[[float], float], error: float) -> float:
+    """Return the largest share for which a chance, which grows with it, is at most `error`."""
+    if chance(1.0) <= error:
+        return _safe(1.0)
+    return _safe(float(brentq(lambda share: chance(share) - error, 0.0, 1.0, xtol=1e-9)))
 
 
-def _overrun_probability(k: int, n: int, max_flags: int, batch: int, n_batches: int = 1) -> float:
-    """Return the probability that any batch has more than `max_flags` flags.
-
-    In one batch the number of flags is beta-binomial. The same probability is hypergeometric and
-    quicker so: too many new items lie above the threshold exactly when at most `k` of the first
-    k + 1 + max_flags places of the joint ranking belong to calibration items.
-
-    Given the rate R, the batches are independent: P = 1 - E[F(R)^n_batches] with R as above and F
-    the binomial distribution function at `max_flags`.
-    """
-    if n_batches == 1:
-        return float(stats.hypergeom.cdf(k, n + batch, n, k + 1 + max_flags))
-    rates, weights = _beta_quadrature(k + 1, n - k)
-    with np.errstate(divide="ignore"):  # an overrun that is certain
-        log_kept = np.log1p(-stats.binom.sf(max_flags, batch, rates))
-    overruns = -np.expm1(n_batches * log_kept)
-    return float(weights @ overruns)
-
-
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
-_PANELS = 64
-_BEYOND = 1e-17  # probability on each side that the quadrature leaves out
-
-
-def _beta_quadrature(a: int, b: int) -> tuple[Floats, Floats]:
-    """Return nodes and weights that integrate smooth functions under Beta(a, b)."""
-    law = stats.beta(a, b)
-    edges = np.linspace(law.ppf(_BEYOND), law.isf(_BEYOND), _PANELS + 1)
-    half = np.diff(edges)[:, np.newaxis] / 2
-    nodes = (edges[:-1, np.newaxis] + half * (1 + _NODES)).ravel()
-    weights = (half * _NODE_WEIGHTS).ravel() * law.pdf(nodes)
-    return nodes, weights / weights.sum()
+def _safe(share: float) -> float:
+    """Return a share that no rounding has made too large."""
+    return min(max(share - 1e-8, 0.0), 1.0)

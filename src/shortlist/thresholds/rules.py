@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.binomial import Interval
+from .._core.binomial import Interval, clopper_pearson_lower
 from .._core.hashing import check_keyed_alike, tie_keys_of
 from .._core.probing import probe_seed
-from .._core.ranking import Cut, TieKeys, as_calibrated, flag_above_lifted, keys_within, lift
+from .._core.ranking import TieKeys, as_calibrated, keys_within
 from .._core.rows import RowFacts
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
@@ -29,11 +29,11 @@ from .._core.work import check_max_effort
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
-from ._folds import mixed_interval
-from .calibrate import ScoredItems
+from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
+from .samples import CalibrationSample
 from .segments import SegmentCapacities, check_segment_capacities
-from .terms import CalibrationSample, Terms
+from .terms import Terms
 from .threshold import CalibratedThreshold
 from .words import promise_in_words
 
@@ -96,7 +96,8 @@ class Rule:
     >>> import numpy as np
     >>> from shortlist import Capacity
     >>> from shortlist.thresholds.rules import Rule
-    >>> from shortlist.thresholds.terms import CalibrationSample, Terms
+    >>> from shortlist.thresholds.samples import CalibrationSample
+    >>> from shortlist.thresholds.terms import Terms
     >>> rule = Rule([CalibrationSample(np.arange(100.0))], Capacity.fraction(0.1), Terms())
     >>> rule.describe()["thresholds"]
     [90.0]
@@ -156,17 +157,12 @@ class Rule:
         self, fold: int, scores: Floats, keys: TieKeys | None, segments: Rows | None
     ) -> tuple[Mask, Floats]:
         """Compare scores with the threshold of a fold, and then within each segment."""
-        overall = self.calibrations[fold]
-        cut = Cut(overall.value, overall.tie_key)
-        flagged = flag_above_lifted(scores, cut, None if overall.ties == "exclude" else keys)
-        thresholds = np.broadcast_to(np.float64(overall.value), scores.shape)
-        if self.segments is None:
-            return flagged, thresholds
-        thresholds, compared = thresholds.copy(), scores if keys is None else lift(scores)
+        flagged, thresholds = _compare(self.calibrations[fold], scores, keys)
         for own, calibration in self._by_segment(segments, fold):
             within = None if keys is None else keys_within(keys, own)
-            flagged[own] &= calibration.flag_with_keys(compared[own], within)
-            thresholds[own] = np.maximum(thresholds[own], calibration.value)
+            also, least = _compare(calibration, scores[own], within)
+            flagged[own] &= also
+            thresholds[own] = np.maximum(thresholds[own], least)
         return flagged, thresholds
 
     def _keys_as_calibrated(self, facts: RowFacts) -> TieKeys | None:
@@ -320,7 +316,7 @@ class Rule:
         """
         if len(self.calibrations) == 1:
             return self.calibrations[0].interval
-        return mixed_interval(self.calibrations, error=1 - self.terms.confidence)
+        return _mixed_interval(self.calibrations, error=1 - self.terms.confidence)
 
     @property
     def max_fraction(self) -> float:
@@ -396,7 +392,7 @@ class Rule:
     def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
         samples = self.samples
         if self.capacity is None:
-            return [ScoredItems(sample.scores).threshold(_EVERYTHING) for sample in samples]
+            return [_alone(sample, _EVERYTHING) for sample in samples]
         if self._by_name and self.terms.guarantee == "plug-in" and len(samples) == 1:
             # The other guarantees rest on a sample in which nothing has been chosen yet.
             samples = [replace(samples[0], scores=self._let_through(samples[0]))]
@@ -425,8 +421,41 @@ class Rule:
             "fit or recalibrate with items of it.",
             InsufficientCalibrationWarning,
         )
-        nothing = ScoredItems(self.samples[0].scores).threshold(Capacity.fraction(0))
+        nothing = _alone(self.samples[0], Capacity.fraction(0))
         nothing = replace(
             nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence
         )
         return [nothing] * len(within)
+
+
+def _alone(sample: CalibrationSample, capacity: Capacity) -> CalibratedThreshold:
+    """Return a threshold that flags everything, or nothing, whatever is promised."""
+    return Terms().threshold(CalibrationSample(sample.scores), capacity, 0.95)
+
+
+def _compare(
+    calibration: CalibratedThreshold, scores: Floats, keys: TieKeys | None
+) -> tuple[Mask, Floats]:
+    """Return which scores are flagged, and what each had to exceed."""
+    flagged = calibration.flag_with_keys(scores, keys, lifted=False)
+    thresholds = np.full(scores.size, calibration.value)
+    thresholds[flagged & (scores < calibration.value)] = calibration.lower_value
+    return flagged, thresholds
+
+
+def _mixed_interval(calibrations: Sequence[CalibratedThreshold], *, error: float) -> Interval:
+    """Bound the mean rate of several thresholds that may depend on each other."""
+    if any(np.isnan(each.interval.low) for each in calibrations):
+        return Interval(np.nan, np.nan)
+    tail, n_folds = error / 2, len(calibrations)
+    # One calibration score, that of place k + 1, lies between the cuts and counts in part.
+    flagged = [max(round(c.flagged_fraction * c.n_calibration - c.share), 0) for c in calibrations]
+    lows = [
+        clopper_pearson_lower(n_flagged, each.n_calibration, error=tail / n_folds)
+        for n_flagged, each in zip(flagged, calibrations, strict=True)
+    ]
+    highs = [
+        tail_mean(Place(each.k, each.share), each.n_calibration, error=tail)
+        for each in calibrations
+    ]
+    return Interval(float(np.mean(lows)), float(np.mean(highs)))

@@ -1,188 +1,42 @@
-"""What a rule is calibrated on, what it promises, and which prevalence a multiple refers to."""
+"""What a rule promises, and the thresholds that keep it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
-from .._core.drawing import MOST_ITEMS, is_drawn
-from .._core.labels import EstimatedShare
-from .._core.ranking import TieKeys, lift, tied_positions
-from .._core.rows import RowFacts
-from .._core.validation import check_scores, warn_user
-from .._core.work import weigh
-from ..capacity import Capacity
+from .._core.arrays import Doubles, Floats
+from .._core.binomial import Interval, clopper_pearson_lower
+from .._core.ranking import TieKeys, cut_after, rank, stricter
+from .._core.validation import check_confidence, warn_user
+from ..capacity import Capacity, exact
 from ..worth import Worth
-from ._folds import fold_thresholds
-from .calibrate import ScoredItems
-from .promise import COVER_PREVALENCE, FOLD_GUARANTEES, Promise, prevalence_lower_bound
-from .threshold import CalibratedThreshold
+from ._bands import simultaneous_interval
+from ._unknown_prevalence import confident_k_by_walking
+from ._worth import Limit, worth_limit
+from .efforts import Budget, budget_of, heaviest_k, weighted_k
+from .guarantees import Place, plug_in_k, rate_above
+from .promise import (
+    COVER_PREVALENCE,
+    FOLD_GUARANTEES,
+    Promise,
+    check_guarantee,
+    place_in_folds,
+    place_of,
+    warn_too_few,
+)
+from .samples import CalibrationSample, ReferencePrevalence
+from .threshold import CalibratedThreshold, Cuts
 
-__all__ = ["CalibrationSample", "ReferencePrevalence", "Terms"]
-
-_MANY_TIED = 0.05  # share of the items that tie with a threshold
-
-
-@dataclass(frozen=True)
-class CalibrationSample:
-    """Scores of items that the model has not seen, kept for later changes of the capacity.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_items,)
-        Lifted to the grid that makes them independent of noise in the last digits.
-    tie_keys : ndarray of shape (n_items,) or None
-        Keys that put tied items in order; None when ties are left out.
-    keyed_by_ids : bool
-        Whether the keys come from ids rather than from the rows. Keys in use must come from the
-        same source.
-    is_rare : ndarray of shape (n_items,) or None
-        Labels, if they are known.
-    segments : ndarray of shape (n_items,) or None
-        Numbers of the items' segments.
-    out_of_bag : bool
-        Whether each item was scored by only some of the trees.
-    refitted : bool
-        Whether each item was scored by another model than the one in use, which has seen it.
-    groups : ndarray of shape (n_items,) or None
-        Numbers of the items' groups, if some belong together.
-    efforts : ndarray of shape (n_items,) or None
-        How much work the items take. Scores are then what they are worth per unit of it.
-    has_values : bool
-        Whether scores were multiplied by values.
-    """
-
-    scores: Floats
-    tie_keys: NDArray[np.float64] | None = None
-    keyed_by_ids: bool = False
-    is_rare: Mask | None = None
-    segments: Rows | None = None
-    out_of_bag: bool = False
-    groups: Rows | None = None
-    efforts: Doubles | None = None
-    has_values: bool = False
-    refitted: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        scores: Floats,
-        rows: Rows,
-        facts: RowFacts,
-        *,
-        tie_keys: TieKeys | None,
-        is_rare: Mask | None = None,
-        out_of_bag: bool = False,
-        refitted: bool = False,
-    ) -> CalibrationSample:
-        """Keep the scores of some `rows` with what later capacities need of these rows.
-
-        `facts`, `tie_keys` and `is_rare` belong to all rows. Only tied rows are hashed. Of more
-        than 1,048,576 rows without segments and groups, some are drawn.
-        """
-        scores, segments, groups = check_scores(scores, rows=rows), facts.segments, facts.groups
-        if segments is None and groups is None and scores.size > MOST_ITEMS:
-            drawn = is_drawn(np.arange(scores.size), scores.size)
-            scores, rows = scores[drawn], rows[drawn]
-        efforts = None
-        if facts.values is not None or facts.efforts is not None:
-            values, efforts = facts.work_of(rows)
-            scores = weigh(scores, values, efforts)
-        scores = lift(scores)
-        if not scores.size:
-            raise ValueError("Calibration needs at least one item; got none.")
-        keys = None
-        if tie_keys is not None:
-            # An item that ties with no other is alone in its block and needs no key.
-            keys, tied = np.zeros(scores.size), tied_positions(scores)
-            if tied.size:
-                keys[tied] = tie_keys(rows[tied])
-        return cls(
-            scores,
-            keys,
-            facts.ids is not None,
-            None if is_rare is None else is_rare[rows],
-            None if segments is None else segments[rows],
-            out_of_bag,
-            None if groups is None else groups[rows],
-            efforts,
-            facts.values is not None,
-            refitted,
-        )
-
-    @property
-    def keys_of(self) -> TieKeys | None:
-        """The tie keys of items at given positions; None when ties are left out."""
-        return None if self.tie_keys is None else self.tie_keys.__getitem__
-
-    def within(self, segment: int) -> CalibrationSample:
-        """Return the items of one segment, without labels: a multiple refers to all items."""
-        own = np.flatnonzero(self.segments == segment)
-        keys = None if self.tie_keys is None else self.tie_keys[own]
-        groups = None if self.groups is None else self.groups[own]
-        return replace(
-            self,
-            scores=self.scores[own],
-            tie_keys=keys,
-            is_rare=None,
-            segments=None,
-            groups=groups,
-            efforts=None if self.efforts is None else self.efforts[own],
-        )
-
-
-class ReferencePrevalence(NamedTuple):
-    """The prevalence that a multiple refers to: as stated, or else the share in labelled items."""
-
-    stated: Any = None
-    n_rare: int | None = None
-    n_labelled: int | None = None
-    n_rare_independent: int | None = None
-    n_independent: int | None = None
-
-    @classmethod
-    def of_labels(
-        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
-    ) -> ReferencePrevalence:
-        """Count the rare items; without labels nothing is known.
-
-        With groups, a lower bound rests on one item of each, drawn by lot.
-        """
-        if is_rare is None:
-            return cls()
-        counts = int(np.count_nonzero(is_rare)), is_rare.size
-        if groups is None:
-            return cls(None, *counts)
-        shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
-        drawn = shuffled[np.unique(groups[shuffled], return_index=True)[1]]
-        return cls(None, *counts, int(np.count_nonzero(is_rare[drawn])), drawn.size)
-
-    @property
-    def share(self) -> EstimatedShare | None:
-        """The share of rare items among the labelled ones, exactly; None without labels."""
-        if self.n_rare is None or self.n_labelled is None:
-            return None
-        return EstimatedShare(self.n_rare, self.n_labelled)
-
-    @property
-    def value(self) -> Any:
-        """The prevalence, or None where it is not known."""
-        return self.share if self.stated is None else self.stated
-
-    def lower_bound(self, *, error: float) -> EstimatedShare:
-        """Return what the share in the population exceeds, except with probability `error`."""
-        n_rare, n = self.n_rare, self.n_labelled
-        if self.n_independent is not None:
-            n_rare, n = self.n_rare_independent, self.n_independent
-        return prevalence_lower_bound(n_rare or 0, n or 1, error=error)
-
+__all__ = ["Terms", "rate_interval"]
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
+_UNKNOWN_RATE = Interval(np.nan, np.nan)
+_MANY_TIED = 0.05  # share of the items that tie with a threshold
 
 
 @dataclass(frozen=True)
@@ -215,66 +69,273 @@ class Terms:
         """Calibrate one threshold for each sample; several of them keep the capacity together."""
         if len(samples) == 1:
             return [self.threshold(samples[0], capacity, confidence)]
-        if capacity.kind == "effort" or self.worth is not None:
-            return self._one_by_one(samples, capacity, confidence)
-        error, prevalence = 1 - confidence, self.reference.value
-        if self._covers_prevalence(capacity):
-            error /= 2  # the other half is spent on a lower bound of the prevalence
-            prevalence = self.reference.lower_bound(error=error)
-        promise = Promise(capacity, capacity.as_ratio(prevalence), self.guarantee, error)
-        return fold_thresholds(samples, promise, confidence=confidence, seed=self.seed)
-
-    def _one_by_one(
-        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
-    ) -> list[CalibratedThreshold]:
-        """Let each fold keep the capacity by itself; they share the error (Bonferroni)."""
         if self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, but each fold "
                 "has its own. Hold items out with cv=0.5, or recalibrate."
             )
-        share = 1 - (1 - confidence) / len(samples)
-        found = [self.threshold(sample, capacity, share) for sample in samples]
-        return [replace(each, confidence=confidence) for each in found]
-
-    def _covers_prevalence(self, capacity: Capacity) -> bool:
-        is_estimated = self.reference.stated is None and self.reference.share is not None
-        is_covered = self.guarantee in COVER_PREVALENCE
-        return capacity.kind == "multiple" and is_estimated and is_covered
+        shared = confidence
+        if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
+            shared = 1 - (1 - confidence) / len(samples)
+        found = [_Calibration(self, each, capacity, shared, in_folds=True) for each in samples]
+        thresholds = [replace(each.threshold, confidence=confidence) for each in found]
+        _warn_if_too_few(found[0].promise, samples, thresholds)
+        return thresholds
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
-        """Calibrate one threshold, and warn where out-of-bag scores are known to mislead."""
-        by_precision = self.worth is not None and self.worth.kind == "precision"
-        covers = self._covers_prevalence(capacity)
-        walks = covers and self.guarantee == "confident" and sample.is_rare is not None
-        prevalence, promised = None if walks else self.reference.value, confidence
-        if covers and not walks:
-            # Without labels, half of the error is spent on a lower bound of the prevalence.
-            error = (1 - confidence) / 2
-            prevalence, promised = self.reference.lower_bound(error=error), 1 - error
-        items = ScoredItems(
-            sample.scores,
-            sample.keys_of,
-            self.seed,
-            is_rare=sample.is_rare if by_precision or walks else None,
-            groups=sample.groups,
-            efforts=sample.efforts,
-            has_values=sample.has_values,
-        )
-        found = items.threshold(
-            capacity,
-            prevalence=prevalence,
-            guarantee=self.guarantee,
-            confidence=promised,
-            n_batches=self.n_batches,
-            max_effort=self.max_effort,
-            worth=self.worth,
-        )
+        """Calibrate one threshold, and warn of too few items and of misleading scores."""
+        found = _Calibration(self, sample, capacity, confidence)
+        _warn_if_too_few(found.promise, [sample], [found.threshold])
         if sample.out_of_bag:
-            _warn_at_the_bottom(sample.scores, found.value)
-        return replace(found, confidence=confidence)
+            _warn_at_the_bottom(sample.scores, found.threshold.value)
+        return found.threshold
+
+
+class _Calibration:
+    """The way from a sample to a threshold: the promise, the cuts, a worth, and their description.
+
+    With `in_folds`, the threshold is one of several of which a hash picks one for each item.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        sample: CalibrationSample,
+        capacity: Capacity,
+        confidence: float,
+        *,
+        in_folds: bool = False,
+    ) -> None:
+        check_guarantee(terms.guarantee, capacity, terms.n_batches)
+        self.terms, self.sample, self.capacity, self.in_folds = terms, sample, capacity, in_folds
+        self.confidence = check_confidence(confidence)
+        self.budget = self._find_budget()
+        self._refuse_groups()
+        self.promise = self._find_promise()
+
+    # --- the promise ----------------------------------------------------------------------------
+
+    @property
+    def _covers_prevalence(self) -> bool:
+        covers = self.capacity.kind == "multiple" and self.terms.guarantee in COVER_PREVALENCE
+        return covers and self.terms.reference.is_estimated
+
+    @property
+    def _walks(self) -> bool:
+        """Whether labels are walked along, which covers an unknown prevalence at less cost."""
+        by_labels = self.sample.is_rare is not None and self.terms.guarantee == "confident"
+        return self._covers_prevalence and by_labels and not self.in_folds
+
+    def _find_promise(self) -> Promise:
+        """Return the promise with its exact ratio."""
+        terms, error = self.terms, 1 - self.confidence
+        if self.budget is not None:
+            ratio = self.budget.ratio
+        elif self._covers_prevalence and not self._walks:
+            error /= 2  # the other half is spent on a lower bound of the prevalence
+            ratio = self.capacity.as_ratio(terms.reference.lower_bound(error=error))
+        else:
+            ratio = self.capacity.as_ratio(terms.reference.value)
+        return Promise(self.capacity, ratio, terms.guarantee, error, terms.n_batches)
+
+    def _find_budget(self) -> Budget | None:
+        if self.capacity.kind != "effort":
+            return None
+        if self.sample.weights is not None:
+            raise ValueError(
+                "sample_weight together with efforts has no exact rule. Keep each calibration item "
+                "with probability sample_weight / max_weight, and calibrate on the kept items."
+            )
+        return budget_of(self.capacity, self.sample.efforts, self.terms.max_effort)
+
+    def _refuse_groups(self) -> None:
+        """Raise an error for what has no exact rule if items come in groups."""
+        if self.sample.groups is None:
+            return
+        worth = self.terms.worth
+        by_precision = worth is not None and worth.kind == "precision"
+        for name, is_given in (
+            ("sample_weight", self.sample.weights is not None),
+            ("efforts", self.budget is not None),
+            ("guarantee='next-batch'", self.terms.guarantee == "next-batch"),
+            ("A precision with labels", by_precision and self.sample.is_rare is not None),
+        ):
+            if is_given:
+                raise ValueError(
+                    f"{name} and groups cannot be combined: no rule is exact then. Keep one random "
+                    "item of each group, and calibrate on these without groups."
+                )
+
+    # --- the cuts -------------------------------------------------------------------------------
+
+    def _place(self, own: CalibrationSample) -> Place:
+        """Return the place of the threshold among the scores of a sample of single items."""
+        promise, n = self.promise, own.scores.size
+        if promise.ratio == 0:
+            return Place(-1)
+        if own.weights is not None:
+            return Place(weighted_k(own, promise))
+        if self._walks:
+            return Place(self._walked_k(own))
+        if self.budget is not None and promise.guarantee == "plug-in":
+            return Place(self._plug_in_work(own))
+        if self.budget is not None and promise.guarantee == "next-batch":
+            promise = self.budget.as_flags(promise)
+        place = place_in_folds(n, promise) if self.in_folds else place_of(n, promise)
+        # Without keys, no item can be drawn by lot.
+        return place if own.keys_of is not None else Place(place.k)
+
+    def _walked_k(self, own: CalibrationSample) -> int:
+        """Cover the unknown prevalence by walking the labelled ranking."""
+        assert own.is_rare is not None
+        order, steps = rank(own.scores, own.keys_of)
+        is_rare, b = own.is_rare[order], exact(self.capacity.value)
+        lots = own.lots(self.terms.seed)[order][is_rare]
+        return confident_k_by_walking(is_rare, steps, b, error=self.promise.error, lots=lots)
+
+    def _plug_in_work(self, own: CalibrationSample) -> int:
+        """Spend at most the budget on the calibration items, unless one could take too much."""
+        assert self.budget is not None
+        assert own.efforts is not None
+        budget, n = self.budget, own.scores.size
+        if budget.per_item * (n + 1) < exact(budget.max_effort):
+            return -1
+        return heaviest_k(own, own.efforts, budget.per_item * n)
+
+    def _single_items(self) -> CalibrationSample:
+        """Return a sample of independent items that count one flag each."""
+        if self.sample.groups is not None:
+            return self.sample.one_of_each_group(self.terms.seed)
+        if self.budget is not None and self.terms.guarantee not in ("plug-in", "next-batch"):
+            return self.budget.thinned(self.sample, self.terms.seed)
+        return self.sample
+
+    def _find_cuts(self) -> tuple[int, Cuts]:
+        """Return how many scores lie above, and the cuts at both ends of the place below them.
+
+        The items of a group are alike; G groups say much less than as many items as they have. The
+        promises are about an item that is drawn at random from a new group, and rest on one item of
+        each group, drawn by lot. The rate of all items is the same if the sizes of groups have
+        nothing to do with their scores. If large groups are the more suspicious ones it is higher.
+        Therefore no more than the capacity is flagged among the calibration items themselves.
+        """
+        own = self._single_items()
+        place = self._place(own)
+        if self.sample.groups is not None and self.terms.guarantee == "plug-in" and place.k >= 0:
+            place, own = Place(plug_in_k(self.sample.scores.size, self.promise.ratio)), self.sample
+        upper = cut_after(own.scores, place.k, own.keys_of)
+        lower = cut_after(own.scores, place.k + 1, own.keys_of) if place.share else upper
+        if self.sample.groups is not None and place.k < own.scores.size:
+            k = plug_in_k(self.sample.scores.size, self.promise.ratio)
+            at_most = cut_after(self.sample.scores, k, self.sample.keys_of)
+            upper, lower = stricter(upper, at_most), stricter(lower, at_most)
+        cuts = Cuts(upper, lower, place.share)
+        if own is self.sample or place.k < 0:
+            return place.k, cuts
+        return int(np.count_nonzero(cuts.divide(self.sample)[0])), cuts
+
+    # --- the threshold --------------------------------------------------------------------------
+
+    @cached_property
+    def threshold(self) -> CalibratedThreshold:
+        """The lowest threshold that keeps the promise, with all that is known about it."""
+        sample, terms = self.sample, self.terms
+        if not sample.scores.size and not self.in_folds:
+            raise ValueError("Calibration needs at least one score; got none.")
+        k, found = self._find_cuts()
+        limit, cuts = Limit(k), found
+        if terms.worth is not None:
+            limit = worth_limit(terms.worth, k, sample, self.promise)
+            cuts = limit.applied(found, k, sample)
+        by_worth = cuts != found or limit.least_probability > 0
+        above, between = cuts.divide(sample)
+
+        def flagged_part(of: Doubles) -> float:
+            return float(of[above].sum() + cuts.share * of[between].sum())
+
+        weights = np.ones(sample.scores.size) if sample.weights is None else sample.weights
+        work: dict[str, Any] = {}
+        if self.budget is not None and sample.efforts is not None:
+            work = {
+                "effort_spent": flagged_part(sample.efforts) / sample.scores.size,
+                "effort_allowed": float(self.budget.per_item),
+                "max_effort": self.budget.max_effort,
+            }
+        return CalibratedThreshold(
+            value=cuts.upper.value,
+            k=limit.k,
+            n_calibration=sample.scores.size,
+            flagged_fraction=flagged_part(weights) / max(float(weights.sum()), 1),
+            interval=self._interval(Place(k, cuts.share), int(np.count_nonzero(above))),
+            capacity_fraction=float(self.promise.ratio),
+            guarantee=terms.guarantee,
+            confidence=self.confidence,
+            ties="exclude" if sample.keys_of is None else "hash",
+            tie_key=cuts.upper.key,
+            seed=terms.seed,
+            lower_value=cuts.lower.value,
+            lower_tie_key=cuts.lower.key,
+            share=cuts.share,
+            has_values=sample.has_values,
+            has_efforts=sample.efforts is not None,
+            least_probability=limit.least_probability,
+            limited_by="worth" if by_worth else "capacity",
+            **work,
+        )
+
+    def _interval(self, place: Place, n_flagged: int) -> Interval:
+        sample = self.sample
+        is_plain = sample.weights is None and sample.groups is None and self.budget is None
+        if not is_plain or self.terms.worth is not None:
+            return _UNKNOWN_RATE
+        return rate_interval(place, n_flagged, sample.scores.size, self.promise, sample.keys_of)
+
+
+def rate_interval(
+    place: Place, n_flagged: int, n: int, promise: Promise, tie_keys: TieKeys | None
+) -> Interval:
+    """Bound the true flag rate R of a threshold, for every distribution of the scores S.
+
+    Above: R is at most what it is for the upper-tail probabilities of scores with ties broken at
+    random, whose law is known.
+
+    Below, without lots: the bound L(j) of Clopper and Pearson at the number j of scores above t,
+    although t itself depends on the scores. Proof: j is at most k, so the bound can fail only where
+    P(S > t) < L(k); let a be the lowest such value. If t = a, the bound fails at a. If t > a, all
+    k + 1 scores from t on lie above a, and the bound fails at a as well. At the fixed value a it
+    fails with at most the allowed probability. (If there is no lowest value, take limits.) Lots
+    only add to the rate.
+    """
+    if place.k >= n and tie_keys is not None:
+        return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
+    if n == 0:
+        return Interval(0.0, place.share)
+    if promise.guarantee == "simultaneous":
+        return simultaneous_interval(place, n_flagged, n, error=promise.error)
+    tail = promise.error / 2
+    low = float(clopper_pearson_lower(n_flagged, n, error=tail))
+    return Interval(low, rate_above(place, n, error=tail))
+
+
+def _warn_if_too_few(
+    promise: Promise,
+    samples: Sequence[CalibrationSample],
+    thresholds: Sequence[CalibratedThreshold],
+) -> None:
+    """Warn if not even the highest score of all folds together is flagged for sure."""
+    n_places = sum(each.k + 1 + each.share for each in thresholds)
+    is_limited = any(each.limited_by == "worth" for each in thresholds)
+    if n_places >= 1 or is_limited or not promise.capacity.value:
+        return
+    sizes = [
+        each.scores.size if each.groups is None else np.unique(each.groups).size for each in samples
+    ]
+    unit = "calibration scores" if samples[0].groups is None else "calibration groups"
+    folds = f" in {len(samples)} folds" if len(samples) > 1 else ""
+    by_lot = float(np.mean([each.share for each in thresholds]))
+    warn_too_few(promise, f"{unit} than {sum(sizes)}{folds}", by_lot)
 
 
 def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:

@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Doubles, Floats, Mask
 from .._core.binomial import Interval
-from .._core.hashing import keys_by_id
-from .._core.ranking import Cut, TieKeys, flag_above
+from .._core.hashing import keys_by_id, lots_of
+from .._core.ranking import Cut, TieKeys, flag_above, flag_above_lifted
 from .._core.validation import check_ids, check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
+from .samples import CalibrationSample
 
-__all__ = ["CalibratedThreshold"]
+__all__ = ["CalibratedThreshold", "Cuts"]
+
+
+class Cuts(NamedTuple):
+    """A threshold between two places of a ranking.
+
+    Items before the upper cut are flagged. Of those between the cuts, a share is, drawn by lot.
+    """
+
+    upper: Cut
+    lower: Cut
+    share: float
+
+    def divide(self, sample: CalibrationSample) -> tuple[Mask, Mask]:
+        """Return which items of a sample lie before the upper cut, and which between the cuts."""
+        above = flag_above(sample.scores, self.upper, sample.keys_of)
+        if self.lower == self.upper:
+            return above, np.zeros_like(above)
+        return above, flag_above(sample.scores, self.lower, sample.keys_of) & ~above
+
+    def flag(self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True) -> Mask:
+        """Flag scores; without `lifted`, they are lifted to their grid where it matters."""
+        flag = flag_above if lifted else flag_above_lifted
+        flagged = flag(scores, self.upper, tie_keys)
+        if self.share == 0 or tie_keys is None:
+            return flagged
+        between = np.flatnonzero(flag(scores, self.lower, tie_keys) & ~flagged)
+        if between.size:
+            flagged[between] = lots_of(tie_keys(between)) < self.share
+        return flagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +55,33 @@ class CalibratedThreshold:
     Attributes
     ----------
     value : float
-        An item is flagged when its score is strictly above. Infinity flags nothing.
+        An item is flagged when its score is strictly above: the (k + 1)-th largest calibration
+        score, or infinity if k is -1.
+    lower_value, share : float
+        The next largest calibration score, and the share of the items between the two scores that
+        is flagged, drawn by lot. The lot is a hash of the item's tie key. 0 if ties are left out,
+        which needs no ids.
     k : int
-        The threshold is the (k + 1)-th largest calibration score; -1 when nothing is flagged. With
-        groups, the number of calibration scores above.
+        How many calibration scores lie above the threshold; -1 if not even an item above all of
+        them is flagged for sure.
     n_calibration : int
         Number of calibration scores.
     flagged_fraction : float
-        Share of the calibration scores (of their weight) that the threshold flags.
+        Share of the calibration scores (of their weight) that the threshold flags, on average
+        over the lots.
     interval : Interval
         Confidence interval ``(low, high)`` of the true flag rate, from the calibration scores
-        alone: the bounds of Clopper and Pearson, the lower one at the number of scores above the
-        threshold, the upper one at k. It covers for every distribution of the scores, tied or
-        not, if k was fixed beforehand, and with ``guarantee="simultaneous"`` for any k. A
-        multiple of an estimated prevalence makes k an estimate, which the interval takes as given.
+        alone. It covers for every distribution of the scores, tied or not, if the capacity was
+        fixed beforehand, and with ``guarantee="simultaneous"`` for any capacity. A multiple of an
+        estimated prevalence is taken as given.
         NaN with sample weights, groups, efforts or worth.
     capacity_fraction : float
         The capacity as a fraction of all items; an estimate when the prevalence was one.
     guarantee, confidence, ties : str, float, str
         What was asked for.
-    tie_key : float
-        With hashed ties, a score equal to `value` is flagged when its key is below this.
+    tie_key, lower_tie_key : float
+        With hashed ties, a score equal to `value` (or `lower_value`) lies above it when its key is
+        below this.
     seed : int
         Key of the hash.
     effort_spent, effort_allowed : float or None
@@ -72,6 +110,9 @@ class CalibratedThreshold:
     ties: str
     tie_key: float = 0.0
     seed: int = 0
+    lower_value: float = np.inf
+    lower_tie_key: float = 0.0
+    share: float = 0.0
     effort_spent: float | None = None
     effort_allowed: float | None = None
     max_effort: float | None = None
@@ -146,7 +187,15 @@ class CalibratedThreshold:
             check_max_effort(self.max_effort, efforts)
         return weigh(scores, values, efforts)
 
-    def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
-        """Flag checked scores; `tie_keys` gives the keys of tied items, if ties are hashed."""
+    def flag_with_keys(
+        self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True
+    ) -> Mask:
+        """Flag checked scores; `tie_keys` gives the keys of items, if ties are hashed."""
         keys = None if self.ties == "exclude" else tie_keys
-        return flag_above(scores, Cut(self.value, self.tie_key), keys)
+        return self.cuts.flag(scores, keys, lifted=lifted)
+
+    @property
+    def cuts(self) -> Cuts:
+        """Both ends of the place of the threshold, and the share that is flagged in between."""
+        upper = Cut(self.value, self.tie_key)
+        return Cuts(upper, Cut(self.lower_value, self.lower_tie_key), self.share)

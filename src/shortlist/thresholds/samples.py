@@ -1,0 +1,203 @@
+"""What a threshold is calibrated on, and which prevalence a multiple refers to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.binomial import clopper_pearson_lower
+from .._core.drawing import MOST_ITEMS, is_drawn
+from .._core.hashing import keys_by_id, lots_of
+from .._core.labels import EstimatedShare
+from .._core.ranking import TieKeys, keys_within, lift, tied_positions
+from .._core.rows import RowFacts
+from .._core.validation import check_scores
+from .._core.work import weigh
+
+__all__ = ["CalibrationSample", "ReferencePrevalence"]
+
+
+@dataclass(frozen=True)
+class CalibrationSample:
+    """Scores of items that the model has not seen, kept for later changes of the capacity.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_items,)
+        Lifted to the grid that makes them independent of noise in the last digits. If items have
+        values or efforts, what they are worth per unit of effort.
+    tie_keys : ndarray of shape (n_items,), TieKeys or None
+        Keys that put tied items in order; None when ties are left out.
+    keyed_by_ids : bool
+        Whether the keys come from ids rather than from the rows. Keys in use must come from the
+        same source.
+    is_rare : ndarray of shape (n_items,) or None
+        Labels, if they are known.
+    segments, groups : ndarray of shape (n_items,) or None
+        Numbers of the items' segments, and of their groups if some belong together.
+    out_of_bag : bool
+        Whether each item was scored by only some of the trees.
+    refitted : bool
+        Whether each item was scored by another model than the one in use, which has seen it.
+    efforts : ndarray of shape (n_items,) or None
+        How much work the items take.
+    has_values : bool
+        Whether scores were multiplied by values.
+    probabilities : ndarray of shape (n_items,) or None
+        The scores before they were weighed, if a threshold may need them.
+    weights, max_weight : ndarray of shape (n_items,) or None, float or None
+        Weights under which the rate is measured, and what no weight exceeds.
+    """
+
+    scores: Floats
+    tie_keys: Any = None
+    keyed_by_ids: bool = False
+    is_rare: Mask | None = None
+    segments: Rows | None = None
+    out_of_bag: bool = False
+    groups: Rows | None = None
+    efforts: Doubles | None = None
+    has_values: bool = False
+    refitted: bool = False
+    probabilities: Floats | None = None
+    weights: Doubles | None = None
+    max_weight: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scores: Floats,
+        rows: Rows,
+        facts: RowFacts,
+        *,
+        tie_keys: TieKeys | None,
+        is_rare: Mask | None = None,
+        out_of_bag: bool = False,
+        refitted: bool = False,
+    ) -> CalibrationSample:
+        """Keep the scores of some `rows` with what later capacities need of these rows.
+
+        `facts`, `tie_keys` and `is_rare` belong to all rows. Of more than 1,048,576 rows without
+        segments and groups, some are drawn.
+        """
+        scores, segments, groups = check_scores(scores, rows=rows), facts.segments, facts.groups
+        if segments is None and groups is None and scores.size > MOST_ITEMS:
+            drawn = is_drawn(np.arange(scores.size), scores.size)
+            scores, rows = scores[drawn], rows[drawn]
+        if not scores.size:
+            raise ValueError("Calibration needs at least one item; got none.")
+        values, efforts = facts.work_of(rows)
+        scores = lift(weigh(scores, values, efforts))
+        rare = None if is_rare is None else is_rare[rows]
+        keys = None
+        if tie_keys is not None:
+            hashed = _rows_to_hash(scores, rare, groups is not None or efforts is not None)
+            keys = np.zeros(scores.size)
+            keys[hashed] = tie_keys(rows[hashed])
+        return cls(
+            scores,
+            keys,
+            facts.ids is not None,
+            rare,
+            None if segments is None else segments[rows],
+            out_of_bag,
+            None if groups is None else groups[rows],
+            efforts,
+            facts.values is not None,
+            refitted,
+        )
+
+    @property
+    def keys_of(self) -> TieKeys | None:
+        """The tie keys of items at given positions; None when ties are left out."""
+        keys = self.tie_keys
+        return keys if keys is None or callable(keys) else keys.__getitem__
+
+    def lots(self, seed: int) -> Doubles:
+        """Return the lot of each item; without tie keys, by its position."""
+        keys = self.keys_of or keys_by_id(None, seed=seed)
+        return lots_of(keys(np.arange(self.scores.size)))
+
+    def take(self, rows: Rows) -> CalibrationSample:
+        """Return some of the items, without their segments."""
+        keys = self.tie_keys
+        if callable(keys):
+            keys = keys_within(keys, rows)
+        elif keys is not None:
+            keys = keys[rows]
+        taken: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            for name in ("scores", "is_rare", "groups", "efforts", "probabilities", "weights")
+        }
+        return replace(self, tie_keys=keys, segments=None, **taken)
+
+    def within(self, segment: int) -> CalibrationSample:
+        """Return the items of one segment, without labels: a multiple refers to all items."""
+        return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
+
+    def one_of_each_group(self, seed: int) -> CalibrationSample:
+        """Return one item of each group, drawn by lot: these are independent of each other."""
+        assert self.groups is not None
+        order = np.lexsort((self.lots(seed), self.groups))
+        first = order[np.flatnonzero(np.diff(self.groups[order], prepend=-1))]
+        return replace(self.take(first), groups=None)
+
+
+def _rows_to_hash(scores: Floats, is_rare: Mask | None, every: bool) -> Rows:
+    """Return the items whose keys are needed: tied ones, rare ones for their lots, or all."""
+    if every:
+        return np.arange(scores.size)
+    tied = tied_positions(scores)
+    return tied if is_rare is None else np.union1d(tied, np.flatnonzero(is_rare))
+
+
+class ReferencePrevalence(NamedTuple):
+    """The prevalence that a multiple refers to: as stated, or else the share in labelled items."""
+
+    stated: Any = None
+    n_rare: int | None = None
+    n_labelled: int | None = None
+    n_rare_independent: int | None = None
+    n_independent: int | None = None
+
+    @classmethod
+    def of_labels(
+        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
+    ) -> ReferencePrevalence:
+        """Count the rare items; without labels nothing is known.
+
+        With groups, a lower bound rests on one item of each, drawn by lot.
+        """
+        if is_rare is None:
+            return cls()
+        counts = int(np.count_nonzero(is_rare)), is_rare.size
+        if groups is None:
+            return cls(None, *counts, *counts)
+        shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
+        drawn = shuffled[np.unique(groups[shuffled], return_index=True)[1]]
+        return cls(None, *counts, int(np.count_nonzero(is_rare[drawn])), drawn.size)
+
+    @property
+    def share(self) -> EstimatedShare | None:
+        """The share of rare items among the labelled ones, exactly; None without labels."""
+        if self.n_rare is None or self.n_labelled is None:
+            return None
+        return EstimatedShare(self.n_rare, self.n_labelled)
+
+    @property
+    def value(self) -> Any:
+        """The prevalence, or None where it is not known."""
+        return self.share if self.stated is None else self.stated
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the prevalence was counted in labels, and not stated."""
+        return self.stated is None and self.n_rare is not None
+
+    def lower_bound(self, *, error: float) -> EstimatedShare:
+        """Return what the share in the population exceeds, except with probability `error`."""
+        n_rare, n = self.n_rare_independent or 0, self.n_independent or 1
+        return EstimatedShare(float(clopper_pearson_lower(n_rare, n, error=error)))
