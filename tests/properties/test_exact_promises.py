@@ -5,6 +5,7 @@ expects one of them to fail.
 """
 
 import copy
+import itertools
 import math
 from collections import OrderedDict
 from fractions import Fraction
@@ -23,7 +24,7 @@ from shortlist._core.binomial import (
     clopper_pearson_upper,
     proportion_interval,
 )
-from shortlist._core.hashing import hash_ids
+from shortlist._core.hashing import hash_ids, lots_of
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
 from shortlist.assignment.integers import PerLimit
 from shortlist.exceptions import ModelFileError
@@ -63,7 +64,6 @@ def test_expected_rule():
     for n in range(40):
         allowed = [k for k in range(-1, n) if Fraction(k + 1, n + 1) <= TENTH]
         assert guarantees.expected_k(n, TENTH) == max(allowed)
-    assert guarantees.expected_sample_size(TENTH) == 9
     assert guarantees.plug_in_k(100, Fraction(29, 100)) == 29
     assert guarantees.plug_in_k(100, Fraction(0)) == -1
 
@@ -75,7 +75,6 @@ def test_confident_rule(error):
         chances = [float(binomial_cdf(k, n, TENTH)) for k in range(n)]
         allowed = [k for k, chance in enumerate(chances) if chance <= error]
         assert guarantees.confident_k(n, TENTH, error=error) == max(allowed, default=-1)
-    assert guarantees.confident_sample_size(TENTH, error=0.05) == 29
 
 
 def test_next_batch_rule():
@@ -90,8 +89,91 @@ def test_next_batch_rule():
             for k in range(n)
         ]
         allowed = [k for k, chance in enumerate(overrun) if chance <= 0.05]
-        found = guarantees.next_batch_k(n, most, batch, error=0.05)
+        found = guarantees.next_batch_place(n, most, batch, error=0.05).k
         assert found == max(allowed, default=-1)
+
+
+def chance_above(coefficients, c):
+    """Return P(sum of a_i D_i > c) for spacings D of uniform numbers, exactly, with unequal a_i.
+
+    Each a_i above c adds (a_i - c)^n over the product of its differences from all others.
+    """
+    total = Fraction(0)
+    for i, a in enumerate(coefficients):
+        others = [a - b for j, b in enumerate(coefficients) if j != i]
+        total += max(a - c, 0) ** len(others) / math.prod(others)
+    return total
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, -1), (1, 0), (2, 0)])
+def test_the_law_of_a_rate_between_two_places(n, k):
+    """The rate is a sum of spacings: those above place k + 1 count 1, the next s, the rest 0."""
+    for share, c in [(Fraction(1, 3), Fraction(1, 5)), (Fraction(2, 3), Fraction(3, 4))]:
+        spacings = [*[Fraction(1)] * (k + 1), share, *[Fraction(0)] * (n - k - 1)]
+        exact = chance_above(spacings, c)
+        place = guarantees.Place(k, float(share))
+        assert guarantees.exceedance(place, n, c) == pytest.approx(float(exact), abs=1e-12)
+
+
+def test_a_share_between_two_places_spends_what_is_left():
+    """Expected: all of c on average. Confident: all of the error, and with more share too much.
+
+    Without the correction for the new item, c n places instead of c (n + 1) - 1, c is exceeded.
+    """
+    for n in (0, 1, 2, 5, 9, 40):
+        for c in (Fraction(1, 100), TENTH, Fraction(3, 10), Fraction(99, 100)):
+            k, share = guarantees.expected_place(n, c)
+            rate = (k + 1 + Fraction(share)) / (n + 1)
+            assert c - Fraction(1, 2**53) <= rate <= c
+            assert (c * n + 1) / (n + 1) > c  # a threshold at place c n + 1, as in the paper
+            place = guarantees.confident_place(n, c, error=0.05)
+            found = guarantees.exceedance(place, n, c)
+            assert found <= 0.05
+            if n:
+                more = guarantees.Place(place.k, place.share + 0.01)
+                assert found > 0.05 - 1e-6
+                assert guarantees.exceedance(more, n, c) > 0.05
+
+
+def test_lots_do_not_depend_on_the_order_of_keys():
+    """One calibration item and one new item, tied: half a place, so a quarter is to be flagged.
+
+    If the key itself were the lot, it would be three eighths: of items with small keys, which come
+    first in their tied block, more are drawn. 40,000 pairs: four standard errors are 0.009.
+    """
+    keys, new = hash_ids(np.arange(40_000)), hash_ids(np.arange(40_000, 80_000))
+    is_first, share = new < keys, guarantees.expected_place(1, Fraction(1, 4)).share
+    assert share == 0.5
+    assert abs(np.mean(is_first & (lots_of(new) < share)) - 0.25) < 0.009
+    assert abs(np.mean(is_first & (new < share)) - 0.375) < 0.01
+
+
+def test_thinned_work_is_that_of_the_items_themselves():
+    """Each kept item counts the largest effort, as often as its own effort is part of it: exact.
+
+    Over all worlds of two calibration items and a new one, the mean work per item is the budget,
+    apart from what is lost where no item was kept. If efforts were ignored, it would be too much.
+    """
+    efforts, most, c = np.array([1.0, 2.0, 4.0]), 4.0, Fraction(1, 4)
+    spent = {"thinned": 0.0, "ignored": 0.0}
+    for new in range(3):
+        rest = [i for i in range(3) if i != new]
+        for kept in itertools.product([False, True], repeat=2):
+            chance = math.prod(
+                efforts[i] / most if keep else 1 - efforts[i] / most
+                for i, keep in zip(rest, kept, strict=True)
+            )
+            scores = [float(i) if keep else -np.inf for i, keep in zip(rest, kept, strict=True)]
+            for name, ratio, own in [
+                ("thinned", c / 4, scores),
+                ("ignored", c / Fraction(7, 3), [float(i) for i in rest]),
+            ]:
+                k, share = guarantees.expected_place(2, ratio)
+                upper, lower = (cut_after(np.array(own), place).value for place in (k, k + 1))
+                flag = 1.0 if new > upper else share * (new > lower)
+                spent[name] += chance * flag * efforts[new] / 3
+    assert spent["thinned"] <= float(c) + 1e-12
+    assert spent["ignored"] > float(c)
 
 
 def test_exact_bounds_of_a_proportion():
@@ -185,7 +267,6 @@ def test_several_classes_share_the_error():
     limits = PerLimit([TENTH, TENTH, None], [TENTH, Fraction(0), Fraction(1)], TENTH)
     rule = _prices.OrderStatistic.confident(limits, error=0.2)
     assert rule.k(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
-    assert rule.sample_size(TENTH) == guarantees.confident_sample_size(TENTH, error=0.05)
 
 
 def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):

@@ -65,28 +65,34 @@ def test_the_row_order_does_not_matter(scores, c, random):
 
 @given(score_arrays, fractions, guarantees, st.sampled_from(["exclude", "hash"]))
 def test_calibration_flags_at_most_its_capacity(scores, c, guarantee, ties):
-    """On the calibration items themselves, whatever the rule for ties."""
+    """On the calibration items themselves, whatever the rule for ties, on average over the lots.
+
+    One item, in place k + 1, is flagged by lot.
+    """
     threshold = calibrate(scores, Capacity.fraction(c), guarantee=guarantee, ties=ties)
     flagged = threshold.flag(scores, ids=np.arange(scores.size))
-    assert flagged.sum() <= Capacity.fraction(c).max_flags(scores.size)
-    assert flagged.sum() <= max(threshold.k, 0)
-    assert flagged.mean() == threshold.flagged_fraction
+    assert threshold.flagged_fraction <= c + 1e-9
+    surely = round(threshold.flagged_fraction * scores.size - threshold.share)
+    assert max(surely, 0) <= flagged.sum() <= max(surely, 0) + (threshold.share > 0)
+    assert flagged.sum() <= max(threshold.k, 0) + (threshold.share > 0)
     low, high = threshold.interval
     assert 0 <= low <= high <= 1
 
 
 @given(score_arrays, fractions, st.sampled_from(["exclude", "hash"]))
 def test_stronger_promises_flag_less(scores, c, ties):
-    """Confident within expected within plug-in."""
+    """Confident within expected within plug-in, which draws nothing by lot."""
     kept = [
         calibrate(scores, Capacity.fraction(c), guarantee=guarantee, ties=ties)
         for guarantee in ("confident", "expected", "plug-in")
     ]
     ids = np.arange(scores.size)
     confident, expected, plug_in = (threshold.flag(scores, ids=ids) for threshold in kept)
-    if kept[0].k <= kept[1].k:  # at confidence 0.95, all but the tiniest samples
+    places = [(threshold.k, threshold.share) for threshold in kept]
+    if places[0] <= places[1]:  # at confidence 0.95, all but the tiniest samples
         assert expected[confident].all()
-    assert plug_in[expected].all()
+    assert sum(places[1]) <= c * scores.size
+    assert plug_in[expected].all() or places[1][0] == places[2][0]
 
 
 @given(score_arrays, fractions, fractions, guarantees)

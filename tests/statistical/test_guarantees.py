@@ -23,8 +23,8 @@ from shortlist import (
 )
 from shortlist.thresholds import GUARANTEES
 from shortlist.thresholds import guarantees as rules
-from shortlist.thresholds._bands import simultaneous_k
-from shortlist.thresholds.guarantees import confident_k, next_batch_k
+from shortlist.thresholds._bands import simultaneous_place
+from shortlist.thresholds.guarantees import Place, confident_place, next_batch_place
 
 SIZES = (200, 1_000, 4_000)
 FRACTIONS = ("0.01", "0.02", "0.06")
@@ -42,44 +42,51 @@ def four_standard_errors(probability, trials=TRIALS):
     return 4 * np.sqrt(max(probability * (1 - probability), 1 / trials) / trials)
 
 
-def k_of(guarantee, n, c):
-    """Return the number of scores above the threshold."""
+def place_of(guarantee, n, c):
+    """Return where the threshold lies."""
     if guarantee == "plug-in":
-        return rules.plug_in_k(n, c)
+        return Place(rules.plug_in_k(n, c))
     if guarantee == "expected":
-        return rules.expected_k(n, c)
+        return rules.expected_place(n, c)
     if guarantee == "simultaneous":
-        return simultaneous_k(n, c, error=1 - 0.95)
-    return rules.confident_k(n, c, error=0.05)
+        return simultaneous_place(n, c, error=1 - 0.95)
+    return confident_place(n, c, error=1 - 0.95)
+
+
+def rate_of(threshold):
+    """Return the true flag rate of a threshold for uniform scores."""
+    upper, lower = (1 - min(value, 1.0) for value in (threshold.value, threshold.lower_value))
+    return (1 - threshold.share) * upper + threshold.share * max(lower, 0.0)
 
 
 @pytest.mark.parametrize("guarantee", RATE_GUARANTEES)
 @pytest.mark.parametrize("c", FRACTIONS)
 @pytest.mark.parametrize("n", SIZES)
 def test_violations_without_ties(n, c, guarantee):
-    """The rate follows Beta(k + 1, n - k): violations and mean agree with theory and promise."""
+    """The rate has the law of its place: violations and mean agree with theory and promise."""
     rng = np.random.default_rng([n, int(1000 * float(c))])
-    trials = TRIALS if n < 4_000 else 1_000
+    trials, ids = (1_000 if n < 4_000 else 500), np.arange(n)
     thresholds = [
-        calibrate_threshold(rng.uniform(size=n), Capacity.fraction(float(c)), guarantee=guarantee)
+        calibrate_threshold(
+            rng.uniform(size=n), Capacity.fraction(float(c)), guarantee=guarantee, ids=ids
+        )
         for _ in range(trials)
     ]
-    rates = 1 - np.minimum([threshold.value for threshold in thresholds], 1.0)
-    k = thresholds[0].k
-    assert k == k_of(guarantee, n, Fraction(c))
-    law = stats.beta(k + 1, n - k) if k >= 0 else None
-    theory = 0.0 if law is None else law.sf(float(c))
+    rates = np.array([rate_of(threshold) for threshold in thresholds])
+    k, share = place_of(guarantee, n, Fraction(c))
+    assert (thresholds[0].k, thresholds[0].share) == (k, pytest.approx(share))
+    theory = rules.exceedance(Place(k, share), n, float(c))
     assert abs(np.mean(rates > float(c)) - theory) <= four_standard_errors(theory, trials)
-    if law is not None:
-        assert abs(rates.mean() - law.mean()) <= 4 * law.std() / np.sqrt(trials)
-        low, high = np.transpose([threshold.interval for threshold in thresholds])
-        covered = np.mean((low <= rates) & (rates <= high))
-        exactly = law.cdf(high[0]) - law.cdf(low[0])
-        assert exactly >= 0.95
-        assert abs(covered - exactly) <= four_standard_errors(exactly, trials)
+    mean = (k + 1 + share) / (n + 1)
+    assert abs(rates.mean() - mean) <= 4 * rates.std() / np.sqrt(trials)
+    low, high = thresholds[0].interval
+    covered = np.mean((low <= rates) & (rates <= high))
+    assert covered >= 0.95 - four_standard_errors(0.95, trials)
     if guarantee == "expected":
-        assert law is None or law.mean() <= float(c)
-    if guarantee in ("confident", "simultaneous"):
+        assert mean == pytest.approx(float(c))
+    if guarantee == "confident":
+        assert theory == pytest.approx(0.05, abs=1e-6)
+    if guarantee == "simultaneous":
         assert theory <= 0.05
 
 
@@ -98,17 +105,20 @@ def test_violations_with_atoms(n, c, guarantee, ties):
         threshold = calibrate_threshold(
             scores, Capacity.fraction(float(c)), guarantee=guarantee, ties=ties, ids=ids
         )
-        above = max(0.0, ATOMS - 1 - threshold.value) / ATOMS
-        rates[trial] = above + threshold.tie_key / ATOMS if np.isfinite(threshold.value) else 0
-    k = k_of(guarantee, n, Fraction(c))
+        upper, lower = (
+            0.0 if cut.value == np.inf else (max(0.0, ATOMS - 1 - cut.value) + cut.key) / ATOMS
+            for cut in threshold.cuts[:2]
+        )
+        rates[trial] = (1 - threshold.share) * upper + threshold.share * lower
+    k, share = place_of(guarantee, n, Fraction(c))
     if guarantee == "confident":
         assert np.mean(rates > float(c)) <= 0.05 + four_standard_errors(0.05, trials)
     else:
         error = 4 * rates.std() / np.sqrt(trials)
         assert rates.mean() <= float(c) + error
-    if ties == "hash" and k >= 0:
+    if ties == "hash":
         assert rates.mean() == pytest.approx(
-            (k + 1) / (n + 1), abs=4 * rates.std() / np.sqrt(trials)
+            (k + 1 + share) / (n + 1), abs=4 * rates.std() / np.sqrt(trials)
         )
     if ties == "exclude":
         assert rates.mean() <= (k + 1) / (n + 1)
@@ -121,15 +131,13 @@ def test_violations_in_the_next_batch(n, c):
     rng = np.random.default_rng([n, int(1000 * float(c)), 2])
     max_flags = int(1000 * Fraction(c))
     capacity = Capacity.count(max_flags, per=1000)
-    trials = 1_000
-    over = 0
+    trials, over = 1_000, 0
     for _ in range(trials):
-        threshold = calibrate_threshold(rng.uniform(size=n), capacity, guarantee="next-batch")
-        over += rng.binomial(1000, 1 - min(threshold.value, 1.0)) > max_flags
-    k = threshold.k
-    theory = stats.betabinom.sf(max_flags, 1000, k + 1, n - k) if k >= 0 else 0.0
-    assert theory <= 0.05
-    assert abs(over / trials - theory) <= four_standard_errors(theory, trials)
+        threshold = calibrate_threshold(
+            rng.uniform(size=n), capacity, guarantee="next-batch", ids=np.arange(n)
+        )
+        over += rng.binomial(1000, rate_of(threshold)) > max_flags
+    assert abs(over / trials - 0.05) <= four_standard_errors(0.05, trials)
 
 
 @pytest.mark.parametrize(("batch", "m"), [(1_000, 20), (10_000, 5)])
@@ -142,8 +150,9 @@ def test_violations_in_many_batches(batch, m):
     rng = np.random.default_rng([batch, m])
     trials, n = 4_000, 1_000
     for n_batches, fails in ((m, False), (1, True)):
-        k = next_batch_k(n, batch // 50, batch, error=0.05, n_batches=n_batches)
-        rates = rng.beta(k + 1, n - k, size=(trials, 1))
+        k, share = next_batch_place(n, batch // 50, batch, error=0.05, n_batches=n_batches)
+        above, gaps = rng.beta(k + 1, n - k, size=(trials, 1)), rng.beta(1, n - k - 1, (trials, 1))
+        rates = above + share * (1 - above) * gaps
         over = (rng.binomial(batch, rates, size=(trials, m)) > batch // 50).any(axis=1).mean()
         assert (over > 0.05 + four_standard_errors(0.05)) == fails
 
@@ -159,9 +168,12 @@ def test_a_capacity_chosen_after_looking(n):
     fractions = [Fraction(i, 200) for i in range(2, 100)]
     limits = np.array([float(c) for c in fractions])
     rates = np.sort(rng.uniform(size=(TRIALS, n)), axis=1)  # upper-tail probabilities, in order
-    for rule, fails in ((simultaneous_k, False), (confident_k, True)):
-        k = np.array([rule(n, c, error=0.05) for c in fractions])
-        over = (rates[:, k[k >= 0]] > limits[k >= 0]).any(axis=1).mean()
+    rates = np.concatenate([np.zeros((TRIALS, 1)), rates], axis=1)
+    for rule, fails in ((simultaneous_place, False), (confident_place, True)):
+        k, share = np.transpose([rule(n, c, error=0.05) for c in fractions])
+        places = k.astype(int) + 1
+        over = ((1 - share) * rates[:, places] + share * rates[:, places + 1] > limits).any(axis=1)
+        over = over.mean()
         assert (over > 0.05 + four_standard_errors(0.05)) == fails
 
 
@@ -219,8 +231,12 @@ def test_recalibration_covers_an_unknown_prevalence(labelled_again):
         ).fit(*sample(1_000))
         newer, labels = sample(5_000)
         model.recalibrate(newer, labels if labelled_again else None)
-        tails = stats.norm.sf([model.threshold_ - 2, model.threshold_])
-        rates[trial] = prevalence * tails[0] + (1 - prevalence) * tails[1]
+        cuts = model.calibration_.cuts
+        upper, lower = (
+            prevalence * stats.norm.sf(cut.value - 2) + (1 - prevalence) * stats.norm.sf(cut.value)
+            for cut in (cuts.upper, cuts.lower)
+        )
+        rates[trial] = (1 - cuts.share) * upper + cuts.share * lower
     assert np.mean(rates > b * prevalence) <= 0.05 + four_standard_errors(0.05, trials)
     assert rates.mean() > 0.3 * b * prevalence
 
@@ -241,12 +257,15 @@ def test_segments_and_the_whole_are_kept_at_once():
         guarantee="confident",
     )
     is_over, rates = np.empty((trials, 3), bool), np.empty((trials, 3))
+    grid = np.linspace(0.85, 1, 3_001)[:-1] + 0.15 / 6_000  # everything below is not flagged
     for trial in range(trials):
         south = rng.uniform(size=n) < 0.4
         scores = rng.uniform(size=n) ** np.where(south, 2, 1)
         model.fit(scores[:, None], segments=np.where(south, "south", "north"))
-        cuts = model.segment_thresholds_
-        own = [1 - cuts["north"], 1 - np.sqrt(cuts["south"])]
+        own = [
+            0.15 * np.mean(model.flag(grid[:, None] ** power, segments=np.full(grid.size, name)))
+            for name, power in (("north", 1), ("south", 2))
+        ]
         rates[trial] = [*own, 0.6 * own[0] + 0.4 * own[1]]
         is_over[trial] = rates[trial] > [0.05, 0.08, 0.05]
     assert is_over.any(axis=1).mean() <= 0.05 + four_standard_errors(0.05, trials)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -141,12 +142,13 @@ def exceedance(place: Place, n: int, c: float | Fraction) -> float:
     if share == 0:
         return float(k >= n) if k in (-1, n) else float(stats.beta.sf(c, k + 1, n - k))
     gaps, weights = _gap_nodes(n - k - 1, c / share)
-    least = (c - share * gaps) / (1 - share * gaps)
+    least = np.clip((c - share * gaps) / np.maximum(1 - share * gaps, 1e-300), 0, 1)
     beyond = 1 - weights.sum()  # gaps so large that R > c whatever A is
     above = 1 - betainc(k + 1, n - k, least) if k >= 0 else 0.0
     return float(np.sum(weights * above) + beyond)
 
 
+@lru_cache(maxsize=256)
 def rate_above(place: Place, n: int, *, error: float) -> float:
     """Return what R exceeds with probability `error`."""
     low = float(clopper_pearson_upper(place.k, n, error=error)) if place.k >= 0 else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from .._core.validation import check_count, check_option, warn_user
@@ -62,11 +63,13 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
         )
 
 
+@lru_cache(maxsize=256)
 def place_of(n: int, promise: Promise) -> Place:
     """Return the place of one threshold among n scores."""
     return _PLACES[promise.guarantee](n, promise)
 
 
+@lru_cache(maxsize=256)
 def place_in_folds(n: int, promise: Promise) -> Place:
     r"""Return the place of a fold's threshold among its n scores.
 
