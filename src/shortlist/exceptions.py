@@ -10,7 +10,7 @@
     ├── ModelFileError                   a file that is not a model, or not one for this version
     └── StateFileError                   a saved state that is damaged, in use, or of another stream
     UserWarning
-    ├── InsufficientCalibrationWarning   too few scores for the guarantee: nothing is flagged
+    ├── InsufficientCalibrationWarning   too few scores to flag anything for sure
     └── TableNote                        how something in a table was read, or left out
 
 Messages name a parameter as one passes it in Python: ``rare=...``, ``n_batches=5``,
@@ -54,7 +54,7 @@ class StateFileError(ValueError):
 
 
 class InsufficientCalibrationWarning(UserWarning):
-    """The calibration sample is too small for the guarantee, so nothing will be flagged."""
+    """The calibration sample is too small to flag anything for sure; some may be flagged by lot."""
 
 
 class TableNote(UserWarning):

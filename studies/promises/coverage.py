@@ -23,10 +23,15 @@ from shortlist.thresholds._bands import (
     bounded_places,
     crossing_probability,
     local_level,
-    simultaneous_k,
+    simultaneous_place,
 )
 from shortlist.thresholds._unknown_prevalence import keeps_multiple
-from shortlist.thresholds.guarantees import _overrun_probability, confident_k, next_batch_k
+from shortlist.thresholds.guarantees import (
+    Place,
+    _overrun_probability,
+    confident_k,
+    next_batch_place,
+)
 
 COLUMNS = ["promise", "setting", "rule", "how", "promised", "error", "use"]
 ERROR = 0.05
@@ -112,12 +117,12 @@ def many_batches():
     for n, batch, m in product((1_000, 4_000), (1_000, 10_000), (1, 5, 20, 100)):
         flags = batch // 50
         rules = {
-            "joint": next_batch_k(n, flags, batch, error=ERROR, n_batches=m),
-            "delta / m": next_batch_k(n, flags, batch, error=ERROR / m),
-            "one batch only": next_batch_k(n, flags, batch, error=ERROR),
+            "joint": next_batch_place(n, flags, batch, error=ERROR, n_batches=m).k,
+            "delta / m": next_batch_place(n, flags, batch, error=ERROR / m).k,
+            "one batch only": next_batch_place(n, flags, batch, error=ERROR).k,
         }
         for rule, k in rules.items():
-            error = _overrun_probability(k, n, flags, batch, m)
+            error = _overrun_probability(Place(k), n, flags, batch, m)
             setting = f"n={n} K={flags} N={batch} m={m}"
             use = (k + 1) / (n + 1) / 0.02
             yield "next-batch", setting, f"{rule}: k={k}", "exact", ERROR, error, use
@@ -135,7 +140,7 @@ def any_capacity():
         all_levels = crossing_probability(n, ERROR, places)
         massart = int(np.floor(n * (float(c) - np.sqrt(np.log(1 / ERROR) / 2 / n))))
         for rule, k, error in (
-            ("band", simultaneous_k(n, share, error=ERROR), together),
+            ("band", simultaneous_place(n, share, error=ERROR).k, together),
             ("one capacity", confident_k(n, share, error=ERROR), all_levels),
             ("DKW", max(massart, -1), ""),
         ):

@@ -939,7 +939,7 @@ recalibrated(
     "--guarantee",
     "confident",
     table=lambda d: d.table(d.new.head(20)),
-    words=("Warning", "flags nothing"),
+    words=("Warning", "drawn by lot"),
 )
 entry("recalibrate: nowhere", lambda d: ["recalibrate", d.model, d.new_path], 2, "--out")
 entry(

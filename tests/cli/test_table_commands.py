@@ -171,12 +171,12 @@ def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
 
 
 def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):
-    """The model then flags nothing, and says how many rows it takes."""
+    """The model then flags by lot, and says so."""
     capacity = ("--fraction", "0.001", "--guarantee", "confident")
     result = run("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
     assert result.exit_code == 0
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
-    assert re.search(r"needs at least \d+ .* got 1500 in 10 folds", warning)
+    assert re.search(r"needs more .* than 1500 in 10 folds.* drawn by lot", warning)
 
 
 @pytest.mark.parametrize(

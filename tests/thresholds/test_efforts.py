@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from shortlist import Capacity, Worth, calibrate_threshold
-from shortlist._core.betting import mean_lower, mean_upper, walk_below
+from shortlist._core.betting import mean_lower, mean_upper
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 
 GUARANTEES = ("plug-in", "expected", "confident", "next-batch", "simultaneous")
@@ -123,17 +123,6 @@ def test_betting_beats_hoeffding():
     hoeffding = losses.mean() + np.sqrt(np.log(20) / 8_000)
     assert losses.mean() < upper < losses.mean() + (hoeffding - losses.mean()) / 4
     assert mean_lower(losses, error=0.05) < losses.mean()
-
-
-def test_walking_agrees_with_the_bound():
-    """The walk ends where the bound of the mean first exceeds the budget."""
-    rng = np.random.default_rng(1)
-    losses, c = rng.uniform(0.1, 1, size=300), 0.05
-    k = walk_below(losses, 2_000, c, error=0.05)
-    for n_counted, below in ((k, True), (k + 1, False)):
-        counted = np.zeros(2_000)
-        counted[:n_counted] = losses[:n_counted]
-        assert (mean_upper(counted, error=0.05) <= c * (1 + 1e-4)) == below
 
 
 def test_efforts_without_a_bound_are_refused():

@@ -24,21 +24,14 @@ from scipy.special import logsumexp
 
 from .arrays import Doubles, Mask
 
-__all__ = [
-    "mean_lower",
-    "mean_upper",
-    "share_lower",
-    "share_upper",
-    "stakes_against",
-    "walk_below",
-]
+__all__ = ["mean_lower", "mean_upper", "share_lower", "share_upper"]
 
 _SIZES = 0.5 ** np.arange(4)
 _SAFE = 1e-9  # more than rounding can add to a log capital
 _LARGEST_STAKE = 0.999  # of what a gambler may stake at most, who must not lose everything
 
 
-def stakes_against(c: float, n: int, *, error: float) -> Doubles:
+def _stakes_against(c: float, n: int, *, error: float) -> Doubles:
     """Return stakes, chosen before seeing the sample, against the claim that the mean is >= c."""
     sizes = _SIZES[c < _SIZES] if c < 1 else _SIZES[:1]
     most = _LARGEST_STAKE / (1 - c)
@@ -58,30 +51,6 @@ def _divergence(m: float, c: float) -> float:
     """Return the Kullback-Leibler divergence of two coins."""
     heads = m * math.log(m / c) if m > 0 else 0.0
     return heads + (1 - m) * (math.log1p(-m) - math.log1p(-c)) if m < 1 else -math.log(c)
-
-
-def walk_below(ranked: Doubles, n: int, c: float, *, error: float) -> int:
-    """Return how many of n items may count before their mean is no longer surely below c.
-
-    The first k of `ranked` count with their numbers, all other items with 0. The result is the
-    largest k up to which every claim "the mean is at least c" is refuted; -1 if none is.
-    """
-    stakes = stakes_against(c, n, error=error)
-    # n_gamblers x (k + 1), one k after the other; most of the items are never reached
-    capital = np.array([n * np.log1p(stakes * c)]).T
-    needed = math.log(1 / error) + _SAFE
-    k, step = 0, 1024
-    if _mixed(capital)[0] < needed:
-        return -1
-    while k < ranked.size:
-        part = ranked[k : k + step]
-        change = np.log1p(np.outer(stakes, c - part)) - np.log1p(stakes * c)[:, np.newaxis]
-        along = capital + np.cumsum(change, axis=1)
-        passed = _mixed(along) >= needed
-        if not passed.all():
-            return k + int(np.argmin(passed))
-        capital, k, step = along[:, -1:], k + part.size, 2 * step
-    return k
 
 
 def _mixed(log_capital: Doubles) -> Any:
@@ -123,7 +92,7 @@ def _largest_claim(least: float, odds: Callable[[float], Doubles], n: int, error
     needed = math.log(1 / error) + _SAFE
 
     def is_refuted(c: float) -> bool:
-        stakes = stakes_against(c, n, error=error)
+        stakes = _stakes_against(c, n, error=error)
         capital = np.log1p(np.outer(stakes, odds(c))).sum(axis=1)
         return bool(_mixed(capital[:, np.newaxis])[0] >= needed)
 
