@@ -406,7 +406,9 @@ class TestGuarantees:
         """Some of what lies above the highest calibration score, and says so."""
         X, y = fraud
         with pytest.warns(InsufficientCalibrationWarning, match="drawn by lot"):
-            model = fitted(X, y, capacity=Capacity.fraction(0.001), guarantee="confident")
+            model = fitted(
+                X, y, capacity=Capacity.fraction(0.001), guarantee="confident", ties="hash"
+            )
         flagged, highest = model.flag(X), model.calibration_scores_.max()
         assert flagged.sum() <= np.count_nonzero(model.score_samples(X) > highest)
 
