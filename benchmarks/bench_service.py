@@ -192,12 +192,12 @@ def _echo(port: int) -> None:
 
 
 def _service(port: int, database: str, model: Path) -> None:
-    from shortlist.service.config import ServiceConfig
+    from shortlist.service.settings import ServiceConfig
     from shortlist.service.setup import prepare
     from shortlist.service.supervisor import run_service
 
     models = prepare(database, model, {"default": 50}, period=86_400.0)
-    config = ServiceConfig(database, rate=1e9)
+    config = ServiceConfig(database)
     run_service(config, host="127.0.0.1", port=port, workers=WORKERS, models=models)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from shortlist import Capacity
 from shortlist.client import Client, ServiceError
 from shortlist.datasets import make_fraud
-from shortlist.service.config import ServiceConfig
+from shortlist.service.settings import ServiceConfig
 from shortlist.service.setup import prepare
 from shortlist.service.supervisor import run_service
 from shortlist.tables import fit_table, save_model

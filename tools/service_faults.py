@@ -50,9 +50,8 @@ MUTANTS = (
 def serve(folder, database, port, build, mutant):
     """Run a service whose model is a field of the case, and whose clock is a file."""
     from shortlist.service import supervisor
-    from shortlist.service.config import ServiceConfig, SteadyClock
     from shortlist.service.databases import open_store
-    from shortlist.service.settings import QueueSettings, build_name
+    from shortlist.service.settings import QueueSettings, ServiceConfig, SteadyClock, build_name
     from shortlist.service.setup import warm_up_controller
     from tests.service.helpers import PlainModels
 

@@ -17,6 +17,15 @@ from tests.service.helpers import PostgresServer, find_postgres
 _numbers = itertools.count()
 
 
+def pytest_collection_modifyitems(items):
+    """Let one worker run all tests that need PostgreSQL: it starts a server of its own."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        values = () if given is None else given.params.values()
+        if "postgres" in item.fixturenames or "postgresql" in values:
+            item.add_marker(pytest.mark.xdist_group("postgres"))
+
+
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory):
     """Yield a PostgreSQL server of our own, on the loopback address."""

@@ -21,9 +21,14 @@ from shortlist.service._lines import Item
 from shortlist.service._service import Service
 from shortlist.service._waiting import Case, Change, Ticket
 from shortlist.service.app import make_app
-from shortlist.service.config import ServiceConfig, SteadyClock
 from shortlist.service.databases import open_store
-from shortlist.service.settings import QueueSettings, build_name, first_controller
+from shortlist.service.settings import (
+    QueueSettings,
+    ServiceConfig,
+    SteadyClock,
+    build_name,
+    first_controller,
+)
 from shortlist.service.setup import prepare
 from shortlist.service.store import StoreError
 

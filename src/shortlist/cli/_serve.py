@@ -84,7 +84,7 @@ def serve(
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
-    from ..service.config import check_extra
+    from ..service.settings import check_extra
 
     check_extra()
     from ..service.setup import prepare
@@ -127,8 +127,8 @@ def _queues(
 
 
 def _config(where: str, host: str, **options: Any) -> Any:
-    from ..service.config import ServiceConfig
     from ..service.keys import has_keys
+    from ..service.settings import ServiceConfig
 
     keys = has_keys(where)
     if not _is_loopback(host) and not keys:
@@ -178,7 +178,7 @@ def keys(
     database
         That of the service: --database shortlist.db or postgresql://…
     """
-    from ..service.config import check_extra
+    from ..service.settings import check_extra
 
     check_extra()
     from ..service.databases import opened
@@ -224,7 +224,7 @@ def audit(
     database
         The file of a service or of a stream, or postgresql://…
     """
-    from ..service.config import check_extra
+    from ..service.settings import check_extra
 
     check_extra()
     from ..service.audit import audit_store

@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["ServiceConfig", "audit_store", "make_app", "run_service"]
 
 _HOMES = {
-    "ServiceConfig": "config",
+    "ServiceConfig": "settings",
     "audit_store": "audit",
     "make_app": "app",
     "run_service": "supervisor",
@@ -21,5 +21,5 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first used: a stream needs no web server."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import_module(f"{__name__}.config").check_extra()
+    import_module(f"{__name__}.settings").check_extra()
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

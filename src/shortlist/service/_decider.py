@@ -19,7 +19,7 @@ from ._models import ModelCache
 from ._replica import Items, ReplayError, Replica
 from ._requests import Problem
 from ._waiting import Case, Change, Scorer, Ticket, Waiting, answer_of
-from .config import ClockError, ServiceConfig
+from .settings import ClockError, ServiceConfig
 from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Decider"]

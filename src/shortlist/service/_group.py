@@ -8,8 +8,7 @@ from typing import Any
 from ..online import Controller
 from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
 from ._replica import REFUSED_BY_COUNT, Items, Replica
-from .config import SteadyClock
-from .settings import QueueSettings, build_name, units_of
+from .settings import QueueSettings, SteadyClock, build_name, units_of
 from .store import (
     BUILD,
     CAPACITY,

@@ -52,6 +52,7 @@ class Metrics:
         memory = memoryview(mmap.mmap(-1, 8 * _WIDTH * workers)).cast("d")
         self._rows = [memory[place * _WIDTH : (place + 1) * _WIDTH] for place in range(workers)]
         self.place = 0
+        self._queues: list[dict[str, Any]] = []
 
     def decided(self, status: int, seconds: float) -> None:
         """Count a request for decisions; the time only if it was answered."""
@@ -63,9 +64,19 @@ class Metrics:
 
     def render(self, queues: Iterable[dict[str, Any]]) -> bytes:
         """Return all metrics as text; `queues` holds the numbers of each queue."""
+        self._queues = list(queues)
         registry = CollectorRegistry()
-        registry.register(_Collector([*self._families(), *_gauges(list(queues))]))
+        registry.register(self)
         return bytes(generate_latest(registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """Return what the registry asks for."""
+        yield from self._families()
+        for name, words in _GAUGES.items():
+            family = GaugeMetricFamily(f"shortlist_{name}", words, labels=["queue"])
+            for queue in self._queues:
+                family.add_metric([queue["name"]], queue[name])
+            yield family
 
     def _families(self) -> Iterator[Metric]:
         sums = [sum(column) for column in zip(*self._rows, strict=True)]
@@ -83,20 +94,3 @@ class Metrics:
             buckets=list(zip(bounds, accumulate(sums[_TIMES:_SUM]), strict=True)),
             sum_value=sums[_SUM],
         )
-
-
-def _gauges(queues: list[dict[str, Any]]) -> Iterator[Metric]:
-    for name, words in _GAUGES.items():
-        family = GaugeMetricFamily(f"shortlist_{name}", words, labels=["queue"])
-        for queue in queues:
-            family.add_metric([queue["name"]], queue[name])
-        yield family
-
-
-class _Collector:
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        """Return what was counted."""
-        return self._families

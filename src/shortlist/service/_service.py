@@ -16,9 +16,9 @@ from ._metrics import Metrics
 from ._models import ModelCache
 from ._requests import Problem
 from ._waiting import Change, Ticket
-from .config import ServiceConfig
 from .databases import open_store
 from .keys import ApiKey, KeyRing
+from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Service"]

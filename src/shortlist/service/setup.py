@@ -20,9 +20,8 @@ from ._models import (
     usual_effort,
 )
 from ._status import capacities_of, capacity_at
-from .config import SteadyClock
 from .databases import open_store
-from .settings import QueueSettings, build_name, first_controller
+from .settings import QueueSettings, SteadyClock, build_name, first_controller
 from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
 __all__ = ["prepare", "warm_up_controller"]

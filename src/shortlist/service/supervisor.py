@@ -27,7 +27,7 @@ from ._metrics import Metrics
 from ._models import ModelCache
 from ._service import Service
 from .app import make_app
-from .config import ServiceConfig
+from .settings import ServiceConfig
 
 __all__ = ["run_service"]
 
