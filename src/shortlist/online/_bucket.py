@@ -10,15 +10,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.validation import check_count, check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from ._inputs import (
-    check_optional_positive,
-    check_optional_prevalence,
-    check_period,
-    flags_allowed,
-)
+from ._inputs import flags_allowed
 from ._time import Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, ScaledController, offset_within, track
 from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
@@ -32,7 +26,6 @@ FLAGS_PER_TIME, LAST_REFILL, GAP, GAP_MEMORY = range(4, 8)
 _KNOTS = 8
 # Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
 _PARTS = 1 << 40
-_LARGEST_BURST = 1 << 20
 _ROUND_DOWN = 1.0 - 1e-15
 
 
@@ -161,11 +154,11 @@ class TokenBucketController(ScaledController):
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            burst=check_count("burst", burst, at_most=_LARGEST_BURST),
-            period=None if period is None else check_period(period),
-            expected_arrivals=check_optional_positive("expected_arrivals", expected_arrivals),
-            step=check_positive("step", step),
-            prevalence=check_optional_prevalence(prevalence),
+            burst=burst,
+            period=period,
+            expected_arrivals=expected_arrivals,
+            step=step,
+            prevalence=prevalence,
         )
 
     def check_capacity(self, capacity: Capacity) -> None:

@@ -11,15 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.probing import check_probe
-from .._core.timestamps import to_seconds
-from .._core.validation import check_count, check_number, check_option, check_positive
+from .._core.validation import check_count
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from . import _ledger as book
 from ._inputs import (
     WORK_UNITS,
-    check_optional_positive,
-    check_period,
     count_work,
     flags_allowed,
     work_allowed,
@@ -39,8 +36,6 @@ from ._scale import TailScale
 from ._time import Clock
 from .controller import Controller
 
-#: How a budget may be spread over its period; see :class:`BudgetController`.
-PACES = ("auto", "recent", "pattern")
 _FIRST_RULE = {"auto": RECENT, "recent": RECENT, "pattern": PATTERN}
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
 
@@ -188,19 +183,17 @@ class BudgetController(Controller):
                 "expected_arrivals is required with period=...: pass the usual number of items in "
                 "a period. A rough number is enough, because it is learned."
             )
-        options = _probe_options(probe, probe_key)
-        if expected_effort is not None:
-            options["expected_effort"] = check_positive("expected_effort", expected_effort)
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            **options,
-            period=None if period is None else check_period(period),
-            expected_arrivals=check_optional_positive("expected_arrivals", expected_arrivals),
-            pace=check_option("pace", pace, PACES),
-            starts_at=float(check_number("starts_at", to_seconds(starts_at))),
+            **_probe_options(probe, probe_key),
+            period=period,
+            expected_arrivals=expected_arrivals,
+            pace=pace,
+            starts_at=starts_at,
+            expected_effort=expected_effort,
         )
 
     @property
@@ -223,7 +216,7 @@ class BudgetController(Controller):
                 f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
                 "flags and work are counted differently. Make a new controller."
             )
-        if is_work != ("expected_effort" in self.options):
+        if is_work != (self.options["expected_effort"] is not None):
             raise CapacityError(
                 f"{capacity!r} {'needs' if is_work else 'has no'} expected_effort: the usual work "
                 "of a flagged item belongs to Capacity.effort(...)."

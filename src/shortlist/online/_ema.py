@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.ranking import cut_after
-from .._core.validation import check_positive
 from ..capacity import Capacity
-from ._inputs import check_optional_positive, check_optional_prevalence
 from ._scale import FARTHEST_SCORE, TailScale
 from ._time import Clock
 from .controller import Controller
@@ -98,16 +96,14 @@ class EmaController(Controller):
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
-        if not 0 < check_positive("alpha", alpha) <= 1:
-            raise ValueError(f"alpha must be at most 1; got {alpha!r}.")
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            alpha=float(alpha),
-            step=check_optional_positive("step", step),
-            prevalence=check_optional_prevalence(prevalence),
+            alpha=alpha,
+            step=step,
+            prevalence=prevalence,
         )
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
-from .._core.validation import check_id, check_ids, check_number, check_positive, check_scores
+from .._core.timestamps import to_seconds
+from .._core.validation import (
+    check_count,
+    check_id,
+    check_ids,
+    check_number,
+    check_option,
+    check_positive,
+    check_scores,
+)
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
@@ -19,6 +30,8 @@ from .periods import CalendarPeriod
 Names = NDArray[np.object_]
 
 _MOST_FLAGS = 1 << 40
+#: How a budget may be spread over its period; see `BudgetController`.
+PACES = ("auto", "recent", "pattern")
 #: Work is counted in millionths.
 WORK_UNITS = 10**6
 _MOST_WORK = 10**12
@@ -89,16 +102,6 @@ def check_calibration_scores(scores: ArrayLike) -> Floats:
     return np.clip(checked, -FARTHEST_SCORE, FARTHEST_SCORE)
 
 
-def check_optional_prevalence(prevalence: Any) -> float | None:
-    """Return the prevalence that a multiple refers to as a float, if there is one."""
-    return None if prevalence is None else float(check_prevalence(prevalence))
-
-
-def check_optional_positive(name: str, value: Any) -> float | None:
-    """Return a parameter that is greater than 0 or None."""
-    return None if value is None else check_positive(name, value)
-
-
 def check_period(period: Any) -> float | str:
     """Return the length of a period in seconds, or the text of a period of a calendar."""
     if isinstance(period, str):
@@ -107,6 +110,33 @@ def check_period(period: Any) -> float | str:
     if not 1e-6 <= length <= 1e12:
         raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
     return length
+
+
+def _check_weight(name: str, weight: Any) -> float:
+    if check_positive(name, weight) > 1:
+        raise ValueError(f"{name} must be at most 1; got {weight!r}.")
+    return float(weight)
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("step", "expected_arrivals", "max_effort", "expected_effort"), check_positive),
+    "alpha": _check_weight,
+    "burst": partial(check_count, at_most=1 << 20),
+    "pace": partial(check_option, options=PACES),
+    "period": lambda _, period: check_period(period),
+    "prevalence": lambda _, prevalence: float(check_prevalence(prevalence)),
+    "remember": partial(check_count, at_most=1 << 40),
+    "starts_at": lambda name, moment: float(check_number(name, to_seconds(moment))),
+    "window": partial(check_count, at_most=1 << 24),
+}
+
+
+def check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Check the options of any controller; None stays None, and unknown ones are left as given."""
+    return {
+        name: _CHECKS[name](name, option) if name in _CHECKS and option is not None else option
+        for name, option in options.items()
+    }
 
 
 def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:

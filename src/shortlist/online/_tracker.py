@@ -10,10 +10,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
-from .._core.validation import check_positive
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
-from ._inputs import WORK_UNITS, check_optional_prevalence, count_work
+from ._inputs import WORK_UNITS, count_work
 from ._scale import TailScale, score_at
 from ._time import Clock
 from .controller import Controller
@@ -158,19 +157,15 @@ class QuantileTracker(ScaledController):
         clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
-        efforts = {"max_effort": max_effort, "expected_effort": expected_effort}
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            **{
-                name: check_positive(name, effort)
-                for name, effort in efforts.items()
-                if effort is not None
-            },
-            step=check_positive("step", step),
-            prevalence=check_optional_prevalence(prevalence),
+            step=step,
+            prevalence=prevalence,
+            max_effort=max_effort,
+            expected_effort=expected_effort,
         )
 
     def interval_bound(
@@ -237,7 +232,7 @@ class QuantileTracker(ScaledController):
                 f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
                 "flags and work are counted differently. Make a new controller."
             )
-        if self.counts_work != ("max_effort" in self.options):
+        if self.counts_work != (self.options["max_effort"] is not None):
             raise CapacityError(
                 f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "
                 "effort of any item belongs to Capacity.effort(...)."
@@ -286,7 +281,7 @@ class QuantileTracker(ScaledController):
         if not self.counts_work:
             return 0.0
         largest = self.options["max_effort"]
-        return math.log(min(self.options.get("expected_effort", largest) / largest, 1.0))
+        return math.log(min((self.options["expected_effort"] or largest) / largest, 1.0))
 
     def _correct(self, correction: float) -> None:
         """Move the offset by a correction, but not beyond the end of the scale on that side.

@@ -9,9 +9,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.validation import check_count
 from ..capacity import Capacity
-from ._inputs import check_optional_prevalence
 from ._scale import TailScale
 from ._time import Clock
 from .controller import Controller
@@ -21,7 +19,6 @@ from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 # threshold, how many do, how many are equal to it, and the place of the oldest score.
 WANTED, ABOVE, EQUAL, OLDEST = range(4)
 _RING = 1
-_LARGEST_WINDOW = 1 << 24
 
 
 @njit(cache=True)
@@ -135,8 +132,8 @@ class WindowController(Controller):
             calibration_scores=calibration_scores,
             clock=clock,
             remember=remember,
-            window=check_count("window", window, at_most=_LARGEST_WINDOW),
-            prevalence=check_optional_prevalence(prevalence),
+            window=window,
+            prevalence=prevalence,
         )
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:

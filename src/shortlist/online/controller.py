@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats, Ints
 from .._core.probing import KeyedDraws
 from .._core.timestamps import to_seconds
-from .._core.validation import check_count, check_id
+from .._core.validation import check_id
 from ..capacity import Capacity, check_capacity
 from ._inputs import (
     Arrivals,
     check_calibration_scores,
     check_names,
+    check_options,
     check_score,
     check_score_array,
     check_work,
@@ -37,7 +38,6 @@ from .decisions import (
 )
 from .periods import CalendarPeriod
 
-_MOST_IDS = 1 << 40
 _LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
 
@@ -86,10 +86,10 @@ class Controller:
         remember: int = 10_000,
         **options: Any,
     ) -> None:
-        self.options = {"remember": check_count("remember", remember, at_most=_MOST_IDS), **options}
+        self.options = check_options({"remember": remember, **options})
         self._lock = threading.RLock()
         self._capacity = check_capacity(capacity)
-        self._time = Timeline(type(self).__name__, options.get("period"), clock)
+        self._time = Timeline(type(self).__name__, self.options.get("period"), clock)
         key = options.get("probe_key")
         self._draws = None if key is None else KeyedDraws(key)
         self._answers = AnswerMemory(self.options["remember"])
