@@ -232,9 +232,7 @@ class MulticlassCapacityClassifier(
                 keyed_by_ids=ids is not None,
                 groups=None if numbers is None else numbers[rows],
             )
-            self.rule_ = JointRule.calibrate(
-                sample, joint, **self._guaranteed, random_state=self._seed % 2**64
-            )
+            self.rule_ = self._calibrated(sample, joint)
         return self
 
     def decide(
@@ -380,11 +378,9 @@ class MulticlassCapacityClassifier(
         """
         check_is_fitted(self)
         changed, old = copy.copy(self), self.rule_.capacities
-        changed.rule_ = self.rule_.with_capacities(
-            old.changed(capacities, total=total, segment_capacities=segment_capacities),
-            **self._guaranteed,
-        )
-        joint = changed.rule_.capacities
+        joint = old.changed(capacities, total=total, segment_capacities=segment_capacities)
+        joint = joint.with_segments_of(old)  # the sample has numbered them
+        changed.rule_ = self._calibrated(self.rule_.sample, joint)
         changed.capacities, changed.total = joint.classes, joint.total
         changed.segment_capacities = None if joint.segments is None else joint.segments.named
         return changed
@@ -412,7 +408,7 @@ class MulticlassCapacityClassifier(
         """
         sample = self._sample(X, self.predict_proba(X), segments, ids)
         sample = replace(sample, groups=number_groups(groups, len(sample)))
-        self.rule_ = self.rule_.recalibrated(sample, **self._guaranteed)
+        self.rule_ = self._calibrated(sample, self.rule_.capacities)
         return self
 
     @property
@@ -475,9 +471,14 @@ class MulticlassCapacityClassifier(
         )
         return joint
 
-    @property
-    def _guaranteed(self) -> dict[str, Any]:
-        return {"guarantee": self.guarantee, "confidence": self.confidence}
+    def _calibrated(self, sample: JointSample, joint: JointCapacities) -> JointRule:
+        return JointRule.calibrate(
+            sample,
+            joint,
+            guarantee=self.guarantee,
+            confidence=self.confidence,
+            random_state=self._seed % 2**64,
+        )
 
     # --- deciding -------------------------------------------------------------------------------
 

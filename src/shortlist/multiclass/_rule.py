@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -61,19 +61,10 @@ class JointRule:
         The calibration items.
     capacities : JointCapacities
         The capacities that the rule keeps.
-    guarantee : {"plug-in", "expected", "confident"}
-        What is guaranteed about future items, as for `MulticlassCapacityClassifier`.
-    confidence : float
-        For ``guarantee="confident"``.
-    random_state : int or Generator
-        Divides the sample, except for ``guarantee="plug-in"``.
     """
 
     sample: JointSample = field(repr=False)
     capacities: JointCapacities
-    guarantee: str
-    confidence: float
-    random_state: Any = field(repr=False)
     prices: Prices = field(repr=False)
 
     @classmethod
@@ -86,7 +77,10 @@ class JointRule:
         confidence: float = 0.95,
         random_state: Any = 0,
     ) -> Self:
-        """Find the prices at which the sample keeps all capacities."""
+        """Find the prices at which the sample keeps all capacities.
+
+        `random_state` divides the sample, except for ``guarantee="plug-in"``.
+        """
         check_option("guarantee", guarantee, GUARANTEES)
         if not len(sample):
             raise ValueError("Calibration needs at least one item; got none.")
@@ -95,7 +89,7 @@ class JointRule:
         else:
             error = 1 - confidence if guarantee == "confident" else None
             prices = _guaranteed_prices(sample, capacities, error, random_state)
-        return cls(sample, capacities, guarantee, confidence, random_state, prices)
+        return cls(sample, capacities, prices)
 
     def decide(self, items: JointSample) -> tuple[Rows, Floats]:
         """Return the column of each item (0 to leave it), and its surplus after prices."""
@@ -105,18 +99,6 @@ class JointRule:
         surplus = self.prices.scale.to_floats(units)
         surplus[units == -NEVER] = -np.inf  # no class may be flagged
         return columns, surplus
-
-    def with_capacities(self, capacities: JointCapacities, **changes: Any) -> Self:
-        """Return the rule for other capacities of the same labels and segments.
-
-        `changes` may hold another `guarantee` or `confidence`.
-        """
-        numbered_alike = capacities.with_segments_of(self.capacities)
-        return self.calibrate(self.sample, numbered_alike, **{**self._terms, **changes})
-
-    def recalibrated(self, sample: JointSample, **changes: Any) -> Self:
-        """Return the rule for the same capacities from other items; `changes` as above."""
-        return self.calibrate(sample, self.capacities, **{**self._terms, **changes})
 
     @property
     def class_prices(self) -> dict[Any, float]:
@@ -145,18 +127,8 @@ class JointRule:
     @cached_property
     def plug_in_objective(self) -> float:
         """The same without the cost of the guarantee."""
-        if self.guarantee == "plug-in":
-            return self.objective
-        return replace(
-            self,
-            guarantee="plug-in",
-            prices=plug_in_prices(self.sample, self.capacities.ratios()),
-        ).objective
-
-    @property
-    def _terms(self) -> dict[str, Any]:
-        names = ("guarantee", "confidence", "random_state")
-        return {name: getattr(self, name) for name in names}
+        prices = plug_in_prices(self.sample, self.capacities.ratios())
+        return self.sample.objective(prices.choose(self.sample)[0])
 
 
 def _guaranteed_prices(
