@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant("unknown outcomes are common", "feedback/_missed.py", "most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]", "most = reviews.strata(reviews.is_rare)[0]", MISSED),
     Mutant("looks cost nothing", "feedback/_missed.py", 'error /= check_count("look", look) * (look + 1)', 'check_count("look", look)', MISSED),
     # Model files
-    Mutant("foreign types not refused", "models/files.py", "        if foreign:", "        if False:"),
+    Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
 ]  # fmt: skip
 

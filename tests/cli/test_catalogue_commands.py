@@ -1042,7 +1042,7 @@ owned("a regression", lambda d, f: d.own(LinearRegression(), f), code=2, words=(
 owned("not a model", lambda d, f: d.own({"a": 1}, f), code=2, words=("holds a dict",))
 owned("no file", lambda d, f: d.folder / "none.skops", code=2, words=("no model file",))
 owned("a table", lambda d, f: d.new_path, code=2, words=("extension",))
-owned("damaged", lambda d, f: d.text("x", "bad.skops"), code=2, words=("not a file of skops",))
+owned("damaged", lambda d, f: d.text("x", "bad.skops"), code=2, words=("bad.skops is damaged",))
 owned(
     "damaged pickle",
     lambda d, f: d.text("x", "bad.joblib"),

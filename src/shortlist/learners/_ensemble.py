@@ -40,7 +40,7 @@ from ._ensemble_weights import (
     greedy_weights,
     held_out_rows,
 )
-from .columns import VIEWS, check_items, make_view, split_columns
+from .columns import VIEWS, as_view, check_items, make_view, split_columns
 from .members import FORMS, MEMBERS, SIZES, Size, announce_member
 
 __all__ = ["CapacityEnsembleClassifier"]
@@ -236,7 +236,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         }
 
     def _views_of(self, X: Any) -> dict[str, Any]:
-        return {view: columns.transform(X) for view, columns in self.columns_.items()}
+        return {view: as_view(columns, X) for view, columns in self.columns_.items()}
 
     # --- members -------------------------------------------------------------------------------
 

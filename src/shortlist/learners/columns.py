@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import validate_data
 
-__all__ = ["VIEWS", "check_items", "frame_view", "make_view", "split_columns"]
+__all__ = ["VIEWS", "as_view", "check_items", "frame_view", "make_view", "split_columns"]
 
 #: The forms of the columns: "codes" for trees, "scaled" for models that add up columns.
 VIEWS = ("codes", "scaled")
@@ -72,6 +72,13 @@ def make_view(view: str, X: Any, numbers: list[Any], categories: list[Any]) -> A
     if is_frame(X):
         return frame_view(view, numbers, categories)
     return _of_numbers(view, with_mean=not sparse.issparse(X))
+
+
+def as_view(columns: Any, X: Any) -> Any:
+    """Bring items into a form by fitted transformers."""
+    formed = columns.transform(X)
+    # LightGBM knows the older one of SciPy's two kinds of sparse matrices.
+    return sparse.csr_matrix(formed) if sparse.issparse(formed) else formed
 
 
 def frame_view(view: str, numbers: list[Any], categories: list[Any]) -> ColumnTransformer:

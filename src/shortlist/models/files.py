@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -91,21 +90,25 @@ def dump_estimator(estimator: Any) -> bytes:
     return load_skops().dumps(estimator)
 
 
-def load_estimator(payload: bytes, name: str) -> Any:
-    """Read what :func:`dump_estimator` wrote; only trusted types are constructed."""
+def load_estimator(payload: bytes, name: str, *, trust: bool = False) -> Any:
+    """Read what skops wrote; other types than the trusted ones are only constructed on demand."""
     skops, trusted = load_skops(), trusted_types()
     try:
         foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
-        if foreign:
+        if foreign and not trust:
             raise ModelFileError(
-                f"{name} was not loaded, because it contains types that a model of shortlist does "
-                f"not need ({', '.join(foreign[:3])}). Only load files that you made yourself."
+                f"{name} was not loaded, because it contains types that a model does not need and "
+                f"that may execute code ({', '.join(foreign[:3])}). Only load files that you made "
+                "yourself; a model of your own is then read with trust=True."
             )
-        return skops.loads(payload, trusted=trusted)
+        return skops.loads(payload, trusted=[*trusted, *foreign])
     except ModelFileError:
         raise
     except Exception as error:  # a damaged payload can raise any error inside skops
-        raise ModelFileError(f"{name} is damaged: {type(error).__name__} in its model.") from None
+        raise ModelFileError(
+            f"{name} is damaged, or was made with other versions: {type(error).__name__} in its "
+            "model."
+        ) from None
 
 
 # --- classifiers of the user's own ---------------------------------------------------------------
@@ -117,34 +120,21 @@ def load_own_model(path: Path, *, trust: bool = False) -> Any:
     Files of joblib and pickle can execute any code when they are read, and are refused unless they
     are trusted. A file of skops is refused if it contains types that skops does not know.
     """
-    readers = {".skops": _read_skops, **dict.fromkeys(_PICKLES, _read_pickle)}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    extension = path.suffix.lower()
+    if extension not in (".skops", *_PICKLES):
         raise ModelFileError(
             f"{path} has no known extension of a model. Use .skops (skops.io.dump), or .joblib "
             "(joblib.dump)."
         )
     if not path.is_file():
         raise ModelFileError(f"There is no model file {path}. Check the path.")
-    model = reader(path, trust)
+    if extension == ".skops":
+        model = load_estimator(path.read_bytes(), str(path), trust=trust)
+    else:
+        model = _read_pickle(path, trust)
     _check_classifier(model, path)
     _check_can_be_kept(model, path)
     return model
-
-
-def _read_skops(path: Path, trust: bool) -> Any:
-    skops = load_skops()
-    try:
-        foreign = sorted(set(skops.get_untrusted_types(file=path)) - set(trusted_types()))
-    except Exception as error:  # a damaged file can raise any error inside skops
-        raise ModelFileError(f"{path} is not a file of skops: {type(error).__name__}.") from None
-    if foreign and not trust:
-        raise ModelFileError(
-            f"{path} was not loaded, because it contains types that skops does not know "
-            f"({', '.join(foreign[:3])}), which may execute code. If you made the file yourself, "
-            "use trust=True."
-        )
-    return _read(path, lambda: skops.load(path, trusted=[*trusted_types(), *foreign]))
 
 
 def _read_pickle(path: Path, trust: bool) -> Any:
@@ -154,12 +144,8 @@ def _read_pickle(path: Path, trust: bool) -> Any:
             "read. If you made it yourself, use trust=True; or save the model with "
             "skops.io.dump to a .skops file."
         )
-    return _read(path, lambda: joblib.load(path))
-
-
-def _read(path: Path, load: Callable[[], Any]) -> Any:
     try:
-        return load()
+        return joblib.load(path)
     except (MemoryError, OSError):
         raise
     except Exception as error:  # what reading a damaged or foreign file raises is not known
@@ -181,17 +167,13 @@ def _check_classifier(model: Any, path: Path) -> None:
 def _check_can_be_kept(model: Any, path: Path) -> None:
     """Raise an error for a model that a model file could not hold without trusting it again."""
     try:
-        kept = dump_estimator(model)
-        foreign = sorted(set(load_skops().get_untrusted_types(data=kept)) - set(trusted_types()))
+        kept = load_skops().get_untrusted_types(data=dump_estimator(model))
+        problem = ", ".join(sorted(set(kept) - set(trusted_types()))[:3])
     except Exception as error:  # a type that skops cannot write
-        raise ModelFileError(_not_kept(path, f"{type(error).__name__}: {error}")) from None
-    if foreign:
-        raise ModelFileError(_not_kept(path, ", ".join(foreign[:3])))
-
-
-def _not_kept(path: Path, what: str) -> str:
-    return (
-        f"The model in {path} cannot be kept in a model file of shortlist, which holds only types "
-        f"that are safe to read ({what}). Use a model of scikit-learn or LightGBM, or "
-        "CapacityClassifier in Python."
-    )
+        problem = f"{type(error).__name__}: {error}"
+    if problem:
+        raise ModelFileError(
+            f"The model in {path} cannot be kept in a model file of shortlist, which holds only "
+            f"types that are safe to read ({problem}). Use a model of scikit-learn or LightGBM, or "
+            "CapacityClassifier in Python."
+        )
