@@ -57,13 +57,6 @@ def test_a_file_remembers_the_card(model_file, table_fit):
     assert load_model(model_file).card == table_fit.model.card
 
 
-def test_learners_that_know_the_capacity(cases, table_fit):
-    """They have a threshold of their own, and the model says so."""
-    options = {"capacity": Capacity.fraction(0.1), "learner": "aware-linear"}
-    assert fit_table(cases, target="fraud", **options).model.knows_capacity
-    assert not table_fit.model.knows_capacity
-
-
 def test_bins_are_chosen_from_the_training_rows(cases):
     """Bins that suited the rows of a threshold alone would make other rows look different."""
     options = {"capacity": Capacity.fraction(0.1), "learner": "logistic"}

@@ -12,7 +12,7 @@ from ..exceptions import TableError
 from ..metrics.counted import count_rows
 from ..tables import TableModel
 from ..tables.measure import Evaluation, evaluation_of
-from ..tables.rules import default_name
+from ..tables.rules import BY_DEFAULT
 from ._models import ModelRows, plan_rows
 from .engine import Columns, Engine, on_arrays
 
@@ -39,7 +39,7 @@ def measure_model(
         )
     rules, known = {"flagged": "this model"}, None
     if isinstance(model, TableModel):
-        rules, known = {**rules, "by_default": default_name(model)}, model.fingerprints
+        rules, known = {**rules, "by_default": BY_DEFAULT}, model.fingerprints
     said = (*_RANKED, *rules, *(() if known is None else _SEEN))
     kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
     with engine.kept_rows(table, kernel, schema) as decided:

@@ -81,7 +81,6 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     """
     capacity, efforts = cases.limit(model)
     room = cases.room(model, rare_share(cases.rare))
-    default = "Its own threshold" if model.knows_capacity else "Default threshold"
 
     def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
         rule = measure_rule(name, cases.rare, flagged, capacity, order=order, efforts=efforts)
@@ -95,7 +94,7 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     rules = [
         measured("own", "This model, case by case", cases.flagged),
         measured("list", f"This model, a list{length}", listed(cases.order)),
-        measured("default", default, _predicted(model.classifier.estimators_, cases)),
+        measured("default", "Default threshold", _predicted(model.classifier.estimators_, cases)),
     ]
     chance = measure_random(cases.rare, capacity, efforts)
     rules.append(

@@ -33,6 +33,7 @@ class CaseRows(TableRows):
     """Rows of a table with the names of the cases, and columns to carry along.
 
     `numbers` are the positions of the rows in the table. `ids` break ties, and `names` name cases.
+    `kept` is an Arrow table, or None.
     """
 
     numbers: Any = None
@@ -47,7 +48,12 @@ class CaseRows(TableRows):
     def take(self, places: Rows) -> Self:
         """Return the rows at some positions."""
         every = {field.name: getattr(self, field.name) for field in fields(self)}
-        return type(self)(**{name: _taken(values, places) for name, values in every.items()})
+        taken = {name: v if v is None else v.take(places) for name, v in every.items()}
+        return type(self)(**taken)
+
+    def carried(self) -> dict[str, list[Any]]:
+        """Return the columns that are carried along."""
+        return {} if self.kept is None else self.kept.to_pydict()
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Self:
@@ -56,18 +62,14 @@ class CaseRows(TableRows):
         return cls(**{name: _joined(values) for name, values in columns.items()})
 
 
-def _taken(values: Any, places: Rows) -> Any:
-    if values is None:
-        return None
-    return values.iloc[places] if hasattr(values, "iloc") else values[places]
-
-
 def _joined(parts: list[Any]) -> Any:
     if parts[0] is None:
         return None
-    if hasattr(parts[0], "iloc"):
-        return pd.concat(parts, ignore_index=True)
-    return np.concatenate(parts)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(parts[0], pa.Table):
+        return pa.concat_tables(parts, promote_options="permissive")
+    return pd.concat(parts, ignore_index=True)
 
 
 class CaseReader:
@@ -133,16 +135,13 @@ class CaseReader:
             segments = as_texts(chunk[self._segment], self._segment)
             self.segments.update(segments.tolist())
         self.types = {shown: _kind(chunk[name].type) for name, shown in self._kept.items()}
-        kept = {
-            shown: pd.Series(_plain(chunk[name], self.types[shown]), dtype=object)
-            for name, shown in self._kept.items()
-        }
+        kept = {shown: _plain(chunk[name], self.types[shown]) for name, shown in self._kept.items()}
         return CaseRows(
             **vars(rows),
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
             names=None if self.id is None else as_ids(chunk[self.id], self.id),
             segments=segments,
-            kept=pd.DataFrame(kept, index=range(len(rows.X))),
+            kept=pa.table(kept) if kept else None,
         )
 
     def notes(self, path: Path) -> list[str]:
@@ -176,10 +175,8 @@ def _kind(type: Any) -> str:
     return "double" if pa.types.is_floating(type) else "string"
 
 
-def _plain(column: Any, kind: str) -> list[Any]:
-    if kind != "string":
-        return column.to_pylist()
-    return pa.compute.cast(column, pa.string()).to_pylist()
+def _plain(column: Any, kind: str) -> Any:
+    return pa.compute.cast(column, pa.string()) if kind == "string" else column
 
 
 def as_texts(column: Any, name: str) -> NDArray[Any]:
@@ -261,16 +258,18 @@ class Exclusions:
                 "their cases are not left out. Export it again, with ids as text."
             )
         if self.n_found:
-            rows = "1 row was" if self.n_found == 1 else f"{self.n_found:,} rows were"
-            notes.append(f"{rows} left out, because {self._path} has their ids.")
+            notes.append(f"{_rows(self.n_found)} left out, because {self._path} has their ids.")
         if self.n_alike:
-            rows = "1 row was" if self.n_alike == 1 else f"{self.n_alike:,} rows were"
             notes.append(
-                f"{rows} not left out, whose ids in {id!r} of {path}, such as {self.alike!r}, "
-                f"differ from those of {self._path} in leading zeros, case or spaces only. If they "
-                "are the same cases, write the ids in the same way."
+                f"{_rows(self.n_alike)} not left out, whose ids in {id!r} of {path}, such as "
+                f"{self.alike!r}, differ from those of {self._path} in leading zeros, case or "
+                "spaces only. If they are the same cases, write the ids in the same way."
             )
         return notes
+
+
+def _rows(number: int) -> str:
+    return "1 row was" if number == 1 else f"{number:,} rows were"
 
 
 def _plain_ids(ids: NDArray[Any]) -> Any:

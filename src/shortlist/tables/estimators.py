@@ -64,11 +64,6 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
     return frame_view("scaled", numbers, categories)
 
 
-def knows_capacity(estimator: Any) -> bool:
-    """Return whether the learner in a model is trained for a capacity."""
-    return isinstance(estimator, Pipeline) and isinstance(estimator[-1], tuple(_AWARE.values()))
-
-
 def is_trained(estimator: Any) -> bool:
     """Return whether a classifier has been fitted."""
     try:

@@ -180,7 +180,7 @@ class _Job:
             "score": np.asarray(decided.scores, dtype=np.float64),
             "flagged": flagged.astype(np.int8),
             **({"reasons": self._reasons_for(cases, flagged)} if self._reasons else {}),
-            **{name: cases.kept[name].tolist() for name in cases.kept.columns},
+            **cases.carried(),
         }
 
     def _worth_it(self, cases: CaseRows, decided: Decisions) -> Mask:

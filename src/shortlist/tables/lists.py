@@ -8,10 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, overload
 
+from .._core.extras import load_extra
 from .._core.probing import BY_SCORE
 from .monitor import Finding
 from .reasons import Reason
 from .write import open_writer
+
+pa = load_extra("pyarrow", needed_for="Writing tables")
+load_extra("pyarrow.compute", needed_for="Writing tables")
 
 #: Formats that spreadsheets open, and would take texts for formulas in.
 _FOR_SPREADSHEETS = ("csv", "xlsx")
@@ -55,9 +59,13 @@ class ListFile:
     def _column(self, name: str, values: Any) -> Any:
         if not self._escape or self._types[name] != "string":
             return values
-        escaped = [spreadsheet_safe(value) for value in values]
-        self.n_escaped += sum(a is not b for a, b in zip(escaped, values, strict=True))
-        return escaped
+        texts = pa.array(values, pa.string())
+        is_number = pa.compute.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$")
+        is_formula = pa.compute.match_substring_regex(texts, f"^{_FORMULA.pattern}")
+        is_formula = pa.compute.and_not(is_formula, is_number)
+        self.n_escaped += pa.compute.sum(is_formula).as_py() or 0
+        escaped = pa.compute.binary_join_element_wise("'", texts, "")
+        return pa.compute.if_else(is_formula, escaped, texts)
 
     @property
     def notes(self) -> list[str]:

@@ -24,10 +24,10 @@ from .money import Money, money_of, weighed_columns
 from .monitor import Finding
 from .options import ReadOptions
 from .rules import (
+    BY_DEFAULT,
     EVERYTHING,
     RANDOM,
     as_filled,
-    default_name,
     random_of,
     rule_of_counts,
     share_paid,
@@ -154,7 +154,7 @@ def evaluate_table(
                 key=model.tie_keys(rows.X, rows.ids),
                 **weighed_columns(model, rows),
             )
-        rules = {"flagged": "this model", "by_default": default_name(model)}
+        rules = {"flagged": "this model", "by_default": BY_DEFAULT}
         capacity, efforts = model.limit_for(found.get("efforts"))
         counted = count_rows(found.summaries, rules)
         check_counts(counted.n_rare, counted.n_items, model.schema, target)

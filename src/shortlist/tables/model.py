@@ -29,7 +29,6 @@ from ..thresholds import Decisions
 from ..worth import expected_worth
 from .columns import MISSING_CATEGORY
 from .drift import ColumnProfile
-from .estimators import knows_capacity
 from .fingerprints import RowFingerprints, SeenRows
 from .schema import Feature, TableRows, TableSchema
 from .work import WorkColumns
@@ -187,11 +186,6 @@ class TableModel:
         SeenRows or None
         """
         return None if self.fingerprints is None else self.fingerprints.compare(rows)
-
-    @property
-    def knows_capacity(self) -> bool:
-        """Whether the learner was trained for a capacity, and so has its own threshold."""
-        return knows_capacity(self.classifier.estimators_[0])
 
     @property
     def flag_capacity(self) -> Capacity:

@@ -51,7 +51,8 @@ def reasons_for(
     for number, feature in enumerate(features):
         if on_progress is not None:
             on_progress(f"reasons: {feature.name}", number, len(features))
-        changed = model.classifier.score_samples(_with_usual(X, model, feature.name))
+        usual = X.assign(**{feature.name: model.reference[feature.name]})
+        changed = model.classifier.score_samples(usual)
         effects[:, number] = scores - changed
     largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
     return [
@@ -66,10 +67,6 @@ def reasons_for(
         ]
         for row in range(len(X))
     ]
-
-
-def _with_usual(X: Any, model: TableModel, column: str) -> Any:
-    return X.assign(**{column: model.reference[column]})
 
 
 def _shown(value: Any, kind: str) -> Any:

@@ -47,8 +47,10 @@ def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capaci
     return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
 
 
-#: A capacity that is never exceeded, and the name of a random choice.
-EVERYTHING, RANDOM = Capacity.fraction(1), "random"
+#: A capacity that is never exceeded.
+EVERYTHING = Capacity.fraction(1)
+#: Names of other rules: what a learner predicts without calibration, and a random choice.
+BY_DEFAULT, RANDOM = "default threshold", "random"
 
 
 def measure_rule(
@@ -101,11 +103,6 @@ def rule_of_counts(
     precision = n_found / n_flagged if n_flagged else float("nan")
     of_flags = proportion_interval(n_found, n_flagged)
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
-
-
-def default_name(model: TableModel) -> str:
-    """Return the name of the rule that a learner has without calibration."""
-    return "its own threshold" if model.knows_capacity else "default threshold"
 
 
 def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
@@ -188,7 +185,7 @@ def _compared(
     return [
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         as_list,
-        measure_rule(default_name(model), is_rare, by_default, capacity),
+        measure_rule(BY_DEFAULT, is_rare, by_default, capacity),
         measure_random(is_rare, capacity),
     ]
 

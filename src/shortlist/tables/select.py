@@ -326,7 +326,7 @@ def _described(
     if model.gives_probabilities:
         probabilities = model.probabilities(listed.X)
     reasons = reasons_for(model, listed.X, listed.scores, on_progress=on_progress)
-    kept = {name: listed.kept[name].tolist() for name in listed.kept.columns}
+    kept = listed.carried()
     return [
         SelectedRow(
             rank=place + 1,
