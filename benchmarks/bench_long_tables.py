@@ -4,7 +4,7 @@
     python benchmarks/bench_long_tables.py --rows 1000000 --formats csv
 
 Each command runs in a process of its own. Memory is the peak of that process; a process that only
-imports the package and loads the model is the first line. With --check, evaluation and plan are
+imports the package and loads the model is the first line. With --check, evaluations are
 compared with a run that holds all rows in memory, to the last digit.
 """
 
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--formats", nargs="+", default=["parquet"], choices=["parquet", "csv"])
     parser.add_argument(
-        "--commands", nargs="+", default=["load", "evaluate", "engine", "plan", "recalibrate"]
+        "--commands", nargs="+", default=["load", "evaluate", "engine", "recalibrate"]
     )
     parser.add_argument("--check", action="store_true", help="compare with all rows in memory")
     given = parser.parse_args()

@@ -133,17 +133,17 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
 def ensemble_fit(cases):
     """Return the steps of a fit with an ensemble, and its result."""
     steps = []
-    options = {"learner": "auto", "size": "quick", "id": "case"}
+    options = {"learner": "auto", "size": "quick", "id": "case", "folds": 3}
     result = fit(cases, on_progress=lambda *step: steps.append(step), **options)
     return steps, result
 
 
 def test_auto_is_an_ensemble(ensemble_fit):
-    """Ten of them, each with all members."""
+    """One for each fold, with all members."""
     _, result = ensemble_fit
     names = ["boosting", "extra-trees", "forest", "logistic", "network"]
     models = result.model.classifier.estimators_
-    assert [sorted(each.weights_) for each in models] == [names] * 10
+    assert [sorted(each.weights_) for each in models] == [names] * 3
 
 
 def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path):
@@ -158,13 +158,13 @@ def test_progress_is_told_step_by_step(ensemble_fit):
     """Reading, and each member of each fold."""
     steps, _ = ensemble_fit
     assert steps[:2] == [("reading", 0, 1), ("fitting", 0, 1)]
-    assert [step[1:] for step in steps[2:]] == [(done, 50) for done in range(50)]
+    assert [step[1:] for step in steps[2:]] == [(done, 15) for done in range(15)]
     assert steps[2][0] == "fitting boosting"
 
 
 def test_a_fit_within_a_time_budget_has_at_least_one_member(cases):
     """However short the time is."""
-    result = fit(cases, learner="auto", size="quick", minutes=1e-6)
+    result = fit(cases, learner="auto", size="quick", minutes=1e-6, folds=2)
     assert all(list(each.weights_) == ["boosting"] for each in result.model.classifier.estimators_)
 
 

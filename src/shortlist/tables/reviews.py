@@ -16,17 +16,17 @@ from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._inference import guess_column
 from ._labels import MOST_LABELS
-from ._repeats import IdCounter
 from .column_format import PLAIN
 from .columns import as_values
 from .model import TableModel
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
+from .rules import AS_LIST
 
 
 @dataclass(frozen=True)
 class MissedResult:
-    """What a table of reviews says, beside what the model card promised.
+    """What a table of reviews says, compared with what the model card promised.
 
     Attributes
     ----------
@@ -160,19 +160,16 @@ def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> 
             f"No row of {path} has {PROBE!r} in {selected_by!r}: without probes, what is missed "
             "cannot be known. Make lists with probe=0.1"
         )
-    if id is not None and id in table.column_names:
-        counter = IdCounter()
-        counter.add(np.array([str(value) for value in table[id].to_pylist()], dtype=object))
-        if n_rows := counter.repeated.n_rows:
-            notes.append(
-                f"{n_rows:,} rows of {path} repeat an id ({id!r}) of another row, and count as "
-                "reviews of their own. If they are the same reviews, keep one row of each."
-            )
+    n_twice = table.num_rows - len(table[id].unique()) if id in table.column_names else 0
+    if n_twice:
+        notes.append(
+            f"{n_twice:,} rows of {path} repeat an id ({id!r}) of another row, and count as "
+            "reviews of their own. If they are the same reviews, keep one row of each."
+        )
     return notes
 
 
 def _expected_detection(model: TableModel) -> float | None:
     """Return the detection of the list by the card, if the model has one."""
     rules = () if model.card is None else model.card.rules
-    found = [rule.detection for rule in rules if rule.rule == "this model, as a list"]
-    return found[0] if found else None
+    return next((rule.detection for rule in rules if rule.rule == AS_LIST), None)

@@ -49,8 +49,8 @@ def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capaci
 
 #: A capacity that is never exceeded.
 EVERYTHING = Capacity.fraction(1)
-#: Names of other rules: what a learner predicts without calibration, and a random choice.
-BY_DEFAULT, RANDOM = "default threshold", "random"
+#: Names of rules: lists of the model, what its learner predicts itself, and a random choice.
+AS_LIST, BY_DEFAULT, RANDOM = "this model, as a list", "default threshold", "random"
 
 
 def measure_rule(
@@ -142,7 +142,7 @@ def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
     listed = np.zeros(is_rare.size, dtype=bool)
     listed[order[: capacity.max_flags(is_rare.size, rare_share(is_rare))]] = True
     interval = curve_of(is_rare, order).interval_at(capacity)
-    as_list = measure_rule(_AS_LIST, is_rare, listed, capacity)
+    as_list = measure_rule(AS_LIST, is_rare, listed, capacity)
     as_list = replace(as_list, detection_interval=interval)
     flagged = model.decide(test).flagged
     rules = _compared(model, is_rare, flagged, as_list, model.predict(test.X))
@@ -175,9 +175,6 @@ def measure_out_of_fold(
     return Unseen(unseen, flags, p, rules)
 
 
-_AS_LIST = "this model, as a list"
-
-
 def _compared(
     model: TableModel, is_rare: Mask, flagged: Mask, as_list: RuleResult, by_default: Mask
 ) -> list[RuleResult]:
@@ -199,7 +196,7 @@ def _lists_of_folds(
     n_listed = capacity.max_flags(found.n_items, rare_share(is_rare))
     n_found = found.detection * found.n_rare
     return RuleResult(
-        _AS_LIST,
+        AS_LIST,
         n_listed,
         n_found,
         found.detection,
