@@ -89,9 +89,9 @@ class _Look:
 
     @staticmethod
     def _inside(numbers: Doubles, low: float, high: float) -> _Inside:
-        inside = numbers[(numbers >= low) & (numbers <= high)]
-        above = int(np.count_nonzero(numbers > high))
-        return _Inside(above, *np.unique(inside, return_counts=True))
+        rest = numbers[numbers >= low]
+        inside = rest[rest <= high]
+        return _Inside(rest.size - inside.size, *np.unique(inside, return_counts=True))
 
 
 def _bracket(samples: list[_Sample], place: int) -> tuple[float, float]:
