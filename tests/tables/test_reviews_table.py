@@ -51,4 +51,4 @@ def test_without_probes_nothing_is_known(table_fit, reviews):
     """A note says so, and the answer has no numbers that mean nothing."""
     with pytest.warns(TableNote, match="without probes"):
         result = missed_in_table(table_fit.model, reviews(selected_by="score"))
-    assert str(result.estimate) == "There are no probes: what is missed is not known."
+    assert str(result.estimate) == "There are no probes: what is missed is unknown."

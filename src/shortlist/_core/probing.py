@@ -44,7 +44,7 @@ class Probed(NamedTuple):
 class KeyedDraws:
     """Uniform numbers of cases that come one at a time: a keyed hash of the id.
 
-    The same id has the same number again, and nobody can foretell it without the key. An item
+    The same id has the same number again, and it cannot be predicted without the key. An item
     without an id is known by its number in the stream.
     """
 

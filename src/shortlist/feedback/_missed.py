@@ -22,7 +22,7 @@ ENOUGH_HITS = 10
 
 @dataclass(frozen=True)
 class ChallengerResult:
-    """What another model would have found on the same cases, beside the policy in use.
+    """What another model would have found on the same cases, compared with the policy in use.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class MissedEstimate:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are about ten hits, the least from which an interval is of use."""
+        """Whether there are about ten hits, the fewest for a useful interval."""
         return self.n_hits >= ENOUGH_HITS
 
     @property
@@ -113,7 +113,7 @@ class MissedEstimate:
 
     def __str__(self) -> str:
         if not self.n_probes:
-            return "There are no probes: what is missed is not known."
+            return "There are no probes: what is missed is unknown."
         level = f"{self.confidence:.0%}"
         first = (
             f"{self.n_hits} of {self.n_probes} probes were rare. Detection: "
@@ -127,11 +127,11 @@ class MissedEstimate:
     def _remedy(self) -> str:
         if self.probes_needed is None:
             return (
-                f"An answer of use takes about {ENOUGH_HITS} hits, and there is none so far: the "
+                f"A useful answer takes about {ENOUGH_HITS} hits, and there is none so far: the "
                 "upper end is all that is known."
             )
         return (
-            f"An answer of use takes about {ENOUGH_HITS} hits, at the present rate "
+            f"A useful answer takes about {ENOUGH_HITS} hits, at the present rate "
             f"{self.probes_needed:,} probes."
         )
 

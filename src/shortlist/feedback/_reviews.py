@@ -15,7 +15,7 @@ from .._core.validation import check_count, name_rows
 
 #: Reasons of cases that were not selected, and have no outcome.
 NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "capacity used up elsewhere")
-#: Reasons of rows that are no cases: the same case comes a second time, or was not decided.
+#: Reasons of rows that are not cases: a case that comes a second time, or was not decided.
 NO_CASES = ("seen before", "moment refused")
 
 

@@ -201,8 +201,8 @@ def _without_hopeless(ratios: PerLimit, n: int, rule: OrderStatistic) -> PerLimi
 class _Cuts:
     """Finds cuts that keep limits, and lists the limits with too few items.
 
-    With groups a cut is one for an item of a new group: from one item of each group, drawn by lot,
-    and not below the one that keeps the limit among the items themselves.
+    With groups a cut is one for an item of a new group: from one item of each group, drawn at
+    random, and not below the one that keeps the limit among the items themselves.
     """
 
     def __init__(self, rule: OrderStatistic, groups: Rows | None, rng: np.random.Generator) -> None:
@@ -227,7 +227,7 @@ class _Cuts:
         return "items" if self.groups is None else "groups"
 
     def _drawn(self, rows: Rows) -> Rows:
-        """Return one of these rows for each group, by lot, or all of them without groups."""
+        """Return one row of each group, drawn at random; all of them without groups."""
         if self.groups is None:
             return rows
         order = rows[np.lexsort((self.lots[rows], self.groups[rows]))]

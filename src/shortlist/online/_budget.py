@@ -50,7 +50,7 @@ class BudgetController(Controller):
 
     A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score
     as value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of
-    each item beside it. An item that does not fit any more is left out, and smaller ones fill what
+    each item with it. An item that no longer fits is left out, and smaller ones fill what
     it leaves. In exact arithmetic, the work of the flags never exceeds the budget in any period.
 
     Parameters
@@ -83,9 +83,9 @@ class BudgetController(Controller):
     probe : float, default=0
         Share of the flags that goes to items below the threshold, drawn at random, so that
         :func:`~shortlist.feedback.estimate_missed` can say what is missed: on average in a busy
-        period, and a little less in others. Answers are then :class:`ProbedDecision`, with the
-        probability of each draw. The draw is a keyed hash of the id: a retry has the same answer.
-        An item without an id is drawn by its number. Not for ``Capacity.effort(...)``.
+        period, and a little less in others. The probability of each draw is part of the answer.
+        The draw is a keyed hash of the id: a retry has the same answer. An item without an id is
+        drawn by its number. Cannot be combined with ``Capacity.effort(...)``.
     probe_key : str, default=None
         A text that makes the draws reproducible. `None` makes up a secret one, which is saved with
         the state. Whoever knows it can choose ids that are never drawn.
@@ -257,7 +257,7 @@ class BudgetController(Controller):
             self._use(int(count_work(array, array.size).sum()))
 
     def _use(self, units: int) -> None:
-        """Count what was used elsewhere; the next item sees to what is kept for probes."""
+        """Count what was used elsewhere; the next item decides how much is kept for probes."""
         ints = self.state_ints
         ints[book.USED] += units
         ints[book.SINCE] = _OUT_OF_DATE

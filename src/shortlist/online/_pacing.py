@@ -83,9 +83,9 @@ def _threshold(rule: int, left: float, phase: float, ledger: Any) -> float:
     """Return the threshold of a rule that has `left` flags left.
 
     In a period that began before the stream, its unseen part is taken to have been as usual: its
-    share of the arrivals came, and its share of the flags was used. Silence that nobody observed is
-    no sign of a quiet day. If that part is large, few scores are known for the rest of the hours;
-    all calibration scores then count, whatever their hour.
+    share of the arrivals came, and its share of the flags was used. A part that was not observed
+    does not mean a quiet day. If that part is large, few scores are known for the rest of the
+    hours; all calibration scores then count, whatever their hour.
     """
     unseen = ledger.floats[book.UNSEEN]
     to_use = left - unseen * ledger.ints[book.CAPACITY]

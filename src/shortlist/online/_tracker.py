@@ -93,7 +93,7 @@ class QuantileTracker(ScaledController):
 
     It can also follow a rate of work, ``Capacity.effort(480, per=10_000)``: pass the score as
     value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
-    item beside it. The bound is then one of the work of the flags.
+    item with it. The bound then refers to the work of the flags.
 
     Parameters
     ----------
