@@ -234,6 +234,7 @@ class Campaign:
     folder: Path
     model: Path
     options: tuple[str, ...] = ()
+    lifetime: float | None = None
     answers: list[tuple[int, dict]] = field(default_factory=list)
     n_kills: int = 0
     n_ended: int = 0
@@ -241,22 +242,24 @@ class Campaign:
 
     def run(self, n_kills: int, seed: int) -> Campaign:
         """Start stream after stream."""
-        rng, done, oldest, lifetime = random.Random(seed), 0, 0, None
+        rng, done, oldest = random.Random(seed), 0, 0
         self.state, self.platter = self.folder / "state", self.folder / "platter"
         self.platter.mkdir(parents=True)
         while self.n_kills < n_kills:
             recent = range(max(oldest, done - 2 * N_AGAIN), done)
             again = rng.sample(recent, min(N_AGAIN, len(recent))) if self.with_ids else []
             sent = [*again, *range(done, done + N_SENT)]
-            # The first stream is not killed; it shows how long one lasts.
-            end = End() if lifetime is None else End.at_random(rng, lifetime, self.fault != "kill")
+            # The first stream of all is not killed; it shows how long one lasts.
+            end = End()
+            if self.lifetime is not None:
+                end = End.at_random(rng, self.lifetime, self.fault != "kill")
             start = time.monotonic()
             told, killed = self._live(sent, end, rng.randrange(2**32))
             if told is None:
                 done = oldest = PERIOD * (done // PERIOD + 1)
                 self._start_anew()
                 continue
-            lifetime = lifetime or time.monotonic() - start
+            self.lifetime = self.lifetime or time.monotonic() - start
             self.n_kills, self.n_ended = self.n_kills + killed, self.n_ended + (not killed)
             self.answers += [(sent[answer["line"] - 1], answer) for answer in told]
             done += max(0, len(told) - len(again))
@@ -405,12 +408,13 @@ def run(n_kills: int, seed: int = 0, *, control: bool = True) -> list[dict]:
     if control:
         plan.append(("power", True, ("--no-sync",)))
     with tempfile.TemporaryDirectory() as place:
-        model = prepare(Path(place))
+        model, lifetime = prepare(Path(place)), None
         for number, (fault, ids, options) in enumerate(plan):
-            campaign = Campaign(fault, ids, Path(place) / str(number), model, options)
+            campaign = Campaign(fault, ids, Path(place) / str(number), model, options, lifetime)
             # The control has enough kills to show what is lost.
             least = 10 if "--no-sync" in options else 1
             summaries.append(campaign.run(max(each, least), seed + number).summary())
+            lifetime = campaign.lifetime
             strange = {path.name for path in campaign.folder.iterdir()} - FILES
             if strange:
                 raise SystemExit(f"A stream wrote files of other names: {strange}")
