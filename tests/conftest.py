@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -83,6 +84,34 @@ def folded_fit(cases):
         capacity=Capacity.count(100, per=1_000),
         learner="logistic",
     )
+
+
+#: Settings that make a learner quick; what a file has to hold is of the same kind.
+QUICK_LEARNERS = {
+    "forest": {"n_estimators": 20},
+    "aware-forest": {"n_estimators": 20},
+    "aware-network": {"n_members": 2, "max_iter": 20},
+    "aware-svm": {"max_support": 5},
+}
+
+
+@pytest.fixture(scope="session")
+def learner_model(cases):
+    """Return a maker of models, which fits each learner once."""
+    from shortlist import Capacity
+    from shortlist.tables import estimators, fit_table
+
+    make = estimators._make
+
+    @cache
+    def fitted(learner):
+        options = {"target": "fraud", "id": "case", "capacity": Capacity.fraction(0.1)}
+        quick = QUICK_LEARNERS.get(learner, {})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(estimators, "_make", lambda *args: make(*args).set_params(**quick))
+            return fit_table(cases, learner=learner, folds=1, **options).model
+
+    return fitted
 
 
 @pytest.fixture(scope="session")

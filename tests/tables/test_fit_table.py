@@ -169,9 +169,9 @@ def test_a_fit_within_a_time_budget_has_at_least_one_member(cases):
 
 
 @pytest.mark.parametrize("learner", estimators.LEARNERS[1:])
-def test_every_learner_takes_gaps_and_unknown_categories(cases, learner, tmp_path):
+def test_every_learner_takes_gaps_and_unknown_categories(cases, learner_model, learner, tmp_path):
     """A country that was never seen is no reason to stop."""
-    model = fit(cases, learner=learner, id="case", folds=2).model
+    model = learner_model(learner)
     frame = pd.read_csv(cases).drop(columns="fraud").head(20)
     frame["country"], frame["amount"] = "zz", np.nan
     frame.to_csv(tmp_path / "new.csv", index=False)

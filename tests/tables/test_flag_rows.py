@@ -30,7 +30,7 @@ def coarse(cases, tmp_path_factory):
     path = tmp_path_factory.mktemp("coarse") / "coarse.csv"
     frame[["amount", "fraud", "copy"]].to_csv(path, index=False)
     capacity = Capacity.fraction(0.1)
-    return fit_table(path, target="fraud", capacity=capacity, learner="forest").model, path
+    return fit_table(path, target="fraud", capacity=capacity, learner="forest", folds=2).model, path
 
 
 @pytest.mark.parametrize("size", [1_000, 3_000])

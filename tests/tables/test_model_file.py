@@ -14,7 +14,7 @@ from sklearn.pipeline import FunctionTransformer, make_pipeline
 import shortlist
 from shortlist import Capacity
 from shortlist.exceptions import ModelFileError
-from shortlist.tables import estimators, fit_table, load_model, save_model
+from shortlist.tables import load_model, save_model
 from shortlist.tables.estimators import LEARNERS
 from shortlist.tables.model_file import FORMAT_VERSION, describe_model
 from shortlist.tables.read import open_table
@@ -31,24 +31,10 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     return new
 
 
-#: Settings that make a learner quick; what a file has to hold is of the same kind.
-QUICK = {
-    "forest": {"n_estimators": 20},
-    "aware-forest": {"n_estimators": 20},
-    "aware-network": {"n_members": 2, "max_iter": 20},
-    "aware-svm": {"max_support": 5},
-}
-
-
 @pytest.mark.parametrize("learner", LEARNERS[1:])
-def test_a_model_comes_back_as_it_was(cases, new_cases, tmp_path, learner, monkeypatch):
+def test_a_model_comes_back_as_it_was(learner_model, new_cases, tmp_path, learner):
     """The same flags, the same schema, and still open to another capacity."""
-    make = estimators._make
-    monkeypatch.setattr(
-        estimators, "_make", lambda *args: make(*args).set_params(**QUICK.get(learner, {}))
-    )
-    options = {"target": "fraud", "id": "case", "capacity": Capacity.multiple(2)}
-    model = fit_table(cases, learner=learner, guarantee="confident", folds=1, **options).model
+    model = learner_model(learner)
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     with open_table(new_cases) as source:

@@ -27,18 +27,10 @@ EXPORTED = [
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
 
 
-@pytest.fixture(scope="module")
-def models(cases):
+@pytest.fixture
+def models(learner_model):
     """Return a maker of models, which fits each learner once."""
-    fitted = {}
-
-    def make(learner):
-        if learner not in fitted:
-            options = {"target": "fraud", "id": "case", "capacity": Capacity.fraction(0.1)}
-            fitted[learner] = fit_table(cases, learner=learner, folds=1, **options).model
-        return fitted[learner]
-
-    return make
+    return learner_model
 
 
 def rows_of(model, path):
