@@ -19,7 +19,7 @@ from shortlist.cli._errors import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
-CAPACITY = ("--capacity", "100", "--per", "1000", "--learner", "logistic")
+CAPACITY = ("--capacity", "100", "--per", "1000", "--learner", "logistic", "--folds", "1")
 
 
 def run(*arguments):

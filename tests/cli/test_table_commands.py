@@ -11,7 +11,7 @@ from shortlist.cli import app
 from shortlist.cli._errors import in_options
 from shortlist.tables.estimators import LEARNERS
 
-FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
+FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--folds", "1")
 
 
 def run(*arguments, **options):
@@ -27,19 +27,26 @@ def run_json(*arguments):
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather"])
+@pytest.mark.parametrize("suffix", ["csv.gz", "parquet"])
 def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
-    """Fit, select, flag, evaluate and plan, with the same table in every format."""
+    """Fit, select, flag, evaluate and plan, with a table of texts and one of types."""
     for name, path in (("old", cases), ("new", new_cases)):
         frame = pd.read_csv(path)
-        writers = {"parquet": frame.to_parquet, "feather": frame.to_feather}
-        write = writers.get(suffix, lambda path, f=frame: f.to_csv(path, index=False))
-        write(tmp_path / f"{name}.{suffix}")
+        if suffix == "parquet":
+            frame.to_parquet(tmp_path / f"{name}.{suffix}")
+        else:
+            frame.to_csv(tmp_path / f"{name}.{suffix}", index=False)
     old, new, model = tmp_path / f"old.{suffix}", tmp_path / f"new.{suffix}", tmp_path / "model"
 
-    fitted = run("fit", old, *FIT, "--capacity", 100, "--per", 1000, "-o", model)
+    fitted = run("fit", old, *FIT[:-2], "--capacity", 100, "--per", 1000, "-o", model)
     assert fitted.exit_code == 0, fitted.output
-    for words in ("1,500 rows", "default threshold", "random", "95 % interval"):
+    for words in (
+        "1,500 rows",
+        "Measured on all rows",
+        "default threshold",
+        "random",
+        "95 % interval",
+    ):
         assert words in fitted.stdout
 
     listed = run("select", model, new, "--count", 5)
@@ -73,8 +80,7 @@ def test_capacities_and_guarantees(tmp_path, cases, capacity):
     said = run_json("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
     assert said["guarantee"] == ("next-batch" if len(capacity) > 2 else "expected")
     assert 0.05 < said["capacity_fraction"] < 0.4
-    where = "set the threshold" if said["guarantee"] == "next-batch" else "all rows"
-    assert where in said["measured_on"]
+    assert "set the threshold" in said["measured_on"]
     assert {rule["rule"] for rule in said["rules"]} >= {"default threshold", "random"}
 
 
@@ -171,7 +177,7 @@ def test_an_id_that_was_not_named_is_noted(tmp_path, cases):
 
 def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases):
     """The model then flags by lot, and says so."""
-    capacity = ("--fraction", "0.001", "--guarantee", "confident")
+    capacity = ("--fraction", "0.001", "--guarantee", "confident", "--folds", "10")
     result = run("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
     assert result.exit_code == 0
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
