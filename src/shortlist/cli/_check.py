@@ -8,7 +8,7 @@ import typer
 
 from ._errors import DRIFT, answering
 from ._options import AsJson, Data, Model, Read, read_options
-from ._output import open_model, percent, print_json, print_table, progress, tell
+from ._output import open_model, percent, print_json, print_texts, progress, tell
 
 if TYPE_CHECKING:
     from ..tables.check import TableCheck
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @answering
 def check(model: Model, data: Data, read: Read = None, as_json: AsJson = False) -> None:
-    """Tell what has changed since calibration, column by column.
+    """Show what has changed since calibration, column by column.
 
     No labels are needed. The exit code is 0 if no drift was detected, and 5 if the scores or a
     column have shifted.
@@ -42,16 +42,18 @@ def _print(result: TableCheck) -> None:
         f"({percent(result.n_flagged / result.n_items)}); the capacity allows {result.room:,}. "
         f"{result.verdict}"
     )
-    print_table(
-        {
-            "Column": lambda column: column["name"],
-            "Shift": lambda column: column["shift"],
-            "Index": lambda column: f"{column['psi']:.3f}",
-            "Largest change": lambda column: (
-                column["in_words"] if column["shift"] != "none seen" else ""
-            ),
-        },
-        [{**result.score, "name": "(score)", "in_words": ""}, *result.columns],
+    shifts = [{**result.score, "name": "(score)", "in_words": ""}, *result.columns]
+    print_texts(
+        ("Column", "Shift", "Index", "Largest change"),
+        [
+            (
+                shift["name"],
+                shift["shift"],
+                f"{shift['psi']:.3f}",
+                shift["in_words"] if shift["shift"] != "none seen" else "",
+            )
+            for shift in shifts
+        ],
         n_left=2,
         n_right=1,
         title="Shifts since calibration",

@@ -20,11 +20,13 @@ from ._output import (
     print_json,
     print_money,
     print_table,
+    print_texts,
     progress,
     tell,
 )
 
 if TYPE_CHECKING:
+    from ..feedback import MissedEstimate
     from ..tables import ReadOptions, TableModel
     from ..tables.fingerprints import SeenRows
     from ..tables.measure import Evaluation
@@ -152,7 +154,7 @@ def _warn_of_seen(seen: SeenRows | None) -> None:
 def _print_evaluation(result: Evaluation) -> None:
     flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
     print_table(
-        RULES | {"Its interval": lambda rule: interval(rule.precision_interval)},
+        RULES | {"Its interval": ("precision_interval", interval)},
         result.rules,
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for {_room(result)}; "
         f"flagged {flag_rate}",
@@ -178,13 +180,13 @@ def _room(result: Evaluation) -> str:
 
 
 _CURVE: Cells = {
-    "Flags": lambda point: f"{point.flagged:,}",
-    "Share": lambda point: percent(point.fraction),
-    "Found": lambda point: f"{point.found:,}",
-    "Detection": lambda point: percent(point.detection),
-    "95 % interval": lambda point: interval(point.detection_interval),
-    "Precision": lambda point: percent(point.precision),
-    "One more": lambda point: f"{point.marginal:.3f}",
+    "Flags": ("flagged", ","),
+    "Share": ("fraction", percent),
+    "Found": ("found", ","),
+    "Detection": ("detection", percent),
+    "95 % interval": ("detection_interval", interval),
+    "Precision": ("precision", percent),
+    "One more": ("marginal", ".3f"),
 }
 
 
@@ -223,20 +225,10 @@ def _print_capacities(result: Evaluation) -> None:
 
 def _print_missed(result: MissedResult) -> None:
     estimate = result.estimate
-    print_table(
-        {
-            "Period": lambda row: str(row[0]),
-            "Probes": lambda row: f"{row[1].n_probes:,}",
-            "Hits": lambda row: f"{row[1].n_hits:,}",
-            "Found": lambda row: f"{row[1].found:,}",
-            "Missed": lambda row: _count(row[1].missed),
-            "Interval": lambda row: f"{_count(row[1].missed_low)} to {_count(row[1].missed_high)}",
-            "Detection": lambda row: percent(row[1].detection),
-            "Its interval": lambda row: (
-                f"{percent(row[1].detection_low)} to {percent(row[1].detection_high)}"
-            ),
-        },
-        [*estimate.by_period.items(), ("all", estimate)],
+    rows = [*estimate.by_period.items(), ("all", estimate)]
+    print_texts(
+        _MISSED,
+        [_missed(str(period), each) for period, each in rows],
         title=None if estimate.is_enough else "Not enough probes yet",
     )
     typer.echo(str(estimate))
@@ -244,6 +236,22 @@ def _print_missed(result: MissedResult) -> None:
         typer.echo(str(estimate.challenger))
     if result.has_fallen:
         typer.echo(result.verdict)
+
+
+_MISSED = ("Period", "Probes", "Hits", "Found", "Missed", "Interval", "Detection", "Its interval")
+
+
+def _missed(period: str, estimate: MissedEstimate) -> list[str]:
+    return [
+        period,
+        f"{estimate.n_probes:,}",
+        f"{estimate.n_hits:,}",
+        f"{estimate.found:,}",
+        _count(estimate.missed),
+        f"{_count(estimate.missed_low)} to {_count(estimate.missed_high)}",
+        percent(estimate.detection),
+        f"{percent(estimate.detection_low)} to {percent(estimate.detection_high)}",
+    ]
 
 
 def _count(number: float) -> str:

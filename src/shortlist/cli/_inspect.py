@@ -10,7 +10,7 @@ import typer
 from ..exceptions import ModelFileError
 from ._errors import answering, in_options
 from ._options import AsJson, Columns, Read, read_options
-from ._output import RULES, percent, print_json, print_table, tell
+from ._output import RULES, percent, print_json, print_table, print_texts, tell
 
 if TYPE_CHECKING:
     from ..tables.inspect import ColumnView, TableView
@@ -61,24 +61,19 @@ def inspect(
 def _print_table(view: TableView) -> None:
     tell(view.notes)
     rows = f"{view.n_rows:,} rows" if view.is_whole else f"the first {view.n_rows:,} rows"
-    print_table(
-        {
-            "Column": lambda column: column.name,
-            "Read as": _read_as,
-            "Missing": lambda column: "" if column.n_missing is None else f"{column.n_missing:,}",
-            "Examples": lambda column: ", ".join(f"{each:.40}" for each in column.examples),
-        },
-        view.columns,
+    print_texts(
+        ("Column", "Read as", "Missing", "Examples"),
+        map(_view, view.columns),
         n_left=2,
         n_right=1,
         title=f"{view.table}, {rows}",
     )
 
 
-def _read_as(column: ColumnView) -> str:
-    if column.kind is None:
-        return "left out"
-    return f"{column.kind} ({column.format})" if column.format else column.kind
+def _view(column: ColumnView) -> tuple[str, str, str, str]:
+    kind = f"{column.kind} ({column.format})" if column.format else column.kind or "left out"
+    missing = "" if column.n_missing is None else f"{column.n_missing:,}"
+    return column.name, kind, missing, ", ".join(f"{each:.40}" for each in column.examples)
 
 
 # --- a model ---
@@ -89,20 +84,18 @@ def _print_model(content: dict[str, Any]) -> None:
     from ..tables.schema import Feature
 
     card = content["card"] or {}
-    print_table(
-        {"": lambda line: line[0], " ": lambda line: line[1]},
+    print_texts(
+        ("", ""),
         _facts(content, card),
         n_right=0,
         show_header=False,
         title=f"Model of shortlist {content['shortlist_version']}",
     )
-    print_table(
-        {
-            "Column": lambda feature: feature.name,
-            "Read as": lambda feature: feature.in_words,
-            "Usual value": lambda feature: _usual(content["reference"].get(feature.name), feature),
-        },
-        map(Feature.from_json, content["schema"]["features"]),
+    features = map(Feature.from_json, content["schema"]["features"])
+    usual = content["reference"]
+    print_texts(
+        ("Column", "Read as", "Usual value"),
+        [(each.name, each.in_words, _usual(usual.get(each.name), each)) for each in features],
         n_right=0,
         title="Columns",
         caption="Usual value: the median, or the commonest category.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ..tables.money import Money
     from ..tables.monitor import Finding
 
-#: The columns of a table: a heading, and the text of a row.
-Cells = dict[str, Callable[[Any], str]]
+#: The columns of a table: a heading, an attribute of the rows, and how it is written.
+Cells = dict[str, tuple[str, str | Callable[[Any], str]]]
 
 
 def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
@@ -42,9 +42,19 @@ def print_json(content: Any, *, err: bool = False) -> None:
     typer.echo(json.dumps(to_plain(content), allow_nan=False), err=err)
 
 
-def print_table(
-    cells: Cells | list[tuple[str, Callable[[Any], str]]],
-    rows: Iterable[Any],
+def print_table(cells: Cells, rows: Iterable[Any], **options: Any) -> None:
+    """Print attributes of some objects, each with a format or a function that writes it."""
+    texts = [[_text(getattr(row, name), form) for name, form in cells.values()] for row in rows]
+    print_texts(list(cells), texts, **options)
+
+
+def _text(value: Any, form: str | Callable[[Any], str]) -> str:
+    return format(value, form) if isinstance(form, str) else form(value)
+
+
+def print_texts(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
     *,
     n_left: int = 1,
     n_right: int = 99,
@@ -52,12 +62,11 @@ def print_table(
 ) -> None:
     """Print a table: `n_left` columns with texts, then `n_right` with numbers, then texts again."""
     table = Table(**options)
-    pairs = list(cells.items()) if isinstance(cells, dict) else cells
-    for place, (heading, _) in enumerate(pairs):
+    for place, heading in enumerate(headings):
         is_number = n_left <= place < n_left + n_right
         table.add_column(heading, justify="right" if is_number else "left")
     for row in rows:
-        table.add_row(*(escape(text(row)) for _, text in pairs))
+        table.add_row(*map(escape, row))
     Console().print(table)
 
 
@@ -75,12 +84,12 @@ def interval(ends: Any) -> str:
 
 #: What a rule finds.
 RULES: Cells = {
-    "Rule": lambda rule: rule.rule,
-    "Flagged": lambda rule: f"{rule.flagged:g}",
-    "Found": lambda rule: f"{rule.found:.3g}",
-    "Detection": lambda rule: percent(rule.detection),
-    "95 % interval": lambda rule: interval(rule.detection_interval),
-    "Precision": lambda rule: percent(rule.precision),
+    "Rule": ("rule", ""),
+    "Flagged": ("flagged", "g"),
+    "Found": ("found", ".3g"),
+    "Detection": ("detection", percent),
+    "95 % interval": ("detection_interval", interval),
+    "Precision": ("precision", percent),
 }
 
 
@@ -90,11 +99,11 @@ def print_money(money: Money | None) -> None:
         return
     print_table(
         {
-            "Rule": lambda rule: rule.rule,
-            "Flagged": lambda rule: f"{rule.flagged:,.0f}",
-            f"Spent ({money.unit})": lambda rule: f"{rule.effort:,.6g}",
-            "Value found": lambda rule: f"{rule.value:,.0f}",
-            "Of all value": lambda rule: percent(rule.value_share),
+            "Rule": ("rule", ""),
+            "Flagged": ("flagged", ",.0f"),
+            f"Spent ({money.unit})": ("effort", ",.6g"),
+            "Value found": ("value", ",.0f"),
+            "Of all value": ("value_share", percent),
         },
         money.rules,
         title=f"Value found within {money.allowed:,.6g} {money.unit}; all rare cases are worth "
@@ -110,12 +119,12 @@ def print_budgets(money: Money | None) -> None:
         return
     print_table(
         {
-            "Budget": lambda point: f"{point.budget:,.6g} {money.unit}",
-            "Spent": lambda point: f"{point.effort:,.6g}",
-            "Cases": lambda point: f"{point.n_flagged:,}",
-            "Value found": lambda point: f"{point.value:,.0f}",
-            "Of all value": lambda point: percent(point.value_share),
-            "One more unit": lambda point: f"{point.price:,.3g}",
+            "Budget": ("budget", lambda budget: f"{budget:,.6g} {money.unit}"),
+            "Spent": ("effort", ",.6g"),
+            "Cases": ("n_flagged", ","),
+            "Value found": ("value", ",.0f"),
+            "Of all value": ("value_share", percent),
+            "One more unit": ("price", ",.3g"),
         },
         money.points,
         title="What other budgets would find",

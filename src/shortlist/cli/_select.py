@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +22,7 @@ from ._options import (
     Read,
     read_options,
 )
-from ._output import Cells, open_model, percent, print_json, print_table, progress, tell
+from ._output import open_model, percent, print_json, print_texts, progress, tell
 
 if TYPE_CHECKING:
     from ..tables.lists import SelectedRow, Selection
@@ -149,26 +148,23 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
 
 
 def _print(selected: Selection) -> None:
-    first: Cells = {
-        "Rank": lambda row: str(row.rank),
-        "Case": lambda row: f"row {row.row}" if row.id is None else row.id,
-        "Score": lambda row: f"{row.score:.4g}",
-        "Probability": lambda row: percent(row.probability),
-    }
-    if selected.has_probes:
-        first["Selected by"] = lambda row: row.selected_by
-    print_table(
-        [
-            *first.items(),
-            *((name, partial(_kept, name=name)) for name in selected.kept_types),
-            ("Raised by", lambda row: "; ".join(reason.in_words for reason in row.reasons)),
-        ],
-        selected,
+    probes = ("Selected by",) if selected.has_probes else ()
+    print_texts(
+        ("Rank", "Case", "Score", "Probability", *probes, *selected.kept_types, "Raised by"),
+        [_texts(row, *((row.selected_by,) if probes else ())) for row in selected],
         n_left=0,
         n_right=4,
         caption="In parentheses: how far the score would fall with the usual value.",
     )
 
 
-def _kept(row: SelectedRow, *, name: str) -> str:
-    return "" if row.kept[name] is None else str(row.kept[name])
+def _texts(row: SelectedRow, *selected_by: str) -> list[str]:
+    return [
+        str(row.rank),
+        f"row {row.row}" if row.id is None else row.id,
+        f"{row.score:.4g}",
+        percent(row.probability),
+        *selected_by,
+        *("" if value is None else str(value) for value in row.kept.values()),
+        "; ".join(reason.in_words for reason in row.reasons),
+    ]
