@@ -221,7 +221,7 @@ def test_a_wrong_target_is_refused(table_fit, new_cases):
     """As by evaluate."""
     with pytest.raises(TableError, match="no column 'nothing'"):
         make_report(table_fit.model, new_cases, target="nothing")
-    noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was no label")
+    noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was not a label")
     with noted, pytest.raises(TableError, match="no row with the rare label"):
         make_report(table_fit.model, new_cases, target="vip")
 

@@ -65,7 +65,7 @@ _LIKE_DATES = {
 class Guess:
     """The kind and the format of a column, with notes.
 
-    `signs` are the decimal signs that its numbers allow: one if they tell, two if either is
+    `signs` are the decimal signs that its numbers allow: one if they decide it, two if either is
     possible, none if there is no sign in them. If either is possible, only `seen` occurs.
     """
 
@@ -198,11 +198,11 @@ def settle_decimals(
     guesses: dict[str, Guess], *, decimal: str | None, sep: str | None
 ) -> dict[str, Guess]:
     """Decide about columns that could be read either way, by what the others say."""
-    told = Counter(guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1)
+    seen = Counter(guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1)
     if decimal is None:
-        decimal = told.most_common(1)[0][0] if told else ("," if sep == ";" else ".")
+        decimal = seen.most_common(1)[0][0] if seen else ("," if sep == ";" else ".")
     settled = {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
-    if len(told) != 1 or decimal == ".":  # some files have both
+    if len(seen) != 1 or decimal == ".":  # some files have both
         return settled
     # Whole numbers are written as the other columns are: later ones may have thousands.
     return {
@@ -275,9 +275,9 @@ class _Numbers:
 
 def _numbers(texts: _Texts, format: ColumnFormat, *, forced: bool = False) -> Guess | None:
     """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
-    told = [format.decimal] if format.thousands else [".", ","]
+    signs = [format.decimal] if format.thousands else [".", ","]
     unit = _unit(texts)
-    forms = [replace(format, decimal=s, thousands=OTHER_SIGN[s], unit=unit) for s in told]
+    forms = [replace(format, decimal=s, thousands=OTHER_SIGN[s], unit=unit) for s in signs]
     ways = [_Numbers(texts, form) for form in forms]
     best = max(ways, key=lambda way: way.read.n_rows)
     if forced:

@@ -83,8 +83,8 @@ _NOTES = {
     ),
     "other order": (
         "{name!r} holds {other!r}, although most of its dates have the {part} first. Days up to "
-        "12 do not tell: more dates may be the wrong way round. Check how the table was made, or "
-        "leave the column out: drop={name!r}"
+        "12 do not show this: more dates may be the wrong way round. Check how the table was made, "
+        "or leave the column out: drop={name!r}"
     ),
 }
 

@@ -57,8 +57,8 @@ def is_rare_label(
     new = [s for s, key in zip(spellings.tolist(), folded, strict=True) if key not in seen]
     if known and new and len(known) < MOST_LABELS:
         warnings.warn(
-            f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was no label when "
-            f"the model was fitted. It counts as another label than {rare_label!r}.",
+            f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was not a label "
+            f"when the model was fitted. It counts as another label than {rare_label!r}.",
             TableNote,
             stacklevel=2,
         )

@@ -80,7 +80,7 @@ def open_workbook(
             if isinstance(error, TableError):
                 raise
             raise TableError(
-                f"{name} is damaged or not what its extension says: it is no Excel workbook."
+                f"{name} is damaged or not what its extension says: it is not an Excel workbook."
             ) from None
     width = max(map(len, rows), default=0)
     frame = pd.DataFrame([row + [None] * (width - len(row)) for row in rows], dtype=object)

@@ -177,7 +177,7 @@ def _copy(stack: contextlib.ExitStack) -> Path:
 
 
 def _marked(head: bytes, name: str) -> str | None:
-    """Return the encoding that the first bytes tell: a mark, or every second byte zero."""
+    """Return the encoding that the first bytes show: a mark, or every second byte zero."""
     if head == b"PK\x03\x04":
         raise TableError(
             f"{name} is not a text file, but an Excel workbook or another archive. Give it the "
@@ -214,8 +214,8 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
     with _open_chars(path) as file:
         head = file.read(_LONGEST_HEADING)
     line = _LINE.search(head, head.startswith("\ufeff"))
-    told = re.fullmatch(r"sep=(.)", line[0].strip(" ")) if line else None  # a line that Excel knows
-    if told and line:
+    of_excel = re.fullmatch(r"sep=(.)", line[0].strip(" ")) if line else None
+    if of_excel and line:
         line = _LINE.search(head, line.end())
     if line is None:
         raise TableError(f"{name} is empty. Its first line must hold the column names.")
@@ -223,7 +223,7 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
         raise TableError(f"{name} does not start with a line of column names; is it a table?")
     if "\0" in line[0]:
         raise TableError(_no_text(name))
-    said = told[1] if told else reading.sep
+    said = of_excel[1] if of_excel else reading.sep
     delimiter = said if said and said in line[0] else _separator(line[0])
     row = next(csv.reader(io.StringIO(line[0], newline=""), delimiter=delimiter), [])
     columns = [column.strip() for column in row]

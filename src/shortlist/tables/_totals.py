@@ -82,7 +82,7 @@ def about_subtotal(name: str, cells: Collection[str]) -> str:
     """Say that a row in the middle looks like a total."""
     return (
         f"A row of {name} looks like a total ({_in_short(cells)}), but counts as a case. If it is "
-        "none, remove it and all like it."
+        "not, remove it and all rows like it."
     )
 
 

@@ -42,7 +42,7 @@ class TableView:
 
 
 def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableView:
-    """Read the first 100,000 rows of a table, and tell how a fit would read them."""
+    """Read the first 100,000 rows of a table, and return how a fit would read them."""
     with open_table(path, reading=reading) as source:
         table, is_whole = _first_rows(source)
         features = infer_features(source, table, chosen_columns(source))

@@ -77,10 +77,10 @@ class ReadOptions:
             _check_encoding(self.encoding)
         for name in _TUPLES:
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        self.date_formats()  # raises an error for what is none
+        self.date_formats()  # raises an error for other texts
 
     def after(self, earlier: ReadOptions) -> ReadOptions:
-        """Return what this object says, and what was said earlier where it says nothing.
+        """Merge with earlier options; these take precedence.
 
         Parameters
         ----------

@@ -191,7 +191,7 @@ class TableSchema:
             source.notes.append(
                 f"{'1 row holds' if n_empty == 1 else f'{n_empty:,} rows hold'} no value of any "
                 f"column that the model learned from, first {first_empty}. Such rows count as "
-                "cases. If they are none, remove them."
+                "cases. If they are not, remove them."
             )
         source.notes.extend(self._about_repeats(ids.repeated))
 
