@@ -85,7 +85,7 @@ MUTANTS = [
     Mutant("the gap is forgotten", "thresholds/guarantees.py", "np.clip((c - share * gaps) / np.maximum(1 - share * gaps, 1e-300), 0, 1)", "np.clip((c - share * gaps), 0, 1)"),
     Mutant("a share at twice the error", "thresholds/guarantees.py", "lambda share: chance(share) - error", "lambda share: chance(share) - min(2 * error, 0.99)"),
     Mutant("the key is the lot", "_core/hashing.py", "return _unit_interval(_mix(_mix((keys * 2.0**53).astype(np.uint64) ^ _LOTS)))", "return keys"),
-    Mutant("everything between the places", "thresholds/threshold.py", "lots_of(tie_keys(between)) < self.share", "True", ("tests/thresholds/test_too_few.py",)),
+    Mutant("everything between the places", "_core/ranking.py", "lots_of(tie_keys(between)) < self.share", "True", ("tests/thresholds/test_too_few.py",)),
     Mutant("all work is kept", "thresholds/efforts.py", "return replace(sample, scores=np.where(kept, sample.scores, lowest))", "return replace(sample, scores=np.where(~kept, sample.scores, lowest))", EFFORTS),
     Mutant("weights beyond the limit", "thresholds/efforts.py", "return int(np.searchsorted(used, min(", "return 1 + int(np.searchsorted(used, min("),
     Mutant("large groups over capacity", "thresholds/terms.py", "upper, lower = stricter(upper, at_most), stricter(lower, at_most)", "pass", GROUPS),

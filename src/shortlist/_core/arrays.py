@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Doubles", "Floats", "Ints", "Mask", "Rows"]
+__all__ = ["Doubles", "Floats", "Ints", "Mask", "Rows", "TieKeys"]
 
 #: Scores and features in single or double precision.
 Floats = NDArray[np.floating]
@@ -14,3 +16,5 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 #: Positions of items, as whole numbers.
 Rows = NDArray[np.intp]
+#: Gives the tie keys of the items at the given positions. Only tied items are ever asked for.
+TieKeys = Callable[[Rows], Doubles]

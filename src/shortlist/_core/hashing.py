@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import indexable
 
+from .arrays import TieKeys
 from .ids import nanoseconds_per, plain_id, to_days, values_of
-from .ranking import TieKeys
 from .scoring import n_rows, take_rows
 from .validation import check_ids
 

@@ -14,18 +14,20 @@ often return (0, 1/2, 3/40) do not lie at the edge of a cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Mask, Rows
+from .arrays import Floats, Mask, Rows, TieKeys
+from .hashing import lots_of
 
 __all__ = [
     "AFTER_ALL",
     "BEFORE_ALL",
     "Cut",
+    "Cuts",
     "TieKeys",
     "as_calibrated",
     "cell_of",
@@ -40,9 +42,6 @@ __all__ = [
     "stricter",
     "tied_positions",
 ]
-
-#: Gives the tie keys of the items at the given positions. Only tied items are ever asked for.
-TieKeys = Callable[[Rows], NDArray[np.float64]]
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 16
@@ -278,6 +277,41 @@ def flag_above_lifted(scores: Floats, cut: Cut, tie_keys: TieKeys | None = None)
 def _well_below(value: float) -> float:
     """Return a number that lies below all scores which are lifted to `value`."""
     return value - abs(value) * 1e-3 - 1e-30
+
+
+class Cuts(NamedTuple):
+    """A threshold between two places of a ranking.
+
+    Items before the upper cut are flagged. Of those between the cuts, a share is, drawn by lot.
+    """
+
+    upper: Cut
+    lower: Cut
+    share: float
+
+    @classmethod
+    def of(cls, threshold: Any) -> Cuts:
+        """Return the cuts of a calibrated threshold."""
+        upper = Cut(threshold.value, threshold.tie_key)
+        return cls(upper, Cut(threshold.lower_value, threshold.lower_tie_key), threshold.share)
+
+    def divide(self, scores: Floats, tie_keys: TieKeys | None) -> tuple[Mask, Mask]:
+        """Return which items lie before the upper cut, and which between the cuts."""
+        above = flag_above(scores, self.upper, tie_keys)
+        if self.lower == self.upper:
+            return above, np.zeros_like(above)
+        return above, flag_above(scores, self.lower, tie_keys) & ~above
+
+    def flag(self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True) -> Mask:
+        """Flag scores; without `lifted`, they are lifted to their grid where it matters."""
+        flag = flag_above if lifted else flag_above_lifted
+        flagged = flag(scores, self.upper, tie_keys)
+        if self.share == 0 or tie_keys is None:
+            return flagged
+        between = np.flatnonzero(flag(scores, self.lower, tie_keys) & ~flagged)
+        if between.size:
+            flagged[between] = lots_of(tie_keys(between)) < self.share
+        return flagged
 
 
 def as_calibrated(scores: Floats, precision: np.dtype[Any]) -> Floats:

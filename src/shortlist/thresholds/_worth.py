@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core.arrays import Floats, Ints, Mask, Rows
 from .._core.binomial import clopper_pearson_lower
-from .._core.ranking import AFTER_ALL, Cut, TieKeys, cell_of, cut_after, rank, stricter
+from .._core.ranking import AFTER_ALL, Cut, Cuts, TieKeys, cell_of, cut_after, rank, stricter
 from .._core.validation import warn_user
 from .._core.work import check_probabilities
 from ..exceptions import InsufficientCalibrationWarning
@@ -26,7 +26,6 @@ from ..worth import Worth
 from .guarantees import plug_in_k
 from .promise import Promise
 from .samples import CalibrationSample
-from .threshold import Cuts
 
 __all__ = ["Limit", "precise_k", "worth_limit"]
 

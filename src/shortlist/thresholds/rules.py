@@ -21,7 +21,7 @@ from .._core.arrays import Floats, Mask, Rows
 from .._core.binomial import Interval, clopper_pearson_lower
 from .._core.hashing import check_keyed_alike, tie_keys_of
 from .._core.probing import probe_seed
-from .._core.ranking import TieKeys, as_calibrated, keys_within
+from .._core.ranking import Cuts, TieKeys, as_calibrated, keys_within
 from .._core.rows import RowFacts
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
@@ -437,7 +437,8 @@ def _compare(
     calibration: CalibratedThreshold, scores: Floats, keys: TieKeys | None
 ) -> tuple[Mask, Floats]:
     """Return which scores are flagged, and what each had to exceed."""
-    flagged = calibration.flag_with_keys(scores, keys, lifted=False)
+    keys = None if calibration.ties == "exclude" else keys
+    flagged = Cuts.of(calibration).flag(scores, keys, lifted=False)
     thresholds = np.full(scores.size, calibration.value)
     thresholds[flagged & (scores < calibration.value)] = calibration.lower_value
     return flagged, thresholds

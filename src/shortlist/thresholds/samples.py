@@ -89,14 +89,20 @@ class CalibrationSample:
             scores, rows = scores[drawn], rows[drawn]
         if not scores.size:
             raise ValueError("Calibration needs at least one item; got none.")
-        values, efforts = facts.work_of(rows)
-        scores = lift(weigh(scores, values, efforts))
+        efforts = None
+        if facts.values is not None or facts.efforts is not None:
+            values, efforts = facts.work_of(rows)
+            scores = weigh(scores, values, efforts)
+        scores = lift(scores)
         rare = None if is_rare is None else is_rare[rows]
         keys = None
         if tie_keys is not None:
-            hashed = _rows_to_hash(scores, rare, groups is not None or efforts is not None)
+            # Lots of groups and of work need all keys; the order of items only those of tied ones.
+            by_lot = groups is not None or efforts is not None
+            hashed = np.arange(scores.size) if by_lot else tied_positions(scores)
             keys = np.zeros(scores.size)
-            keys[hashed] = tie_keys(rows[hashed])
+            if hashed.size:
+                keys[hashed] = tie_keys(rows[hashed])
         return cls(
             scores,
             keys,
@@ -117,9 +123,13 @@ class CalibrationSample:
         return keys if keys is None or callable(keys) else keys.__getitem__
 
     def lots(self, seed: int) -> Doubles:
-        """Return the lot of each item; without tie keys, by its position."""
-        keys = self.keys_of or keys_by_id(None, seed=seed)
-        return lots_of(keys(np.arange(self.scores.size)))
+        """Return the lot of each item; where it has no tie key, by its position."""
+        every = np.arange(self.scores.size)
+        by_position = keys_by_id(None, seed=seed)(every)
+        if self.keys_of is None:
+            return lots_of(by_position)
+        keys = self.keys_of(every)
+        return lots_of(np.where(keys == 0, by_position, keys))
 
     def take(self, rows: Rows) -> CalibrationSample:
         """Return some of the items, without their segments."""
@@ -144,14 +154,6 @@ class CalibrationSample:
         order = np.lexsort((self.lots(seed), self.groups))
         first = order[np.flatnonzero(np.diff(self.groups[order], prepend=-1))]
         return replace(self.take(first), groups=None)
-
-
-def _rows_to_hash(scores: Floats, is_rare: Mask | None, every: bool) -> Rows:
-    """Return the items whose keys are needed: tied ones, rare ones for their lots, or all."""
-    if every:
-        return np.arange(scores.size)
-    tied = tied_positions(scores)
-    return tied if is_rare is None else np.union1d(tied, np.flatnonzero(is_rare))
 
 
 class ReferencePrevalence(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.arrays import Doubles, Floats
 from .._core.binomial import Interval, clopper_pearson_lower
-from .._core.ranking import TieKeys, cut_after, rank, stricter
+from .._core.ranking import Cuts, TieKeys, cut_after, rank, stricter
 from .._core.validation import check_confidence, warn_user
 from ..capacity import Capacity, exact
 from ..worth import Worth
@@ -30,7 +30,7 @@ from .promise import (
     warn_too_few,
 )
 from .samples import CalibrationSample, ReferencePrevalence
-from .threshold import CalibratedThreshold, Cuts
+from .threshold import CalibratedThreshold
 
 __all__ = ["Terms", "rate_interval"]
 
@@ -234,7 +234,7 @@ class _Calibration:
         cuts = Cuts(upper, lower, place.share)
         if own is self.sample or place.k < 0:
             return place.k, cuts
-        return int(np.count_nonzero(cuts.divide(self.sample)[0])), cuts
+        return int(np.count_nonzero(cuts.divide(self.sample.scores, self.sample.keys_of)[0])), cuts
 
     # --- the threshold --------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class _Calibration:
             limit = worth_limit(terms.worth, k, sample, self.promise)
             cuts = limit.applied(found, k, sample)
         by_worth = cuts != found or limit.least_probability > 0
-        above, between = cuts.divide(sample)
+        above, between = cuts.divide(sample.scores, sample.keys_of)
 
         def flagged_part(of: Doubles) -> float:
             return float(of[above].sum() + cuts.share * of[between].sum())

@@ -3,49 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Doubles, Floats, Mask
 from .._core.binomial import Interval
-from .._core.hashing import keys_by_id, lots_of
-from .._core.ranking import Cut, TieKeys, flag_above, flag_above_lifted
+from .._core.hashing import keys_by_id
+from .._core.ranking import Cuts, TieKeys
 from .._core.validation import check_ids, check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
-from .samples import CalibrationSample
 
-__all__ = ["CalibratedThreshold", "Cuts"]
-
-
-class Cuts(NamedTuple):
-    """A threshold between two places of a ranking.
-
-    Items before the upper cut are flagged. Of those between the cuts, a share is, drawn by lot.
-    """
-
-    upper: Cut
-    lower: Cut
-    share: float
-
-    def divide(self, sample: CalibrationSample) -> tuple[Mask, Mask]:
-        """Return which items of a sample lie before the upper cut, and which between the cuts."""
-        above = flag_above(sample.scores, self.upper, sample.keys_of)
-        if self.lower == self.upper:
-            return above, np.zeros_like(above)
-        return above, flag_above(sample.scores, self.lower, sample.keys_of) & ~above
-
-    def flag(self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True) -> Mask:
-        """Flag scores; without `lifted`, they are lifted to their grid where it matters."""
-        flag = flag_above if lifted else flag_above_lifted
-        flagged = flag(scores, self.upper, tie_keys)
-        if self.share == 0 or tie_keys is None:
-            return flagged
-        between = np.flatnonzero(flag(scores, self.lower, tie_keys) & ~flagged)
-        if between.size:
-            flagged[between] = lots_of(tie_keys(between)) < self.share
-        return flagged
+__all__ = ["CalibratedThreshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +156,12 @@ class CalibratedThreshold:
             check_max_effort(self.max_effort, efforts)
         return weigh(scores, values, efforts)
 
-    def flag_with_keys(
-        self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True
-    ) -> Mask:
+    def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag checked scores; `tie_keys` gives the keys of items, if ties are hashed."""
         keys = None if self.ties == "exclude" else tie_keys
-        return self.cuts.flag(scores, keys, lifted=lifted)
+        return self.cuts.flag(scores, keys)
 
     @property
     def cuts(self) -> Cuts:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
-        upper = Cut(self.value, self.tie_key)
-        return Cuts(upper, Cut(self.lower_value, self.lower_tie_key), self.share)
+        return Cuts.of(self)
