@@ -14,8 +14,8 @@ Comments in front of a block say what a reader does not need to know:
 
 - ``<!-- tolerance: 0.1 -->``: the numbers of this text block may differ by 10 %, since they depend
   on the version of a library.
-- ``<!-- needs: onnxruntime -->``: the block runs only where these packages are installed. What they warn
-  of within themselves is not our error.
+- ``<!-- needs: onnxruntime -->``: the block runs only where these packages are installed. What
+  they warn of within themselves is not our error.
 - ``<!-- setup: ../start.md -->``: the first Python block of that page runs first.
 """
 
