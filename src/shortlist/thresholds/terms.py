@@ -255,7 +255,10 @@ class _Calibration:
         def flagged_part(of: Doubles) -> float:
             return float(of[above].sum() + cuts.share * of[between].sum())
 
-        weights = np.ones(sample.scores.size) if sample.weights is None else sample.weights
+        flagged = np.count_nonzero(above) + cuts.share * np.count_nonzero(between)
+        total = float(max(sample.scores.size, 1))
+        if sample.weights is not None:
+            flagged, total = flagged_part(sample.weights), float(sample.weights.sum())
         work: dict[str, Any] = {}
         if self.budget is not None and sample.efforts is not None:
             work = {
@@ -267,7 +270,7 @@ class _Calibration:
             value=cuts.upper.value,
             k=limit.k,
             n_calibration=sample.scores.size,
-            flagged_fraction=flagged_part(weights) / max(float(weights.sum()), 1),
+            flagged_fraction=float(flagged) / total,
             interval=self._interval(Place(k, cuts.share), int(np.count_nonzero(above))),
             capacity_fraction=float(self.promise.ratio),
             guarantee=terms.guarantee,
