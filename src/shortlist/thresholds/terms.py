@@ -255,7 +255,7 @@ class _Calibration:
         def flagged_part(of: Doubles) -> float:
             return float(of[above].sum() + cuts.share * of[between].sum())
 
-        flagged = np.count_nonzero(above) + cuts.share * np.count_nonzero(between)
+        flagged = float(np.count_nonzero(above) + cuts.share * np.count_nonzero(between))
         total = float(max(sample.scores.size, 1))
         if sample.weights is not None:
             flagged, total = flagged_part(sample.weights), float(sample.weights.sum())
@@ -270,7 +270,7 @@ class _Calibration:
             value=cuts.upper.value,
             k=limit.k,
             n_calibration=sample.scores.size,
-            flagged_fraction=float(flagged) / total,
+            flagged_fraction=flagged / total,
             interval=self._interval(Place(k, cuts.share), int(np.count_nonzero(above))),
             capacity_fraction=float(self.promise.ratio),
             guarantee=terms.guarantee,
