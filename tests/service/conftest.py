@@ -21,8 +21,8 @@ def pytest_collection_modifyitems(items):
     """Let one worker run all tests that need PostgreSQL: it starts a server of its own."""
     for item in items:
         given = getattr(item, "callspec", None)
-        values = () if given is None else given.params.values()
-        if "postgres" in item.fixturenames or "postgresql" in values:
+        on_postgres = given is not None and given.params.get("address") == "postgresql"
+        if on_postgres or "postgres" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
