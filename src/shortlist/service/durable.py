@@ -95,6 +95,7 @@ class DurableController:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> from shortlist import Capacity
     >>> budget = lambda: BudgetController(
     ...     Capacity.count(2, per=100), calibration_scores=np.arange(100)

@@ -175,7 +175,7 @@ def calibrate_threshold(
     >>> budget = Capacity.effort(480, per=1_000)
     >>> found = calibrate_threshold(p, budget, efforts=minutes, max_effort=60)
     >>> round(found.effort_spent * 1_000), found.flag([0.3], efforts=[45]).tolist()
-    (468, [False])
+    (397, [False])
     """
     scores = check_scores(scores)
     if check_option("ties", ties, ("auto", *TIES)) == "auto":
