@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from shortlist.exceptions import TableError
+from shortlist.exceptions import TableError, TableNote
 from shortlist.tables import _text_files as text_files
 from shortlist.tables import read as formats
 from shortlist.tables.read import open_table
@@ -82,9 +82,52 @@ def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
         read(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_rows_behind_a_quote_that_is_never_closed_are_not_lost(tmp_path, ending, zipped):
+    """Arrow takes them for one value, without an error."""
+    content = ending.join(["a,b,c", "1,2,x", '3,4,"y', "5,6,z", "7,8,z", ""]).encode()
+    path = tmp_path / ("t.csv.gz" if zipped else "t.csv")
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    with pytest.raises(TableError, match=r"never closed.* row 2, .*'y'"):
+        read(path)
+
+
+def test_the_last_value_may_end_with_a_line_end(tmp_path):
+    """If its quote is closed."""
+    for end in ("", "\n", " \n\n"):
+        (tmp_path / "t.csv").write_text(f'a,b\n1,"x\ny ""z""\n"{end}')
+        assert read(tmp_path / "t.csv")["b"][0].rstrip(" ") == 'x\ny "z"\n'
+
+
+def test_a_heading_may_hold_a_stray_quote(tmp_path):
+    """As a sign for inches, while values are quoted."""
+    (tmp_path / "t.csv").write_text('a,12" pipe,c\n1,2,"x"\n')
+    assert read(tmp_path / "t.csv") == {"a": ["1"], '12" pipe': ["2"], "c": ["x"]}
+
+
+def test_a_value_that_looks_like_rows_is_noted(tmp_path):
+    """Two stray quotes hide the rows between them."""
+    rows = ["a,b,c", "1,2,x", '3,"4,y', "5,6,z", '7,"8,z', "9,10,z", ""]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    with pytest.warns(TableNote, match=r"in row 2 of .* look like rows .*quote"):
+        assert len(read(tmp_path / "t.csv")["a"]) == 3
+
+
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_any_number_of_empty_rows_at_the_end_is_left_out(tmp_path, monkeypatch, size):
+    """Spreadsheets write as many as anyone ever visited."""
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(text_files, "_END_ROWS", 10)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n,\n3,4\n" + ",\n" * 500 + "\n" * 500)
+    with pytest.warns(TableNote, match="ends with 500 empty rows"):
+        assert read(tmp_path / "t.csv")["a"] == ["1", None, "3"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
+        ("t.csv", b"a,b", "has no rows"),
         ("t.csv", b"", "is empty"),
         ("t.csv", b"\n", "is empty"),
         ("t.csv", b",,\n1,2,3\n", "column names; it is blank"),

@@ -35,6 +35,8 @@ _MOST_TRIED = 1_000
 _SEPARATORS = "\t|;,"
 #: A line that is not blank; quotes protect line ends.
 _LINE = re.compile(r'(?:[^"\r\n]|"[^"]*")+"?')
+#: Line ends are below this sign.
+_CONTROL = 14
 _UTF8 = ("utf-8", "utf8", "ascii")
 
 
@@ -43,7 +45,7 @@ def open_text(
 ) -> OpenTable:
     """Open a CSV or TSV file; `-` is standard input."""
     path = utf8_file(path, name, stack, reading)
-    columns, delimiter, start = _heading(path, name, reading)
+    columns, delimiter, start, has_rows = _heading(path, name, reading)
     notes: list[str] = []
     without = [str(place) for place, column in enumerate(columns, 1) if not column]
     if without:
@@ -53,8 +55,11 @@ def open_text(
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
         subtotal = None
+        if not has_rows:
+            return
         with translated(name):
             batches = _batches(path, start, named, delimiter, reading)
+            batches = _checked(batches, path, name, delimiter, notes)
             for table in _cases(batches, name, reading, notes):
                 if subtotal is None and not reading.keep_total:
                     subtotal = _subtotal(table)
@@ -97,14 +102,16 @@ def _cases(
     batches: Iterator[Any], name: str, reading: ReadOptions, notes: list[str]
 ) -> Iterator[Any]:
     """Yield the rows of a table without totals and empty rows at its end."""
-    held = None
+    held, n_filled = None, 0
     for batch in batches:
-        _refuse_zero_bytes(batch, name)
+        n_before = 0 if held is None else held.num_rows
         table = batch if held is None else pa.concat_tables([held, batch])
-        n_ready = max(0, table.num_rows - _END_ROWS)
+        n_new = _last_filled(batch)
+        n_filled = n_before + n_new if n_new else n_filled
+        n_ready = max(0, n_filled - _END_ROWS)
         if n_ready:
             yield table.slice(0, n_ready)
-        held = table.slice(n_ready)
+        held, n_filled = table.slice(n_ready), n_filled - n_ready
     if held is None:
         return
     n_left_out, n_empty = rows_left_out(_upward(held), name, reading, notes)
@@ -112,6 +119,14 @@ def _cases(
         notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
     if held.num_rows > n_left_out:
         yield held.slice(0, held.num_rows - n_left_out)
+
+
+def _last_filled(table: Any) -> int:
+    """Return the number of rows up to the last one that holds anything."""
+    if any(column.slice(table.num_rows - 1).null_count == 0 for column in table.columns):
+        return int(table.num_rows)
+    filled = (np.flatnonzero(column.is_valid()) for column in table.columns)
+    return max((int(rows[-1]) + 1 for rows in filled if len(rows)), default=0)
 
 
 def _upward(table: Any) -> Iterator[list[str]]:
@@ -131,6 +146,67 @@ def _subtotal(table: Any) -> list[str] | None:
     may_be = pa.compute.fill_null(pa.compute.match_substring_regex(first, IN_TOTALS), True)
     places = np.flatnonzero(np.array(may_be, dtype=bool))[:_MOST_TRIED]
     return next((cells for cells in _cells(table.take(places)) if is_subtotal(cells)), None)
+
+
+def _checked(
+    batches: Iterator[Any], path: Path, name: str, delimiter: str, notes: list[str]
+) -> Iterator[Any]:
+    """Yield all tables; refuse zero bytes and a quote that is never closed.
+
+    Arrow takes all that follows such a quote for one value.
+    """
+    last, n_before, is_noted = None, 0, False
+    for table in batches:
+        if not table.num_rows:
+            continue
+        _refuse_zero_bytes(table, name)
+        row = None if is_noted else _row_of_rows(table, delimiter)
+        if row is not None:
+            is_noted = True
+            notes.append(
+                f"A value in row {n_before + row + 1:,} of {name} holds lines that look like rows "
+                'of their own. If they are, a quote (") is missing at the end of a value, or one '
+                "too many begins it."
+            )
+        n_before += table.num_rows
+        last = table.column(-1)[-1].as_py()
+        yield table
+    if last is not None and re.search("[\r\n]", last) and not _ends_with_quote(path):
+        raise TableError(
+            f'{name} has a quote (") that is never closed. It begins the last value of row '
+            f"{n_before:,}, which begins with {last.splitlines()[0][:40]!r}. Close or remove it."
+        )
+
+
+def _row_of_rows(table: Any, delimiter: str) -> int | None:
+    """Return a row with a value that looks like several rows; None if there is none.
+
+    For each line end, a value between two stray quotes has as many delimiters as a row.
+    """
+    count, n_signs = pa.compute.count_substring, table.num_columns - 1
+    for column in table.columns if n_signs > 1 else ():
+        contents = (np.frombuffer(c.buffers()[2] or b"", dtype=np.uint8) for c in column.chunks)
+        if not any((content < _CONTROL).any() for content in contents):
+            continue
+        n_ends = pa.compute.max_element_wise(count(column, "\n"), count(column, "\r"))
+        n_expected = pa.compute.multiply(n_ends, n_signs)
+        like_rows = pa.compute.equal(count(column, delimiter), n_expected)
+        like_rows = pa.compute.and_(like_rows, pa.compute.greater(n_ends, 1))
+        places = np.flatnonzero(pa.compute.fill_null(like_rows, False))[:_MOST_TRIED]
+        for place in places.tolist():
+            _, *between, _ = column[place].as_py().splitlines()
+            if between and all(line.count(delimiter) == n_signs for line in between):
+                return int(place)
+    return None
+
+
+def _ends_with_quote(path: Path) -> bool:
+    """Return whether the last value of a file is closed: an odd number of quotes ends it."""
+    end = b""
+    with open_bytes(path) as file:
+        while piece := file.read(_BLOCK_BYTES):
+            end = (end + piece).rstrip(b" \t\r\n")[-1000:]
+    return (len(end) - len(end.rstrip(b'"'))) % 2 == 1
 
 
 def _refuse_zero_bytes(table: Any, name: str) -> None:
@@ -209,8 +285,8 @@ def is_utf8(path: Path) -> bool:
 # --- the heading ---
 
 
-def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], str, int]:
-    """Return the names of columns, the delimiter, and how many bytes precede the heading."""
+def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], str, int, bool]:
+    """Return the columns, the delimiter, how many bytes precede them, and whether rows follow."""
     with _open_chars(path) as file:
         head = file.read(_LONGEST_HEADING)
     line = _LINE.search(head, head.startswith("\ufeff"))
@@ -229,7 +305,9 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
     columns = [column.strip() for column in row]
     if not any(columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
-    return columns, delimiter, len(head[: line.start()].encode())
+    below = re.search("[\r\n][^\r\n]", head[line.start() :])
+    has_rows = below is not None or len(head) == _LONGEST_HEADING
+    return columns, delimiter, len(head[: line.start()].encode()), has_rows
 
 
 def _no_text(name: str) -> str:
