@@ -194,3 +194,11 @@ def test_segments_keep_their_groups():
         np.arange(6.0), segments=np.array([0, 0, 1, 1, 1, 0]), groups=np.array([0, 0, 0, 1, 1, 2])
     )
     assert_array_equal(sample.within(0).groups, [0, 0, 2])
+
+
+def test_one_id_for_all_items_of_a_group_draws_no_certain_place():
+    """Lots are equal then. In tables in the order of scores, the first rows are the lowest."""
+    of, places = np.repeat(np.arange(2_000), 4), np.tile(np.arange(4.0), 2_000)
+    sample = CalibrationSample(places, hash_ids(of), groups=of)
+    drawn = sample.one_of_each_group(seed=0).scores
+    assert_array_equal(np.bincount(drawn.astype(int)) > 400, np.ones(4, dtype=bool))

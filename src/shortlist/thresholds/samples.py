@@ -149,9 +149,13 @@ class CalibrationSample:
         return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
 
     def one_of_each_group(self, seed: int) -> CalibrationSample:
-        """Return one item of each group, drawn by lot: these are independent of each other."""
+        """Return one item of each group, drawn by lot: these are independent of each other.
+
+        Items with the same id have the same lot, and their places draw among them.
+        """
         assert self.groups is not None
-        order = np.lexsort((self.lots(seed), self.groups))
+        by_place = keys_by_id(None, seed=seed)(np.arange(self.groups.size))
+        order = np.lexsort((by_place, self.lots(seed), self.groups))
         first = order[np.flatnonzero(np.diff(self.groups[order], prepend=-1))]
         return replace(self.take(first), groups=None)
 
