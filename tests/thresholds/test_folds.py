@@ -1,5 +1,6 @@
 """Thresholds of several folds: each keeps the capacity, and so does their mixture."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -180,3 +181,30 @@ def test_only_scores_next_to_the_cut_are_lifted(scores, place, key, dtype):
     for given_keys in (keys.__getitem__, None):
         flagged = flag_above_lifted(scores, cut, given_keys)
         assert flagged.tolist() == flag_above(lift(scores), cut, given_keys).tolist()
+
+
+@quiet
+@pytest.mark.parametrize("guarantee", ["plug-in", "expected", "confident"])
+@pytest.mark.parametrize("max_effort", [None, 2.0])
+@pytest.mark.parametrize("per_item", [1, 5])
+def test_a_fold_without_items_keeps_a_budget_of_work(guarantee, max_effort, per_item):
+    budget = Capacity.effort(per_item * 10, per=10)
+    full, empty = samples_of([30, 0])
+    samples = [replace(full, efforts=np.full(30, 2.0)), replace(empty, efforts=np.empty(0))]
+    terms = Terms(guarantee, max_effort=max_effort)
+    found = terms.thresholds(samples, budget, 0.95)[1]
+    assert (found.effort_spent, found.max_effort) == (0, 2)
+    # Nothing is known about the items, so a share of all of them is drawn.
+    most = min(per_item / 2, 1)
+    assert chance_of_a_flag(found, 0.0, 0.5) <= most
+    if per_item == 5:
+        assert chance_of_a_flag(found, 0.0, 0.5) == 1
+
+
+def test_efforts_that_differ_between_folds_need_a_bound():
+    samples = [
+        replace(each, efforts=np.array([effort]))
+        for each, effort in zip(samples_of([1, 1]), (1.0, 8.0), strict=True)
+    ]
+    with pytest.raises(ValueError, match="need max_effort"):
+        Terms().thresholds(samples, Capacity.effort(10, per=10), 0.95)

@@ -27,3 +27,22 @@ def test_all_looks_together_keep_the_promise(level):
             )
         failed += found.value < np.inf
     assert failed / n_trials <= 0.1  # far more without a correction
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("guarantee", ["expected", "confident"])
+@pytest.mark.parametrize("percent", [1, 9, 30])
+def test_no_item_whose_precision_was_not_tested_is_drawn(guarantee, percent):
+    scores = np.arange(40, 0, -1) / 50
+    found = calibrate_threshold(
+        scores,
+        Capacity.fraction(percent / 100),
+        ids=np.arange(40),
+        y=np.arange(40) < 2,
+        rare_label=True,
+        guarantee=guarantee,
+        worth=Worth.precision(1),
+    )
+    assert found.share == 0
+    flagged = found.flag(np.linspace(0, 0.9, 1_000), ids=np.arange(1_000))
+    assert not flagged.any() or found.k == 2

@@ -125,7 +125,7 @@ def calibrate_threshold(
         items: the promise is then about the estimates.
     max_effort : float, default=None
         The largest effort that any item can take, in future too. Required if efforts differ. The
-        guarantees "next-batch" and "simultaneous" count every flag at this effort.
+        guarantee "next-batch" counts every flag at this effort.
     worth : number or Worth, default=None
         The least expected value per unit of effort for which capacity is used, or
         ``Worth.precision(0.2)``: with labels `y`, the share of the flags that are rare is at least

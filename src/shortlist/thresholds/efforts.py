@@ -90,6 +90,8 @@ def heaviest_k(sample: CalibrationSample, weights: Doubles, limit: Fraction) -> 
     """Return how many items, from the top, weigh no more than a limit; -1 if it is negative."""
     if limit < 0:
         return -1
+    if not weights.size:
+        return 0
     order, _ = rank(sample.scores, sample.keys_of)
     units = count_in_units(weights[order])
     used = np.cumsum(units.efforts)

@@ -77,10 +77,19 @@ class Terms:
         shared = confidence
         if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
             shared = 1 - (1 - confidence) / len(samples)
-        found = [_Calibration(self, each, capacity, shared, in_folds=True) for each in samples]
+        terms = self._of_all_folds(samples, capacity)
+        found = [_Calibration(terms, each, capacity, shared, in_folds=True) for each in samples]
         thresholds = [replace(each.threshold, confidence=confidence) for each in found]
         _warn_if_too_few(found[0].promise, samples, thresholds)
         return thresholds
+
+    def _of_all_folds(self, samples: Sequence[CalibrationSample], capacity: Capacity) -> Terms:
+        """Return the terms with the largest effort of any item: a fold may have few or none."""
+        if capacity.kind != "effort":
+            return self
+        given = [each.efforts for each in samples if each.efforts is not None]
+        budget = budget_of(capacity, np.concatenate(given) if given else None, self.max_effort)
+        return replace(self, max_effort=budget.max_effort)
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
@@ -128,6 +137,12 @@ class _Calibration:
         by_labels = self.sample.is_rare is not None and self.terms.guarantee == "confident"
         return self._covers_prevalence and by_labels and not self.in_folds
 
+    @property
+    def _tests_precision(self) -> bool:
+        """Whether a precision must be reached by labelled items."""
+        worth = self.terms.worth
+        return worth is not None and worth.kind == "precision" and self.sample.is_rare is not None
+
     def _find_promise(self) -> Promise:
         """Return the promise with its exact ratio."""
         terms, error = self.terms, 1 - self.confidence
@@ -154,13 +169,11 @@ class _Calibration:
         """Raise an error for what has no exact rule if items come in groups."""
         if self.sample.groups is None:
             return
-        worth = self.terms.worth
-        by_precision = worth is not None and worth.kind == "precision"
         for name, is_given in (
             ("sample_weight", self.sample.weights is not None),
             ("efforts", self.budget is not None),
             ("guarantee='next-batch'", self.terms.guarantee == "next-batch"),
-            ("A precision with labels", by_precision and self.sample.is_rare is not None),
+            ("A precision with labels", self._tests_precision),
         ):
             if is_given:
                 raise ValueError(
@@ -184,8 +197,9 @@ class _Calibration:
         if self.budget is not None and promise.guarantee == "next-batch":
             promise = self.budget.as_flags(promise)
         place = place_in_folds(n, promise) if self.in_folds else place_of(n, promise)
-        # Without keys, no item can be drawn by lot.
-        return place if own.keys_of is not None else Place(place.k)
+        # Without keys, no item can be drawn by lot; and no precision is tested between two places.
+        by_lot = own.keys_of is not None and not self._tests_precision
+        return place if by_lot else Place(place.k)
 
     def _walked_k(self, own: CalibrationSample) -> int:
         """Cover the unknown prevalence by walking the labelled ranking."""
@@ -262,7 +276,7 @@ class _Calibration:
         work: dict[str, Any] = {}
         if self.budget is not None and sample.efforts is not None:
             work = {
-                "effort_spent": flagged_part(sample.efforts) / sample.scores.size,
+                "effort_spent": flagged_part(sample.efforts) / total,
                 "effort_allowed": float(self.budget.per_item),
                 "max_effort": self.budget.max_effort,
             }
