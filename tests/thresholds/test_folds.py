@@ -188,13 +188,13 @@ def test_only_scores_next_to_the_cut_are_lifted(scores, place, key, dtype):
 @pytest.mark.parametrize("max_effort", [None, 2.0])
 @pytest.mark.parametrize("per_item", [1, 5])
 def test_a_fold_without_items_keeps_a_budget_of_work(guarantee, max_effort, per_item):
+    """Nothing is known about its items: all fit into the budget, or a share of them is drawn."""
     budget = Capacity.effort(per_item * 10, per=10)
     full, empty = samples_of([30, 0])
     samples = [replace(full, efforts=np.full(30, 2.0)), replace(empty, efforts=np.empty(0))]
     terms = Terms(guarantee, max_effort=max_effort)
     found = terms.thresholds(samples, budget, 0.95)[1]
     assert (found.effort_spent, found.max_effort) == (0, 2)
-    # Nothing is known about the items, so a share of all of them is drawn.
     most = min(per_item / 2, 1)
     assert chance_of_a_flag(found, 0.0, 0.5) <= most
     if per_item == 5:
@@ -202,6 +202,7 @@ def test_a_fold_without_items_keeps_a_budget_of_work(guarantee, max_effort, per_
 
 
 def test_efforts_that_differ_between_folds_need_a_bound():
+    """Within each fold, they are equal."""
     samples = [
         replace(each, efforts=np.array([effort]))
         for each, effort in zip(samples_of([1, 1]), (1.0, 8.0), strict=True)

@@ -33,6 +33,7 @@ def test_all_looks_together_keep_the_promise(level):
 @pytest.mark.parametrize("guarantee", ["expected", "confident"])
 @pytest.mark.parametrize("percent", [1, 9, 30])
 def test_no_item_whose_precision_was_not_tested_is_drawn(guarantee, percent):
+    """Only the two highest items are rare; below them, none is flagged, not even by lot."""
     scores = np.arange(40, 0, -1) / 50
     found = calibrate_threshold(
         scores,
