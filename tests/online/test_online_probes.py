@@ -228,3 +228,15 @@ def test_damaged_states_are_refused():
     ):
         with pytest.raises(ValueError, match="state"):
             Controller.from_state({**state, **wrong})
+
+
+def test_what_is_only_observed_is_not_drawn():
+    """Nor is an item at whose moment a new capacity begins."""
+    budget = BudgetController(
+        Capacity.count(10), period=100.0, expected_arrivals=20, probe=0.5, probe_key="a key",
+        calibration_scores=np.arange(100.0),
+    )  # fmt: skip
+    for at in range(40):
+        budget.set_capacity(Capacity.count(10), at=at)
+        budget.observe([0.0], at=at)
+    assert budget.remaining == 10

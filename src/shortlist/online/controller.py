@@ -393,7 +393,9 @@ class Controller:
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
         if moment > time.now and time.changes:
             self._make_due_changes(until=moment)
-        number = 1.0 if self._draws is None else self._draws.number(id, self.n_items)
+        number = 1.0
+        if self._draws is not None and deciding:
+            number = self._draws.number(id, self.n_items)
         code, threshold, probability = self.compiled_step(
             score,
             time.count_one(moment),
