@@ -332,3 +332,44 @@ def test_the_drift_alarm_sees_every_score_once(queue):
     one.decide(cases(9_100, np.zeros(5)))
     seen = [hand.decider.replica.drift.n_seen for hand in (one, two)]
     assert seen == [410, 405]
+
+
+def test_queues_of_a_total_may_be_in_two_periods(address):
+    """A clock that is behind at the turn of a period does not let the total begin again."""
+    clock, ids, hands = FakeClock(), [], []
+    store = open_store(address)
+    store.connect(create=True)
+    store.make_tables()
+    store.query("INSERT INTO total (name, capacity) VALUES ('all', 4)")
+    for name in ("north", "south"):
+        ids.append(
+            new_queue(address, name=name, capacity=3, period=PERIOD, at=clock.wall, total="all")
+        )
+        hands.append(Hand(address, ids[-1], clock=clock.make()))
+        hands[-1].store._store.clock = lambda: None
+    north, south = hands
+    south.decide(cases(0, range(9, 11)))
+    clock.advance(PERIOD)
+    assert sum(answer.flag for answer in north.decide(cases(0, range(9, 19)))) == 3
+    clock.wall -= PERIOD
+    late = south.decide(cases(100, range(19, 29)))  # of the period before
+    clock.wall += PERIOD
+    assert {answer.flag for answer in late} == {True, False}
+    answers = south.decide(cases(200, range(29, 39)))
+    assert sum(answer.flag for answer in answers) == 1
+    rows = store.query("SELECT period, count(*) FROM log WHERE slot > 0 GROUP BY period")
+    assert {n for _, n in rows} <= {3, 4}
+    for each in (store, *hands):
+        each.close()
+
+
+def test_a_new_version_does_not_move_the_clock(queue):
+    """A machine whose clock is a year ahead writes its state without letting time pass."""
+    queue.hand().decide([("a", 1.0)])
+    before = queue.clock.wall
+    queue.clock.advance(365 * 86_400)
+    [refused] = queue.hand(build="new").decide([("b", 9.0)])
+    queue.clock.wall = before + 1
+    [decided] = queue.hand(build="new").decide([("b", 9.0)])
+    assert refused.kind == "clock"
+    assert decided.at == before + 1

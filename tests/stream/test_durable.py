@@ -466,3 +466,19 @@ def test_efforts_belong_to_budgets_of_work(tmp_path):
         pytest.raises(ValueError, match="needs efforts"),
     ):
         controller.decide([0.9])
+
+
+def test_what_is_not_worth_a_slot_moves_no_clock(tmp_path, rng):
+    """The log and the controller have one clock; a moment in milliseconds blocks no period."""
+    path = tmp_path / "state"
+    with durable(path, daily, worth=0.0) as controller:
+        controller.decide(rng.uniform(0, 200, size=60), at=np.arange(60) * 900.0)
+        controller.decide([-1.0, -1.0], at=[90_000.0, 1.7e12])
+        controller.decide(rng.uniform(0, 200, size=60), at=54_000 + np.arange(60) * 300.0)
+        decided = controller.decide([high() for _ in range(5)], at=np.full(5, 180_000.0))
+        path = copy_as_if_killed(path, tmp_path / "killed")  # without the save at the end
+    assert sum(flags(decided)) == 3
+    with durable(path, daily, worth=0.0) as controller:
+        assert controller.n_before == 125
+    with opened(str(path)) as store:
+        assert [found.problems for found in audit_store(store)] == [[]]

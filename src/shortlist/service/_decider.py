@@ -172,8 +172,7 @@ class Decider:
             self._store.connect()
             self._connected = True
         if self.replica is None:
-            build, clock = self._config.build, self._config.clock
-            self.replica = join_queue(self._store, self.queue, build, clock)
+            self.replica = join_queue(self._store, self.queue, self._config.build)
         if not self.ready:
             self.id_fields = self._models.get(self.replica.model).id_fields
             self.ready = True

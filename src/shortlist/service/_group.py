@@ -7,8 +7,8 @@ from typing import Any
 
 from ..online import Controller
 from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
-from ._replica import REFUSED_BY_COUNT, Items, Replica
-from .settings import QueueSettings, SteadyClock, build_name, units_of
+from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Items, Replica
+from .settings import QueueSettings, build_name, units_of
 from .store import (
     BUILD,
     CAPACITY,
@@ -40,7 +40,12 @@ class GroupMaker:
         self._is_start = False
         self.entries: list[Entry] = []
         self._advance(at, row.capacity)
-        self._total_used = total[2] if total is not None and total[1] == self._period else 0
+        self._total_used = 0
+        if total is not None and self._period is not None:
+            _, counted, used = total
+            # Clocks differ: another queue of the total may be in another period already.
+            is_same = counted in (None, self._period)
+            self._total_used = used if is_same else replica.used_of_total(row.total, self._period)
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""
@@ -85,7 +90,7 @@ class GroupMaker:
                     score=score, threshold=threshold, code=code, inclusion=inclusion
                 )
                 continue
-            if at != self._at:
+            if at != self._at and code != NOT_WORTH:  # what no controller has seen moves no clock
                 self._advance(at, allowed)
             self._seen += 1
             slot, work = None, units_of(case.effort) if of_work else None
@@ -189,7 +194,7 @@ def make_queue(
         return id
 
 
-def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Replica:
+def join_queue(store: Store, queue: int, build: str) -> Replica:
     """Return the controller of a queue as of some entry; the caller follows the log from there.
 
     A version of the program whose state is not the latest first writes its own into the log.
@@ -197,11 +202,11 @@ def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Repl
     replica = Replica.saved(store, queue, store.find_build(build))
     if replica.is_own:
         return replica
-    row, entries, total = store.begin(queue, replica.seq)
+    row, entries, _ = store.begin(queue, replica.seq)
     try:
         replica.follow(entries)
         if not replica.is_own:  # another process may have been faster
-            start(store, replica, row, total, clock.read(witness=store.clock()))
+            start(store, replica, row)
             return replica
     except BaseException:
         store.rollback()
@@ -210,9 +215,12 @@ def join_queue(store: Store, queue: int, build: str, clock: SteadyClock) -> Repl
     return replica
 
 
-def start(store: Store, replica: Replica, row: QueueRow, total: Any, at: float) -> QueueRow:
-    """Write the state from which this version of the program goes on; the queue is locked."""
-    maker = GroupMaker(replica, row, total, at)
+def start(store: Store, replica: Replica, row: QueueRow) -> QueueRow:
+    """Write the state from which this version of the program goes on; the queue is locked.
+
+    No time passes, because nobody has checked the clock of a program that joins.
+    """
+    maker = GroupMaker(replica, row, None, row.high_water)
     maker.add_start()
     group = maker.group()
     store.commit(group)

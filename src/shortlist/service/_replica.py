@@ -174,6 +174,15 @@ class Replica:
         known = {"model": self.model, "controller": self.controller.state()}
         return json.dumps({**known, "identity": self.identity})
 
+    def used_of_total(self, total: str | None, period: int) -> int:
+        """Return how many flags of a shared total were given in a period."""
+        [(used,)] = self._store.query(
+            "SELECT coalesce(max(slot), 0) FROM total_slot WHERE total = ? AND period = ?",
+            total,
+            period,
+        )
+        return int(used)
+
     def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind keeps the original."""
         other = copy.copy(self)

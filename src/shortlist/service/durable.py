@@ -283,7 +283,7 @@ class DurableController:
         if self._replica.identity != self._identity:
             self._adopt_from(self._replica.identity)
         elif not self._replica.is_own:
-            self._row = start(self._store, self._replica, self._row, None, self._row.high_water)
+            self._row = start(self._store, self._replica, self._row)
         else:
             self._store.rollback()
 

@@ -21,7 +21,7 @@ from ._models import (
 )
 from ._status import capacities_of, capacity_at
 from .databases import open_store
-from .settings import QueueSettings, SteadyClock, build_name, first_controller
+from .settings import QueueSettings, build_name, first_controller
 from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
 
 __all__ = ["prepare", "warm_up_controller"]
@@ -160,11 +160,10 @@ def _compare(
 
 def _change(store: Store, queue: int, changes: list[tuple[int, dict[str, float]]]) -> None:
     """Append changes to the log, as a worker would."""
-    clock = SteadyClock()
-    replica = join_queue(store, queue, build_name(), clock)
+    replica = join_queue(store, queue, build_name())
     row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
-    maker = GroupMaker(replica, row, total, clock.read())
+    maker = GroupMaker(replica, row, total, time.time())
     for kind, body in changes:
         maker.add_change(kind, body, COMMAND)
     store.commit(maker.group())

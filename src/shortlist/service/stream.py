@@ -385,5 +385,7 @@ def _decision(
     if controller.has_probes:
         answer["selected_by"], answer["inclusion"] = drawn_of(entry)
     if controller.is_timed:
-        answer["at"] = None if made.repeated else entry.at
+        # A line that is not worth a slot moves no clock; the log has it at the latest moment.
+        counted = max(at, entry.at) if entry.code == NOT_WORTH else entry.at
+        answer["at"] = None if made.repeated else counted
     return answer
