@@ -110,7 +110,7 @@ class Functions:
         Parameters
         ----------
         table
-            As for :func:`select`.
+            As for `select`.
         capacity, prevalence, guarantee, confidence, n_batches, random_state
             As for :func:`shortlist.calibrate_threshold`.
         score : str
@@ -284,7 +284,7 @@ class Functions:
         Parameters
         ----------
         table
-            As for :func:`select`.
+            As for `select`.
         share : float
             Share of the other rows to keep, above 0 and at most 1.
         target, rare_label : str, label
@@ -340,7 +340,7 @@ class Functions:
         Parameters
         ----------
         table
-            As for :func:`select`.
+            As for `select`.
         capacities : dict from columns to int or None
             How many rows may get each column; `None` means no limit. The columns hold what a row is
             worth there, compared with leaving it; rows that are worth nothing are left.

@@ -81,7 +81,7 @@ def out_of_fold_detection(
 
     Notes
     -----
-    The interval is that of :meth:`~shortlist.metrics.CapacityCurve.interval_at` for the places of
+    The interval is that of :meth:`~shortlist.CapacityCurve.interval_at` for the places of
     items within their folds, as if one model had scored all of them. It covers three unknowns at
     once and is conservative. Models of different folds have seen each other's items, so they
     depend on each other; what an interval could lose by that, it has in reserve

@@ -357,7 +357,7 @@ class Controller:
     def copy(self) -> Self:
         """Return a controller in the same state; each then decides without the other.
 
-        Faster than :func:`copy.deepcopy`: only what the controller has learned is copied.
+        Faster than ``copy.deepcopy``: only what the controller has learned is copied.
         """
         with self._lock:
             other = copy.copy(self)

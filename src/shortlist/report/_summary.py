@@ -65,7 +65,7 @@ def make_report(
         Columns with values and efforts, and a budget for these cases; `None` takes those of the
         fit.
     reviews, reviews_period : Path, str, default=None
-        A table of reviews with probes, as for :func:`~shortlist.tables.missed_in_table`, and its
+        A table of reviews with probes, as for ``shortlist evaluate --reviews``, and its
         column with periods. The report then says what is missed.
 
     Returns

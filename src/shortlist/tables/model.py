@@ -317,7 +317,7 @@ class TableModel:
     def row_scorer(self) -> RowScorer:
         """Scores rows of plain values in microseconds; compiled when it is first asked for.
 
-        It takes what :class:`~.row_parser.RowParser` returns. On artificial rows with the
+        It takes the values of a row in the order of the columns. On artificial rows with the
         distributions of the columns it has been compared with the classifier: see
         :func:`~shortlist.models.compile_scorer`.
         """

@@ -78,7 +78,7 @@ def select_rows(
         A table with the ids of cases to leave out, such as those that were reviewed before.
     probe : float, default=0
         Share of the places for rows below the cut, drawn at random; in each segment of its own.
-        See :func:`missed_in_table`.
+        Their outcomes say what is missed (``shortlist evaluate --reviews``).
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
