@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,8 @@ class Rule:
     def decide(self, scores: Scores, facts: RowFacts, fold_of: Rows | None = None) -> Decisions:
         """Decide about each row on its own, by its score and the threshold of its fold."""
         keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
+        if facts.efforts is not None and self.max_effort is not None:
+            check_max_effort(self.max_effort, facts.efforts)
         if facts.values is not None or facts.efforts is not None:
             rare = facts.weigh(rare)
         rare = as_calibrated(rare, self.precision)
@@ -327,6 +330,12 @@ class Rule:
         if self.capacity is not None and self.capacity.kind == "effort":
             return self.calibrations[0].capacity_fraction
         return (self.capacity or _EVERYTHING).as_fraction(self.terms.reference.value)
+
+    @property
+    def max_effort(self) -> float | None:
+        """What no item may take: the bound, or what all calibration items take; None without."""
+        every = chain(self.calibrations, *self._by_name.values())
+        return max((e.max_effort for e in every if e.max_effort is not None), default=None)
 
     @property
     def precision(self) -> np.dtype[Any]:
