@@ -281,6 +281,11 @@ FITS = {
         refused("--read date_format=opened=... does not fit.*'2024-"),
     ),
     "no format": (text(), ("--read", "date_format=soon"), refused("is not a date format")),
+    "a format of no column": (
+        text(),
+        ("--read", "date_format=Opened=DD/MM/YYYY"),
+        refused("no column 'Opened', which --read date_format=... names"),
+    ),
     "days that are none": (
         text(cells("opened", "2024-02-31", FEW)),
         (),

@@ -70,9 +70,22 @@ def test_options_about_files_come_from_a_file_too(tmp_path, model_file, new_case
     assert "has 'seperator'; it may have sep," in run(asked).stderr
     (tmp_path / "read.toml").write_text("sep is ;")
     assert "is not a TOML file" in run(asked).stderr
+    for content, words in (
+        ("sep = 5", "sep must be one sign"),
+        ("encoding = 3", "is unknown"),
+        ('sep = [";"]', "which is no text"),
+        ("[na]", "which is no text"),
+        ('keep_total = "yes"', "must be true or false"),
+    ):
+        (tmp_path / "read.toml").write_text(content)
+        refused = run(asked)
+        assert refused.exit_code == 2
+        assert words in refused.stderr
     for wrong, words in (
         ("seperator=;", "neither a file nor NAME=VALUE"),
         ("numeric=x", "for fit"),
+        ("keep_total=ja", "must be true or false, not 'ja'"),
+        ("date_format=x=DD/MM/YYYY", "has no column 'x'"),
     ):
         refused = run(["flag", str(model_file), str(table), "--read", wrong])
         assert refused.exit_code == 2

@@ -213,7 +213,10 @@ def read_options(
         else:
             typed[name] = (*typed.get(name, ()), value) if known[name] is tuple else value
     merged = in_files | typed
-    merged["keep_total"] = str(merged.get("keep_total", False)).lower() == "true"
+    keep_total = str(merged.pop("keep_total", False)).lower()
+    if keep_total not in ("true", "false"):
+        raise typer.BadParameter(f"--read keep_total must be true or false, not {keep_total!r}")
+    merged["keep_total"] = keep_total == "true"
     return ReadOptions(**merged, drop=tuple(drop or ()))
 
 
@@ -229,7 +232,10 @@ def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
     unknown = [name for name in content if name not in known]
     if unknown:
         raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {names}")
-    for name in [name for name in content if known[name] is tuple]:
-        given = content[name]
-        content[name] = [str(each) for each in (given if isinstance(given, list) else [given])]
+    for name, given in content.items():
+        several = given if isinstance(given, list) and known[name] is tuple else [given]
+        if any(isinstance(each, (list, dict)) for each in several):
+            raise typer.BadParameter(f"--read {path} has {name} = {given!r}, which is no text")
+        texts = [str(each) for each in several]
+        content[name] = texts if known[name] is tuple else texts[0]
     return content

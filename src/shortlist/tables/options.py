@@ -106,14 +106,15 @@ class ReadOptions:
         for given in getattr(self, option):
             parts = [given] if given in known else [part.strip() for part in given.split(",")]
             for part in parts:
-                if part not in known:
-                    shown = ", ".join(repr(column) for column in list(known)[:12])
-                    raise TableError(
-                        f"{name} has no column {part!r}, which {option}=... names. "
-                        f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
-                    )
+                _check_known(part, option, known, name)
                 found.append(part)
         return list(dict.fromkeys(found))
+
+    def check_dates(self, known: Collection[str], name: str) -> None:
+        """Raise an error if a date format is for a column that is not there."""
+        for column, _ in self.date_formats():
+            if column is not None:
+                _check_known(column, "date_format", known, name)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and texts."""
@@ -127,6 +128,16 @@ class ReadOptions:
 
 #: Everything is inferred from the file.
 INFER_ALL = ReadOptions()
+
+
+def _check_known(column: str, option: str, known: Collection[str], name: str) -> None:
+    if column in known:
+        return
+    shown = ", ".join(repr(each) for each in list(known)[:12])
+    raise TableError(
+        f"{name} has no column {column!r}, which {option}=... names. "
+        f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
+    )
 
 
 def _or_tuple(value: Any) -> Any:

@@ -160,6 +160,7 @@ class TableSchema:
         """
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
+        source.reading.check_dates(source.columns, source.name)
         if self.id is not None:
             source.require([self.id], "which is the id that the model was fitted with")
             wanted.append(self.id)
@@ -316,6 +317,7 @@ def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
 def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses = {}
+    source.reading.check_dates(source.columns, source.name)
     told = [
         source.reading.names(option, source.columns, source.name)
         for option in ("categorical", "numeric")
