@@ -1,6 +1,7 @@
 """Restarts, threads, and changes of capacity at awkward moments."""
 
 import copy
+import hashlib
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ from shortlist.online import (
     TokenBucketController,
     WindowController,
 )
+from shortlist.online import _ledger as ledger
+from shortlist.online._state import from_plain
 
 DAY = 86_400.0
 RATE = Capacity.fraction(0.05)
@@ -210,3 +213,66 @@ def test_what_cannot_be_made_up_for_is_let_go(rng):
     flags = tracker.decide_many(scores[20_000:], at=times[20_000:]).flagged
     # A full correction of 9,900 flags would take two million items; the bound is a few hundred.
     assert abs(flags.sum() - 200) <= tracker.interval_bound(largest=Capacity.fraction(0.5))
+
+
+def with_its_digest(state):
+    """Return an edited state with the digest that it would have."""
+    parts = {
+        name: part
+        for name, part in state.items()
+        if name not in ("scale", "floats", "ints", "digest")
+    }
+    digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
+    for name, kind in (("scale", "f8"), ("floats", "f8"), ("ints", "i8")):
+        array = np.array(from_plain(state[name]), dtype=kind)
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return {**state, "digest": digest.hexdigest()}
+
+
+@every_kind
+def test_a_state_with_a_digest_of_its_own_reaches_beyond_no_array(make, rng):
+    """Compiled functions check no index: places and lengths are checked when a state is loaded."""
+    scores = rng.normal(size=300)
+    controller = make(scores)
+    controller.decide_many(scores, at=np.arange(300) * DAY / 100)
+    state = json.loads(json.dumps(controller.state()))
+    assert Controller.from_state(with_its_digest(state)).state() == state
+    for name in ("floats", "ints"):
+        for changed in (state[name][1:], [*state[name], *state[name], 1], [state[name]]):
+            if changed == state[name]:  # the rule of the paper has no ints
+                continue
+            with pytest.raises(ValueError, match="lengths or places"):
+                Controller.from_state(with_its_digest({**state, name: changed}))
+
+
+PLACES = {
+    "size": ("ints", ledger.SIZE, 4_096),
+    "no size": ("ints", ledger.SIZE, 0),
+    "listed": ("ints", ledger.LISTED, 201),
+    "negative": ("ints", ledger.LISTED, -1),
+    "noted": ("ints", ledger.SHADOW_NOTED + 1, 1 << 40),
+    "leader": ("ints", ledger.LEADER, 2),
+    "stride": ("ints", ledger.STRIDE, -1),
+    "length": ("floats", ledger.LENGTH, 0.0),
+    "past": ("floats", -2 * 48 - 2 * 200 - 3 * ledger.MEMORY, 1e9),
+    "no number": ("floats", 200, float("nan")),
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_a_ledger_has_no_entries_beyond_its_lists(place, rng):
+    """The lists of a budget follow one another in memory."""
+    name, index, value = place
+    state = KINDS["budget"](rng.normal(size=300)).state()
+    state[name][index] = value
+    with pytest.raises(ValueError, match="lengths or places"):
+        Controller.from_state(with_its_digest(state))
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_window_counts_its_own_scores(index, rng):
+    """A wrong count would let the search for a threshold run for ever."""
+    state = KINDS["window"](rng.normal(size=300)).state()
+    state["ints"][index] = -1
+    with pytest.raises(ValueError, match="lengths or places"):
+        Controller.from_state(with_its_digest(state))

@@ -21,7 +21,7 @@ from ._inputs import (
     flags_allowed,
     work_allowed,
 )
-from ._ledger import first_ledger, open_ledger, thin_out
+from ._ledger import first_ledger, is_sound, open_ledger, thin_out
 from ._pacing import (
     PATTERN,
     RECENT,
@@ -298,6 +298,10 @@ class BudgetController(Controller):
         keep(int(ints[book.DRAWN]), ledger)
         set_rate(ledger)
         thin_out(ledger)
+
+    def is_sound(self) -> bool:
+        """Whether the lists have their sizes, and no entry lies beyond their ends."""
+        return is_sound(self.state_floats, self.state_ints)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all listed scores."""

@@ -181,6 +181,19 @@ def first_ledger(
     return ledger
 
 
+def is_sound(floats: Floats, ints: Any) -> bool:
+    """Whether two arrays are a ledger whose numbers of entries fit into its lists."""
+    if ints.size != _N_INTS or not 0 < ints[SIZE] <= _LONGEST_LIST:
+        return False
+    size = int(ints[SIZE])
+    if floats.size != _n_floats(size) or not 0 <= ints[LEADER] < N_RULES:
+        return False
+    listed = np.array([ints[LISTED], *ints[SHADOW_NOTED:], *open_ledger(floats, ints).sizes[0]])
+    is_timed = 0 < floats[LENGTH] < np.inf and np.isfinite(floats[ORIGIN])
+    are_within = np.all((listed >= 0) & (listed <= size)) and ints[STRIDE] > 0
+    return bool(is_timed and are_within and min(ints[CAPACITY], ints[SEEN]) >= 0)
+
+
 def thin_out(ledger: Ledger) -> None:
     """Leave out every second entry of today's list until it reaches well past the capacity."""
     ints, today = ledger.ints, ledger.today

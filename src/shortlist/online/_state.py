@@ -97,6 +97,11 @@ def load_controller(kind: type[Controller], state: Any, clock: Any) -> Any:
             "state contradicts itself: it is not what state() returned. Load it unchanged, and "
             "change a capacity with set_capacity."
         )
+    # Compiled functions check no index, and whoever edits a state can compute its digest again.
+    knots, floats, ints = controller.scale.knots, controller.state_floats, controller.state_ints
+    are_plain = knots.ndim == 2 and len(knots) == 2 and floats.ndim == ints.ndim == 1
+    if not are_plain or np.isnan(floats).any() or not controller.is_sound():
+        raise ValueError("state has lengths or places that no controller has; it was not returned.")
     return controller
 
 

@@ -81,6 +81,12 @@ class ScaledController(Controller):
         """Exchange the scale, and keep everything else."""
         self.state_floats = np.concatenate([self.state_floats[: self.n_head], new.knots.ravel()])
 
+    def is_sound(self) -> bool:
+        """Whether the floats end with the knots of the scale, and there are as many ints."""
+        n_ints = self.initial_state(self.scale.knots[0])[1].size
+        are_knots = np.array_equal(self.state_floats[self.n_head :], self.scale.knots.ravel())
+        return are_knots and self.state_ints.size == n_ints
+
 
 class QuantileTracker(ScaledController):
     r"""Keep a flag rate on any stream: the default for rates.

@@ -157,6 +157,15 @@ class WindowController(Controller):
         self.state_floats[0] = threshold
         ints[[ABOVE, EQUAL]] = np.sum(ring > threshold), np.sum(ring == threshold)
 
+    def is_sound(self) -> bool:
+        """Whether the ring has its size, and the counts are those of its scores."""
+        if not super().is_sound():
+            return False
+        (threshold, ring), ints = np.split(self.state_floats, [_RING]), self.state_ints
+        counts = [np.sum(ring > threshold), np.sum(ring == threshold)]
+        is_within = ints[WANTED] >= 0 and 0 <= ints[OLDEST] < ring.size
+        return bool(is_within and ints[[ABOVE, EQUAL]].tolist() == counts)
+
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all scores in the window."""
         self.state_floats[:] = old.translate(self.state_floats, to=new)

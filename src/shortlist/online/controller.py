@@ -170,6 +170,14 @@ class Controller:
         """Translate all scores in the arrays from the old model to the new one."""
         raise NotImplementedError
 
+    def is_sound(self) -> bool:
+        """Whether loaded arrays have the right lengths, and all places in them lie within.
+
+        Override this if their lengths vary, or if compiled functions find a place by a number.
+        """
+        floats, ints = self.initial_state(self.scale.knots[0])
+        return self.state_floats.size == floats.size and self.state_ints.size == ints.size
+
     # --- decisions -----------------------------------------------------------------------------
 
     @property
