@@ -176,10 +176,12 @@ class Client:
         `None` returns all of them; they are fetched in pieces.
         """
         found: dict[str, dict[str, Any]] = {}  # a new flag moves others to the next piece
+        skip = 0
         while limit is None or len(found) < limit:
             most = _PIECE if limit is None else min(_PIECE, limit - len(found))
-            piece = self._ask("GET", f"/list?limit={most}&skip={len(found)}")["cases"]
+            piece = self._ask("GET", f"/list?limit={most}&skip={skip}")["cases"]
             found |= {each["id"]: each for each in piece}
+            skip += len(piece)
             if len(piece) < most:
                 break
         return sorted(found.values(), key=lambda each: -each["score"])

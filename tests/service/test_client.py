@@ -300,3 +300,21 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     assert "valid" in keys()
     keys("--revoke", name)
     assert "revoked" in keys()
+
+
+def test_a_flag_between_two_pieces_ends_no_list_late(monkeypatch):
+    """It moves a case that was fetched already to the place of the next one."""
+    there = [{"id": str(n), "score": float(-n)} for n in range(2_000)]
+
+    def ask(client, method, path):
+        query = dict(each.split("=") for each in path.partition("?")[2].split("&"))
+        start = int(query["skip"])
+        piece = there[start : start + int(query["limit"])]
+        if len(there) < 2_010:
+            there.insert(0, {"id": f"new {len(there)}", "score": float(len(there))})
+        return {"cases": piece}
+
+    monkeypatch.setattr(Client, "_ask", ask)
+    client = Client("http://127.0.0.1:1")
+    assert len(client.listed(limit=1_001)) == 1_001
+    assert {str(n) for n in range(2_000)} <= {each["id"] for each in client.listed()}
