@@ -482,3 +482,27 @@ def test_what_is_not_worth_a_slot_moves_no_clock(tmp_path, rng):
         assert controller.n_before == 125
     with opened(str(path)) as store:
         assert [found.problems for found in audit_store(store)] == [[]]
+
+
+@pytest.mark.parametrize(
+    ("make", "capacity"),
+    [
+        (budget, Capacity.count(4, per=100)),
+        (daily, Capacity.count(4)),
+        (
+            lambda: QuantileTracker(Capacity.fraction(0.05), calibration_scores=np.arange(200.0)),
+            Capacity.fraction(0.06),
+        ),
+    ],
+    ids=["items", "days", "rate"],
+)
+def test_an_adopted_stream_can_be_audited(tmp_path, rng, make, capacity):
+    """Whatever its capacity is, the decisions before and after the change are made again."""
+    adopt = lambda controller, old: controller.set_capacity(capacity)  # noqa: E731
+    for identity in ({"capacity": 1}, {"capacity": 2}):
+        with durable(tmp_path / "state", make, identity=identity, adopt=adopt) as controller:
+            moments = np.arange(300) * 900.0 if controller.controller.is_timed else None
+            controller.decide(rng.uniform(0, 200, size=300), at=moments)
+    with opened(str(tmp_path / "state")) as store:
+        [found] = audit_store(store)
+    assert (found.problems, found.n_replayed) == ([], 600)

@@ -227,7 +227,7 @@ class Replica:
         if event.kind == BUILD and event.build == self.build:
             self._load(body)
             self.is_own = True
-        elif event.kind == CAPACITY:
+        elif event.kind == CAPACITY and self.settings.is_capped:  # otherwise a state follows it
             self.controller.set_capacity(self.settings.capacity(body), at=body["from"])
         elif event.kind == MODEL:
             self.controller.swap_model(self._change_model(body["model"]))
