@@ -426,6 +426,11 @@ FITS = {
     "JSON, lists": (lines(lambda r: {**r, "tags": [1]}), (), same("'tags' is left out")),
     "JSON, broken": (raw(b'{"a": 1}\n{"a": \n', "t.jsonl"), (), refused("Line 2 of .*not JSON")),
     "JSON, no objects": (raw(b"[1]\n", "t.jsonl"), (), refused("Line 1 of .*JSON object")),
+    "JSON, half a pair": (
+        raw(b'{"a": "\\ud83d\\ude00"}\n{"a": "\\ud83d"}\n', "t.jsonl"),
+        (),
+        refused("Line 2 of .*half of a surrogate pair"),
+    ),
     "JSON, empty": (raw(b"", "t.jsonl"), (), refused("is empty")),
     # labels
     "labels in any case": (

@@ -240,8 +240,15 @@ def _records(
 def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
     try:
         record = json.loads(line.decode("utf-8-sig"))
+        if b"\\ud" in line.lower():
+            json.dumps(record, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise TableError(not_utf8(name)) from None
+    except UnicodeEncodeError:
+        raise TableError(
+            f"Line {number:,} of {name} holds half of a surrogate pair, such as \\ud83d, which is "
+            "no letter. Write both halves."
+        ) from None
     except (ValueError, RecursionError):
         raise TableError(
             f"Line {number:,} of {name} is not JSON. Write one object per line."
