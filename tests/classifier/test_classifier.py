@@ -405,10 +405,9 @@ class TestGuarantees:
     def test_too_little_data_flags_by_lot(self, fraud):
         """Some of what lies above the highest calibration score, and says so."""
         X, y = fraud
+        options = {"guarantee": "expected", "ties": "hash"}
         with pytest.warns(InsufficientCalibrationWarning, match="drawn by lot"):
-            model = fitted(
-                X, y, capacity=Capacity.fraction(0.001), guarantee="confident", ties="hash"
-            )
+            model = fitted(X, y, capacity=Capacity.fraction(0.0003), **options)
         flagged, highest = model.flag(X), model.calibration_scores_.max()
         assert flagged.sum() <= np.count_nonzero(model.score_samples(X) > highest)
 

@@ -11,6 +11,8 @@ from scipy import stats
 from shortlist import Capacity, Worth, calibrate_threshold
 from shortlist._core.betting import mean_lower, mean_upper
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
+from shortlist.thresholds.efforts import Budget
+from shortlist.thresholds.samples import CalibrationSample
 
 GUARANTEES = ("plug-in", "expected", "confident", "next-batch", "simultaneous")
 
@@ -288,3 +290,10 @@ def test_no_precise_threshold_flags_nothing_and_warns():
             worth=Worth.precision(0.9),
         )
     assert found.value == np.inf
+
+
+def test_items_with_one_id_are_kept_by_lots_of_their_own():
+    """Each is kept with the probability of its effort, not all of them or none."""
+    sample = CalibrationSample(np.zeros(4_000), np.full(4_000, 0.1), efforts=np.ones(4_000))
+    kept = np.isfinite(Budget(Fraction(1), 4.0).thinned(sample, seed=0).scores)
+    assert 900 < np.count_nonzero(kept) < 1_100

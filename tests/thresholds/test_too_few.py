@@ -41,16 +41,38 @@ def test_recalibration_with_three_items_flags_few(guarantee, rng):
         capacity=Capacity.fraction(0.05),
         rare_label=True,
         guarantee=guarantee,
-    ).fit(X[:1_000])
+    ).fit(X[:1_000], ids=np.arange(1_000))
     outcome = "nothing" if guarantee == "plug-in" else "drawn by lot"
     with pytest.warns(InsufficientCalibrationWarning, match=f"than 3. .* {outcome}"):
-        model.recalibrate(X[:3])
+        model.recalibrate(X[:3], ids=np.arange(3))
     found, scores = model.calibration_, model.score_samples(X[1_000:])
     assert found.k == -1
     assert found.share == pytest.approx(
         {"plug-in": 0, "expected": 0.2, "confident": 0.05 / (1 - 0.05 ** (1 / 3))}[guarantee]
     )
     above = scores > model.calibration_scores_.max()
-    flagged = model.flag(X[1_000:])
+    flagged = model.flag(X[1_000:], ids=np.arange(1_000, 2_000))
     assert not (flagged & ~above).any()
     assert abs(flagged.sum() - found.share * above.sum()) <= 4 * np.sqrt(above.sum() / 4)
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("guarantee", ["confident", "simultaneous"])
+def test_rows_that_are_alike_are_not_drawn_together(guarantee, rng):
+    """Without ids they share a lot, and a value that calibration has not seen is flagged whole.
+
+    One item in 99 has it, which is above the capacity: a third of all samples do not have it.
+    """
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    n_over, n_trials, p = 0, 200, 1 / 99
+    for seed in range(n_trials):
+        found = CapacityClassifier(
+            FrozenEstimator(model),
+            capacity=Capacity.fraction(0.01),
+            rare_label=1,
+            guarantee=guarantee,
+            random_state=seed,
+        ).fit((rng.random((100, 1)) < p) * 1.0)
+        low, high = found.flag([[0.0], [1.0]])
+        n_over += (1 - p) * low + p * high > 0.01
+    assert n_over <= 0.05 * n_trials

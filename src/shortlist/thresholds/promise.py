@@ -122,7 +122,7 @@ def warn_too_few(promise: Promise, needed: str, by_lot: float) -> None:
     outcome = (
         f"A share of {by_lot:.2g} of the items above the highest score is flagged, drawn by lot."
         if by_lot
-        else "The threshold flags nothing. (With ties='hash', it could flag some by lot.)"
+        else "The threshold flags nothing. (With ids and ties='hash', it could flag some by lot.)"
     )
     warn_user(
         f"guarantee={promise.guarantee!r}{surely} for {promise.capacity!r}{batches} needs more "

@@ -50,6 +50,8 @@ class CalibrationSample:
         The scores before they were weighed, if a threshold may need them.
     weights, max_weight : ndarray of shape (n_items,) or None, float or None
         Weights under which the rate is measured, and what no weight exceeds.
+    share_lots : bool
+        Whether rows that are alike have one key, and so one lot: all of them are drawn, or none.
     """
 
     scores: Floats
@@ -65,6 +67,7 @@ class CalibrationSample:
     probabilities: Floats | None = None
     weights: Doubles | None = None
     max_weight: float | None = None
+    share_lots: bool = False
 
     @classmethod
     def of(
@@ -114,6 +117,7 @@ class CalibrationSample:
             efforts,
             facts.values is not None,
             refitted,
+            share_lots=facts.ids is None,
         )
 
     @property
@@ -123,12 +127,14 @@ class CalibrationSample:
         return keys if keys is None or callable(keys) else keys.__getitem__
 
     def lots(self, seed: int) -> Doubles:
-        """Return the lot of each item; where it has no tie key, by its position."""
+        """Return the lot of each item; where it has no tie key of its own, by its position."""
         every = np.arange(self.scores.size)
         by_position = keys_by_id(None, seed=seed)(every)
         if self.keys_of is None:
             return lots_of(by_position)
-        keys = self.keys_of(every)
+        keys = np.array(self.keys_of(every))
+        shared = tied_positions(keys)  # those that were not hashed, too
+        keys[shared] = by_position[shared]
         return lots_of(np.where(keys == 0, by_position, keys))
 
     def take(self, rows: Rows) -> CalibrationSample:
@@ -149,13 +155,9 @@ class CalibrationSample:
         return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
 
     def one_of_each_group(self, seed: int) -> CalibrationSample:
-        """Return one item of each group, drawn by lot: these are independent of each other.
-
-        Items with the same id have the same lot, and their places draw among them.
-        """
+        """Return one item of each group, drawn by lot: these are independent of each other."""
         assert self.groups is not None
-        by_place = keys_by_id(None, seed=seed)(np.arange(self.groups.size))
-        order = np.lexsort((by_place, self.lots(seed), self.groups))
+        order = np.lexsort((self.lots(seed), self.groups))
         first = order[np.flatnonzero(np.diff(self.groups[order], prepend=-1))]
         return replace(self.take(first), groups=None)
 

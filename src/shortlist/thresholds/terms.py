@@ -197,9 +197,17 @@ class _Calibration:
         if self.budget is not None and promise.guarantee == "next-batch":
             promise = self.budget.as_flags(promise)
         place = place_in_folds(n, promise) if self.in_folds else place_of(n, promise)
-        # Without keys, no item can be drawn by lot; and no precision is tested between two places.
-        by_lot = own.keys_of is not None and not self._tests_precision
-        return place if by_lot else Place(place.k)
+        return place if self._draws_lots(own) else Place(place.k)
+
+    def _draws_lots(self, own: CalibrationSample) -> bool:
+        """Whether some of the items between two places can be flagged.
+
+        Not without keys, nor if a precision is promised, which is tested at whole places. If rows
+        that are alike share a lot, the rate between the places is right on average only.
+        """
+        on_average = self.promise.guarantee in ("plug-in", "expected")
+        own_lots = own.keys_of is not None and (on_average or not own.share_lots)
+        return own_lots and not self._tests_precision
 
     def _walked_k(self, own: CalibrationSample) -> int:
         """Cover the unknown prevalence by walking the labelled ranking."""
