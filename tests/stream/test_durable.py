@@ -506,3 +506,17 @@ def test_an_adopted_stream_can_be_audited(tmp_path, rng, make, capacity):
     with opened(str(tmp_path / "state")) as store:
         [found] = audit_store(store)
     assert (found.problems, found.n_replayed) == ([], 600)
+
+
+def test_a_refused_moment_of_work_survives_a_crash(tmp_path):
+    """The log keeps the effort of a line without an answer, too: its decision is made again."""
+    options = {"period": 60.0, "expected_arrivals": 10, "expected_effort": 1.0}
+    make = lambda: BudgetController(  # noqa: E731
+        Capacity.effort(9), calibration_scores=np.linspace(0, 1, 50), **options
+    )
+    path = tmp_path / "state"
+    with durable(path, make) as controller:
+        decided = controller.decide([0.9, 0.9, 0.9], at=[1.0, 1e9, 2.0], efforts=[1.0] * 3)
+        path = copy_as_if_killed(path, tmp_path / "killed")
+    with durable(path, make) as controller:
+        assert controller.controller.remaining == 9 - sum(flags(decided))

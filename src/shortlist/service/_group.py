@@ -87,7 +87,11 @@ class GroupMaker:
             if code == MOMENT_REFUSED:  # the controller has seen it, but it gets no answer
                 refused = self.add_event(DECISION, json.dumps(at), None)
                 self.entries[-1] = refused._replace(
-                    score=score, threshold=threshold, code=code, inclusion=inclusion
+                    score=score,
+                    threshold=threshold,
+                    code=code,
+                    inclusion=inclusion,
+                    effort=case.effort,
                 )
                 continue
             if at != self._at and code != NOT_WORTH:  # what no controller has seen moves no clock
