@@ -1,5 +1,6 @@
 """The catalogue of bad inputs: how real tables are written, through every command."""
 
+import itertools
 import json
 import os
 
@@ -42,7 +43,7 @@ def amounts(form):
     return column("amount", form)
 
 
-MEASURED = iter(np.random.default_rng(0).random(400))
+MEASURED = itertools.cycle(np.random.default_rng(0).random(400))
 GAPS = cells("amount", None, FEW)
 NO_DAYS = cells("opened", None, FEW)
 MINUS = amounts(lambda v: -v)

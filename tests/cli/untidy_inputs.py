@@ -227,6 +227,16 @@ UNTIDY_FITS = {
         (),
         like(cells("country", "y", [399])),
     ),
+    "numbers beyond all": (
+        text(cells("amount", "1e400", FEW)),
+        (),
+        refused(r"'amount' holds 6 infinite values, .*row 4 .*--read na=1e400"),
+    ),
+    "numbers beyond all, said": (
+        text(cells("amount", "1e400", FEW)),
+        ("--read", "na=1e400"),
+        like(GAPS),
+    ),
     "numbers of Stata": (
         text(cells("amount", STATA, FEW)),
         (),

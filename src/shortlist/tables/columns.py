@@ -114,7 +114,7 @@ def as_values(
     if values is None:
         raise _changed(column, name, kind)
     if kind == "numeric":
-        _check_size(values, name, place)
+        _check_size(values, column, name, place)
     return values
 
 
@@ -142,7 +142,7 @@ def _floats(column: Any) -> NDArray[np.float64]:
     return np.array(cast.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _check_size(values: NDArray[np.float64], name: str, place: Place) -> None:
+def _check_size(values: NDArray[np.float64], column: Any, name: str, place: Place) -> None:
     """Refuse numbers that no learner can take."""
     too_large = np.abs(values) > LARGEST
     if not too_large.any():
@@ -150,9 +150,12 @@ def _check_size(values: NDArray[np.float64], name: str, place: Place) -> None:
     row = int(np.argmax(too_large))
     is_infinite = bool(np.isinf(values[row]))
     what = "infinite values" if is_infinite else f"values beyond {LARGEST:g}"
+    given = column[row].as_py()
+    text = given.strip() if isinstance(given, str) else "" if is_infinite else repr(float(given))
+    as_missing = f"read them as missing with na={text!r}, " if 0 < len(text) <= 40 else ""
     raise TableError(
         f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
-        f"Leave unknown values empty, read them as missing with na='{float(values[row])!r}', or "
+        f"Leave unknown values empty, {as_missing}or "
         f"replace {'infinity' if is_infinite else 'them'} by a number."
     )
 
