@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..metrics import CapacityCurve
     from ..tables.model import RuleResult
 
-_PREVALENCE, _MULTIPLE, _SEED = 0.01, 2, 0
+_PREVALENCE, _MULTIPLE, _SEED = 0.01, 2, 1
 
 
 @dataclass(frozen=True)
