@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..metrics import CapacityCurve
     from ..tables.model import RuleResult
 
-_PREVALENCE, _MULTIPLE, _SEED = 0.01, 2, 1
+_PREVALENCE, _MULTIPLE, _SEED = 0.01, 2, 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def demo(
         result.rules,
         title=f"{result.n_test:,} payments, {result.n_rare} of them frauds, "
         f"room to review {result.max_flags}",
-        caption="Detection (M) counts only the frauds that can be reviewed.",
+        caption="Detection (M) counts only the frauds that can be reviewed. 'Confident' keeps the "
+        "rate of flags within the capacity in 19 of 20 calibrations; a batch keeps the number.",
     )
     typer.echo(f"Picture: {picture}")
 
