@@ -151,3 +151,10 @@ def test_inputs_are_not_overwritten(model_file, new_cases, tmp_path):
     result = run("report", model_file, new_cases, "-o", link)
     assert result.exit_code == 2, result.output
     assert new_cases.read_bytes() == before
+
+
+def test_another_extension_is_refused(model_file, new_cases, tmp_path):
+    """A report is a page, which any browser prints."""
+    for name in ("report.pdf", "report"):
+        check_refused(run("report", model_file, new_cases, "-o", tmp_path / name), 2, ".html")
+    assert os.listdir(tmp_path) == []

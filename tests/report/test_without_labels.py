@@ -16,8 +16,8 @@ from shortlist import CapacityClassifier
 from shortlist.cli import app
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
-from shortlist.report._next import next_steps
 from shortlist.report._promise import judge_promise
+from shortlist.report._summary import next_steps
 from shortlist.report._words import percent
 from shortlist.tables import select_rows
 from shortlist.tables.fingerprints import SeenRows
@@ -52,7 +52,6 @@ def test_flags_drift_and_list_need_no_labels(labelled, unlabelled):
         assert ours == theirs | {"rare": None}
     assert unlabelled["comparison"] is unlabelled["cuts"] is unlabelled["cases"] is None
     assert unlabelled["data"]["n_rare"] is unlabelled["data"]["prevalence"] is None
-    assert sum(unlabelled["scores"]["n_all"]) == unlabelled["data"]["n_items"]
 
 
 def test_what_changes_when_labels_come(labelled, unlabelled, table_fit):
@@ -188,7 +187,6 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
     assert len(summary["calibration"]["thresholds"]) == 3
     assert summary["promise"]["verdict"] in ("kept", "chance")
     assert summary["drift"]["score"]["shift"] == "none seen"
-    assert summary["scores"]["threshold"] is None
     assert not summary["comparison"]["rule_is_a_list"]
     assert "not exactly the highest" in render_report(summary)
 

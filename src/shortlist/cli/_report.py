@@ -33,7 +33,7 @@ def report(
     read: Read = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a report about a model and its results: a page, or a PDF.
+    """Make a report about a model and its results: one page.
 
     It shows whether the promise was kept, the capacity curve, the top of the list with reasons, a
     comparison with other rules, drift since calibration, what to do next, and the model card. A
@@ -44,7 +44,7 @@ def report(
     Options
     -------
     out
-        Where to write it, such as -o report.html; a PDF for print if it ends in .pdf.
+        Where to write it, such as -o report.html.
     no_labels
         Leave labels aside: flags, drift and list only.
     segment
@@ -57,17 +57,13 @@ def report(
         A column of the reviews with periods, such as --period week, for an answer for each.
     """
     check_writable(out, keep=(model, data, reviews))  # before any work
-    from ..report import make_report, print_report, render_report
-    from ..report.pdf import find_browser
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(
+            f"--out {out} is not a page; name a file that ends in .html, which any browser prints"
+        )
+    from ..report import make_report, render_report
     from ..tables import WorkColumns
 
-    suffix = out.suffix.lower()
-    if suffix not in (".html", ".htm", ".pdf"):
-        raise typer.BadParameter(
-            f"--out {out} is neither a page nor a PDF; name a file that ends in .html or .pdf"
-        )
-    if suffix == ".pdf":
-        find_browser()
     with progress("Scoring and comparing"):
         summary = make_report(
             open_model(model),
@@ -84,9 +80,8 @@ def report(
             reviews_period=period,
         )
         page = render_report(summary)
-        content = print_report(page) if suffix == ".pdf" else page.encode("utf-8")
     with write_whole(out) as file:
-        file.write(content)
+        file.write(page.encode("utf-8"))
     if as_json:
         print_json({"out": str(out), **summary})
     else:

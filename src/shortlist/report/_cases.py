@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
-from ..capacity import Capacity
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.fingerprints import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
-from ..tables.money import fill_in_order
 from ..tables.schema import Feature, TableRows, TableSchema
+from ._words import short
 
 #: The name of the segment of cases without one.
 EMPTY = "(empty)"
@@ -146,43 +145,18 @@ class Cases:
         assert self.is_rare is not None
         return self.is_rare
 
-    @property
-    def flags_the_first(self) -> bool:
-        """Whether the rule flagged the first cases of the ranking, as a list would."""
-        return bool(np.array_equal(self.first(self.n_flagged), self.flagged))
-
     def first(self, count: int) -> Mask:
         """Return a mask of the `count` most suspicious cases."""
         mask = np.zeros(self.n_items, dtype=bool)
         mask[self.order[:count]] = True
         return mask
 
-    def limit(self, model: TableModel) -> tuple[Capacity, Doubles | None]:
-        """Return what flags are counted against, and the work of each case if that is work."""
-        return model.limit_for(self.efforts)
-
-    def fitting(self, model: TableModel, room: int) -> Mask:
-        """Return a mask of a list: the most suspicious cases that the capacity allows."""
-        capacity, efforts = self.limit(model)
-        if efforts is None:
-            return self.first(room)
-        ranks = np.empty(self.n_items)
-        ranks[self.order] = np.arange(self.n_items, 0, -1)
-        return fill_in_order(ranks, efforts, float(capacity.max_effort(self.n_items)))
-
-    def is_over(self, model: TableModel, flagged: Mask, room: int) -> bool:
-        """Return whether flags are more than the capacity allows."""
-        capacity, efforts = self.limit(model)
-        if efforts is None:
-            return int(flagged.sum()) > room
-        return float(efforts[flagged].sum()) > float(capacity.max_effort(self.n_items))
-
     def room(self, model: TableModel, prevalence: Any, own: Mask | None = None) -> int:
         """Return how many cases, or cases among some, the capacity allows to follow up.
 
         A budget of work allows the highest of the ranking, as many as it pays for.
         """
-        capacity, efforts = self.limit(model)
+        capacity, efforts = model.limit_for(self.efforts)
         n_items = self.n_items if own is None else int(own.sum())
         if efforts is None:
             return capacity.max_flags(n_items, prevalence)
@@ -192,10 +166,7 @@ class Cases:
 
     def name(self, place: int) -> str:
         """Return the id of a case, or its row below the heading; long ids are cut short."""
-        if self.ids is None:
-            return f"row {place + 1}"
-        name = str(self.ids[place])
-        return name if len(name) <= _LONGEST_ID else name[: _LONGEST_ID - 1] + "…"
+        return f"row {place + 1}" if self.ids is None else short(str(self.ids[place]), _LONGEST_ID)
 
 
 def read_cases(

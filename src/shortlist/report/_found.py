@@ -16,7 +16,13 @@ from ..feedback import MissedEstimate
 from ..tables import TableModel
 from ..tables.money import money_of, weighed_columns
 from ..tables.reviews import missed_in_table
-from ..tables.rules import curve_of, interval_of_flags, measure_random, measure_rule
+from ..tables.rules import (
+    curve_of,
+    interval_of_flags,
+    measure_random,
+    measure_rule,
+    share_paid,
+)
 from ..tables.schema import TableRows
 from ._cases import Cases
 from ._words import number, percent
@@ -79,38 +85,44 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    capacity, efforts = cases.limit(model)
+    capacity, efforts = model.limit_for(cases.efforts)
     room = cases.room(model, rare_share(cases.rare))
-
-    def measured(kind: str, name: str, flagged: Mask, order: Rows = cases.order) -> dict[str, Any]:
-        rule = measure_rule(name, cases.rare, flagged, capacity, order=order, efforts=efforts)
-        over = cases.is_over(model, flagged, room)
-        return {"kind": kind, **rule.to_json(), "over_capacity": over}
-
-    def listed(order: Rows) -> Mask:
-        return replace(cases, order=order).fitting(model, room)
-
     length = f" of {room:,}" if efforts is None else " within the budget"
-    rules = [
-        measured("own", "This model, case by case", cases.flagged),
-        measured("list", f"This model, a list{length}", listed(cases.order)),
-        measured("default", "Default threshold", _predicted(model.classifier.estimators_, cases)),
-    ]
-    chance = measure_random(cases.rare, capacity, efforts)
-    rules.append(
-        {
-            "kind": "random",
-            **replace(chance, rule="Random choice").to_json(),
-            "over_capacity": False,
-        }
+    flags = {
+        "own": ("This model, case by case", cases.flagged),
+        "list": (f"This model, a list{length}", cases.first(room)),
+        "default": ("Default threshold", model.predict(cases.X)),
+    }
+
+    def measured(name: str, flagged: Mask) -> dict[str, Any]:
+        options: dict[str, Any] = {"order": cases.order, "efforts": efforts}
+        rule = measure_rule(name, cases.rare, flagged, capacity, **options)
+        paid = 1.0 if efforts is None else share_paid(flagged, capacity, efforts)
+        is_over = paid < 1 or (efforts is None and int(flagged.sum()) > room)
+        return {**rule.to_json(), "over_capacity": is_over}
+
+    chance = replace(measure_random(cases.rare, capacity, efforts), rule="Random choice")
+    rules = [{"kind": kind, **measured(*each)} for kind, each in flags.items()]
+    rules.append({"kind": "random", **chance.to_json(), "over_capacity": False})
+    return {
+        "room": room,
+        "rules": rules,
+        "in_words": detection_in_words(rules[0], n_rare=int(cases.rare.sum())),
+        "rule_is_a_list": bool(np.array_equal(cases.first(cases.n_flagged), cases.flagged)),
+    }
+
+
+def detection_in_words(rule: dict[str, Any], *, n_rare: int) -> str:
+    """Say what the adjusted detection score M of a rule means, with its own numbers."""
+    found = f"{number(rule['found'])} of {number(n_rare)} rare cases are among the flags"
+    m = f"So the capacity finds {percent(rule['detection'])} of the rare cases."
+    if not rule["over_capacity"]:
+        return f"{found}, and there is room to follow up every flag. {m}"
+    return (
+        f"{found}, but there is not enough room to follow up all {number(rule['flagged'])} flags. "
+        f"Followed up in a random order, they find {number(rule['detection'] * n_rare)} rare cases "
+        f"on average. {m}"
     )
-    return {"room": room, "rules": rules}
-
-
-def _predicted(estimators: Any, cases: Cases) -> Mask:
-    """Return what most of the models flag by their own predictions."""
-    votes = np.mean([np.asarray(each.predict(cases.X), dtype=bool) for each in estimators], axis=0)
-    return votes > 0.5
 
 
 def value_found(

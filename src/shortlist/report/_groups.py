@@ -15,6 +15,7 @@ from ..tables import TableModel
 from ..tables.drift import chances_of_flags
 from ..tables.rules import interval_of_rule
 from ._cases import EMPTY, Cases
+from ._words import short
 
 pd = load_extra("pandas", needed_for="Making a report")
 
@@ -69,7 +70,7 @@ def by_time(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
 def _measure(model: TableModel, cases: Cases, name: str, own: Mask) -> dict[str, Any]:
     n_items, n_flagged = int(own.sum()), int(cases.flagged[own].sum())
     group = {
-        "name": name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…",
+        "name": short(name, _LONGEST_NAME),
         "n_items": n_items,
         "n_flagged": n_flagged,
         "flag_rate": n_flagged / n_items,

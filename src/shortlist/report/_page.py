@@ -6,13 +6,19 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from .._core.extras import load_extra
-from ._charts import detection_chart, drift_bars, flag_chart, period_chart, score_chart
 from ._found import NEAR
-from ._words import number, percent
+from ._words import number, percent, short
+
+_STEPS = (1, 2, 5, 10)
+_LABEL_WIDTH = 76  # of a date
+_BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 
 _TABLE_LINES = 24
 # Each chart has two layouts, because the text of a chart shrinks with it.
@@ -67,8 +73,6 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "missed": lambda summary: summary.get("missed"),
     "rules": lambda summary: summary["comparison"],
     "expectations": lambda summary: summary["card"]["fit"],
-    "scores": lambda summary: True,
-    "calibration": lambda summary: True,
     "drift": lambda summary: True,
     "next": lambda summary: True,
     "card": lambda summary: True,
@@ -77,7 +81,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def _charts(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return each chart in two sizes."""
-    promise, periods = summary["promise"], _periods(summary)
+    times = [each["groups"] for each in summary["groups"] if each["kind"] == "time"]
 
     def both(chart: Callable[..., dict[str, Any]], content: Any, *heights: float) -> list[Any]:
         return [
@@ -87,14 +91,8 @@ def _charts(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
     return {
         "charts": both(detection_chart, summary, 360, 300) if summary["cuts"] else [],
-        "score_charts": both(score_chart, summary["scores"], 240, 220),
-        "flag_charts": both(flag_chart, promise, 110, 110) if promise["expected_flags"] else [],
-        "period_charts": both(period_chart, periods, 220, 220) if periods else [],
+        "period_charts": both(period_chart, times[0], 220, 220) if times else [],
     }
-
-
-def _periods(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    return next((each["groups"] for each in summary["groups"] if each["kind"] == "time"), [])
 
 
 def _at_the_cut(summary: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +117,7 @@ def _environment() -> Any:
         "number": number,
         "between": _between,
         "score": _score,
-        "short": _short,
+        "short": short,
         "drift_bars": drift_bars,
     }
     return environment
@@ -137,11 +135,6 @@ def _as_script(summary: dict[str, Any]) -> str:
 
 def _between(interval: Any) -> str:
     return "–" if interval is None else f"{percent(interval[0])} to {percent(interval[1])}"
-
-
-def _short(text: str, length: int = 30) -> str:
-    """Cut a long name short where it stands in a sentence; the model card has it whole."""
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _score(score: float | None) -> str:
@@ -172,3 +165,135 @@ def _near(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         "above": list(reversed(above))[:NEAR],
         "below": [case for case in listed if case["rank"] > cut][:NEAR],
     }
+
+
+# --- the layout of charts: scales, paths, bars and ticks, which the templates draw ---
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The size of a chart, and the ranges of its axes: from 0 to `x_most` and to `y_most`."""
+
+    width: float
+    height: float
+    x_most: float
+    y_most: float
+    left: float = 46.0
+    top: float = 24.0
+
+    @property
+    def right(self) -> float:
+        """Right edge of the plot."""
+        return self.width - 14
+
+    @property
+    def bottom(self) -> float:
+        """Lower edge of the plot."""
+        return self.height - 40
+
+    def x(self, value: float) -> float:
+        """Return the position of a value on the horizontal axis."""
+        return round(self.left + (self.right - self.left) * value / self.x_most, 2)
+
+    def y(self, value: float) -> float:
+        """Return the position of a value on the vertical axis."""
+        return round(self.bottom - (self.bottom - self.top) * value / self.y_most, 2)
+
+    def path(self, xs: Any, ys: Any) -> str:
+        """Return a path through points."""
+        points = (f"{self.x(x)} {self.y(y)}" for x, y in zip(xs, ys, strict=True))
+        return "M" + "L".join(points)
+
+    def area(self, xs: Any, low: Any, high: Any) -> str:
+        """Return the outline of the area between two lines."""
+        return self.path([*xs, *reversed(xs)], [*high, *reversed(low)]) + "Z"
+
+
+def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out detection against flags, with band, random choice and the best possible detection."""
+    cuts, data, promise = summary["cuts"], summary["data"], summary["promise"]
+    flags, most = cuts["flags"], cuts["flags"][-1]
+    frame = Frame(width, height, max(most, 1), 1.0)
+    full = min(data["n_rare"], most)
+    now = flags.index(promise["n_flagged"])
+    return {
+        "frame": frame,
+        "curve": frame.path(flags, cuts["detection"]),
+        "band": frame.area(flags, cuts["detection_low"], cuts["detection_high"]),
+        "chance": frame.path([0, most], [0, most / data["n_items"]]),
+        "best": frame.path([0, full, most], [0, full / data["n_rare"], full / data["n_rare"]]),
+        "capacity_x": frame.x(min(promise["room"], most)),
+        "cut_x": frame.x(flags[now]),
+        "cut_y": frame.y(cuts["detection"][now]),
+        "x_ticks": [(frame.x(tick), number(tick)) for tick in _ticks(most, width)],
+        "y_ticks": [(frame.y(tick), f"{100 * tick:g}\u00a0%") for tick in (0.25, 0.5, 0.75, 1)],
+        "others": _others(summary["comparison"]["rules"], frame, data["n_rare"]),
+    }
+
+
+def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict[str, Any]]:
+    """Return the positions of rules with another ranking or threshold, if they fit the chart."""
+    return [
+        {
+            "mark": rule["kind"],
+            "name": rule["rule"],
+            "x": frame.x(rule["flagged"]),
+            "y": frame.y(rule["found"] / n_rare),
+        }
+        for rule in rules
+        if rule["kind"] == "default" and rule["flagged"] <= frame.x_most
+    ]
+
+
+def period_chart(groups: list[dict[str, Any]], *, width: float, height: float) -> dict[str, Any]:
+    """Lay out bars of flags, and of rare cases among them, for each period, and its room."""
+    most = max(1, *(max(group["n_flagged"], group["room"]) for group in groups))
+    frame = Frame(width, height, len(groups), 1.1 * most)
+    step = frame.x(1) - frame.x(0)
+    every = max(1, int(np.ceil(_LABEL_WIDTH / step)))
+    return {
+        "frame": frame,
+        "bars": [
+            {
+                "x": round(frame.x(place) + 0.2 * step, 2),
+                "width": round(0.6 * step, 2),
+                "gap": round(0.12 * step, 2),
+                "flags": frame.y(group["n_flagged"]),
+                "found": frame.y(group["found"]) if "found" in group else None,
+                "room": frame.y(group["room"]),
+            }
+            for place, group in enumerate(groups)
+        ],
+        "x_ticks": [
+            (round(frame.x(place) + step / 2, 2), groups[place]["name"])
+            for place in range(0, len(groups), every)
+        ],
+        "y_ticks": [(frame.y(tick), number(tick)) for tick in _ticks(most, 360)[1:]],
+    }
+
+
+def drift_bars(column: dict[str, Any]) -> dict[str, Any]:
+    """Lay out the shares of all bins as pairs of bars, before and after, for one column."""
+    shares = {when: np.array(column[when]) / sum(column[when]) for when in ("before", "after")}
+    highest = max(*shares["before"], *shares["after"], _LOWEST_BAR)
+    return {
+        "width": _BIN_WIDTH * len(column["before"]),
+        "bars": [
+            {
+                "when": when,
+                "x": _BIN_WIDTH * place + (0 if when == "before" else _BIN_WIDTH * 0.45),
+                "y": round(float(_BARS_HEIGHT + 1 - height), 1),
+                "height": round(float(height), 1),
+            }
+            for when in shares
+            for place, height in enumerate(_BARS_HEIGHT * shares[when] / highest)
+        ],
+    }
+
+
+def _ticks(most: float, width: float) -> list[float]:
+    """Return round numbers from 0 to the largest count: about four of them, or eight."""
+    wanted = max(most / (4 if width < 500 else 8), 1)
+    size = 10.0 ** np.floor(np.log10(wanted))
+    step = next(digit * size for digit in _STEPS if digit * size >= wanted * (1 - 1e-9))
+    return np.arange(0, most * (1 + 1e-9), step).tolist()

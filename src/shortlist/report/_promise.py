@@ -1,4 +1,4 @@
-"""Whether the promise about flags or work was kept, and whether chance explains a difference."""
+"""Whether the promise was kept, whether chance explains a difference, and what has shifted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 
 from .._core.betting import mean_lower
-from .._core.binomial import Interval
+from .._core.binomial import Interval, proportion_interval
 from ..tables import TableModel
-from ..tables.drift import chances_of_flags
+from ..tables.drift import (
+    chances_of_flags,
+    compare_columns,
+    compare_scores,
+    count_columns,
+    judge_shifts,
+    verdict_on,
+)
 from ..tables.fingerprints import SeenRows
 from ..tables.schema import TableRows
 from ..thresholds import CalibratedThreshold
@@ -171,3 +178,49 @@ _FEW = (
     " If these cases are like the calibration cases, the probability of so few flags or fewer is "
     "{few}. The scores have probably shifted, and capacity is left unused."
 )
+
+
+# --- what has shifted since calibration ---
+
+
+def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
+    """Compare new cases with the calibration cases of a model."""
+    score = compare_scores(model.classifier.calibration_scores_, cases.decided_scores)
+    card = model.card
+    profiles = () if card is None else card.profiles
+    columns = compare_columns(profiles, count_columns(profiles, cases.X))
+    judge_shifts([score, *columns])
+    columns.sort(key=lambda column: -column["psi"])
+    n_calibration = model.classifier.calibration_scores_.size
+    return {
+        "n_calibration": n_calibration,
+        "n_items": cases.n_items,
+        "score": score,
+        "columns": columns,
+        "flag_rate": {
+            "before": _flagged_in_calibration(model),
+            "after": cases.n_flagged / cases.n_items,
+        },
+        "prevalence": None
+        if card is None or cases.is_rare is None
+        else _rates(
+            card.n_calibration_rare, card.n_calibration, int(cases.is_rare.sum()), cases.n_items
+        ),
+        "verdict": verdict_on(score, columns),
+    }
+
+
+def _flagged_in_calibration(model: TableModel) -> float:
+    """Return the share of the calibration cases above the threshold of their own model."""
+    calibrations = model.classifier.calibrations_
+    sizes = [each.n_calibration for each in calibrations]
+    return float(np.average([each.flagged_fraction for each in calibrations], weights=sizes))
+
+
+def _rates(n_before: int, all_before: int, n_after: int, all_after: int) -> dict[str, Any]:
+    return {
+        "before": n_before / all_before,
+        "before_interval": proportion_interval(n_before, all_before),
+        "after": n_after / all_after,
+        "after_interval": proportion_interval(n_after, all_after),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,10 @@ from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for
 from ._cases import Cases, read_cases
-from ._drift import measure_drift, score_distribution
 from ._found import compare_rules, cut_table, judge_reviews, neighbours, spread_cuts, value_found
 from ._groups import by_segment, by_time
-from ._next import next_steps
-from ._promise import judge_promise, judge_work
-from ._words import detection_in_words, model_capacity
+from ._promise import judge_promise, judge_work, measure_drift
+from ._words import model_capacity, short
 
 
 def make_report(
@@ -107,8 +106,10 @@ def make_report(
             *([] if segment is None else [by_segment(model, cases, segment)]),
             *([] if time is None else [by_time(model, cases, time)]),
         ],
-        "scores": score_distribution(cases.scores, cases.is_rare, threshold=_only_threshold(model)),
-        "calibration": _calibration(model),
+        "calibration": {
+            "n": sum(each.n_calibration for each in model.classifier.calibrations_),
+            "thresholds": [each.value for each in model.classifier.calibrations_],
+        },
         "drift": measure_drift(model, cases),
         "card": _card(model),
     }
@@ -139,36 +140,10 @@ def _found(model: TableModel, cases: Cases, promise: dict[str, Any]) -> dict[str
     if cases.is_rare is None:
         return dict.fromkeys(("comparison", "cuts", "cases"))
     cuts = spread_cuts(cases.n_items, room=promise["room"], n_flagged=cases.n_flagged)
-    comparison = compare_rules(model, cases)
-    in_words = detection_in_words(
-        comparison["rules"][0],
-        n_rare=int(cases.is_rare.sum()),
-        room=comparison["room"],
-        budget=promise["room_in_words"] if promise["unit"] == "effort" else None,
-    )
     return {
-        "comparison": comparison | {"in_words": in_words, "rule_is_a_list": cases.flags_the_first},
+        "comparison": compare_rules(model, cases),
         "cuts": cut_table(cases, cuts, model.flag_capacity),
         "cases": neighbours(cases, cuts),
-    }
-
-
-def _only_threshold(model: TableModel) -> float | None:
-    calibrations = model.classifier.calibrations_
-    return calibrations[0].value if len(calibrations) == 1 else None
-
-
-def _calibration(model: TableModel) -> dict[str, Any]:
-    calibrations = model.classifier.calibrations_
-    first = calibrations[0]
-    return {
-        "n": sum(each.n_calibration for each in calibrations),
-        "n_above": sum(max(each.k, 0) for each in calibrations),
-        "thresholds": [each.value for each in calibrations],
-        "guarantee": first.guarantee,
-        "confidence": first.confidence,
-        "ties": first.ties,
-        "capacity_fraction": first.capacity_fraction,
     }
 
 
@@ -234,5 +209,78 @@ def _shown(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+    return short(f"{value:.6g}" if isinstance(value, float) else str(value), _LONGEST_VALUE)
+
+
+# --- commands to copy ---
+
+
+def next_steps(
+    summary: dict[str, Any], *, model_file: Path | None, data_file: Path
+) -> list[dict[str, str]]:
+    """Return commands that suit what the report found, the most urgent first."""
+    model = "MODEL" if model_file is None else _named(model_file)
+    data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
+    labelled = data if summary["data"]["has_labels"] else "labelled.csv"
+    promise, target = summary["promise"], shlex.quote(summary["data"]["target"])
+    shifted = summary["drift"]["score"]["shift"] in ("moderate", "large")
+    is_urgent = shifted or promise["verdict"] in ("broken", "silent")
+    recalibrate = (
+        "Set the threshold anew",
+        "From recent cases that the model was not trained on. No labels are needed, and the model "
+        "is not fitted again.",
+        f"recalibrate {model} recent.csv -o recalibrated.model",
+    )
+    steps = [
+        (
+            promise["verdict"] == "seen",
+            "Make this report from cases that the model has not seen",
+            "Only they show what the rule does on new cases.",
+            f"report {model} other.csv -o report.html",
+        ),
+        (is_urgent, *recalibrate),
+        (True, *_list_step(promise, f"select {model} {data}")),
+        (
+            True,
+            "Check the next cases before you rely on the flags",
+            "Compares unlabelled cases with those that set the threshold, column by column.",
+            f"check {model} today.csv",
+        ),
+        (not is_urgent, *recalibrate),
+        (
+            True,
+            "Plan the capacity",
+            "What fewer or more follow-ups would find, and what one more reviewer adds.",
+            f"evaluate {model} {labelled} --capacities",
+        ),
+        (
+            not summary["data"]["has_labels"],
+            "Make this report again when the labels are known",
+            "It then shows what was found, too.",
+            f"report {model} labelled.csv --target {target} -o report.html",
+        ),
+    ]
+    return [
+        {"title": title, "why": why, "command": f"shortlist {command}"}
+        for is_wanted, title, why, command in steps
+        if is_wanted
+    ]
+
+
+def _list_step(promise: dict[str, Any], select: str) -> tuple[str, str, str]:
+    if promise["unit"] == "effort":
+        return (
+            f"Get the list of most value within {promise['allowed']:,.6g} of work",
+            "No more than the budget, with reasons for each case.",
+            f"{select} --budget {promise['allowed']:.12g} -o list.csv",
+        )
+    return (
+        f"Get the list of the {promise['room']:,} cases to follow up",
+        "Exactly as many as there is room for, with reasons for each.",
+        f"{select} --count {promise['room']} -o list.csv",
+    )
+
+
+def _named(path: Path) -> str:
+    """Return a path for the shell; the page goes to others, whom no folders concern."""
+    return shlex.quote(path.name if path.is_absolute() else str(path))
