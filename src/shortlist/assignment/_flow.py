@@ -63,8 +63,11 @@ def best_flow(gain, segment, order, start, first, class_limit, segment_limit, to
         class_load[end] += 1
         segment_load[first_segment] += 1
         n_flagged += 1
-    room = class_load < class_limit, segment_load < segment_limit, n_flagged < total
-    return state.chosen, _lowest_prices(state, room)
+    open_classes, open_segments = class_load < class_limit, segment_load < segment_limit
+    total_price = 0
+    if n_flagged >= total:  # what the best path would gain if the total allowed one more flag
+        total_price = max(0, _best_path(state, open_classes, open_segments)[3])
+    return state.chosen, _lowest_prices(state, open_segments, total_price)
 
 
 @njit(cache=True)
@@ -248,22 +251,22 @@ def _offer_to_change_and_leave(state, heaps, row, s, j):
 
 # --- prices -----------------------------------------------------------------------------------
 #
-# The graph of moves gets a source before the segments and a sink behind the classes. Prices are
-# differences of potentials at which no move gains anything. Of all valid prices, the lowest are
-# chosen: first for the total, then for the classes, then for the segments. With these, a row that
-# is worth strictly more than its prices is flagged in every optimum. Therefore flagging strictly
-# above the prices can never exceed a capacity.
+# Prices are differences of potentials at which no move gains anything. Of all valid prices, the
+# lowest are chosen: first for the total, then for the classes, then for the segments. With these,
+# a row that is worth strictly more than its prices is flagged in every optimum. Therefore flagging
+# strictly above the prices can never exceed a capacity.
 
 
 @njit(cache=True)
-def _lowest_prices(state, room):
+def _lowest_prices(state, segment_has_room, total_price):
     """Return the prices of the classes, of the segments and of the total, in units of `gain`."""
     n_segments, n_classes = state.enter.shape
-    total_price = 0
-    if not room[2]:
-        # The best path from the source to the sink, if the total allowed one more flag.
-        _, total_price = _potentials(state, room, FORBIDDEN, True)
-    class_prices, _ = _potentials(state, room, -total_price, False)
+    class_prices = np.zeros(n_classes, np.int64)
+    at_segment = np.where(segment_has_room, -total_price, FORBIDDEN)
+    unused = np.empty(max(n_classes, n_segments), np.int64)
+    improved = segment_has_room.copy()
+    while _relax(state, class_prices, at_segment, unused, unused, improved):
+        pass
     segment_prices = np.zeros(n_segments, np.int64)
     for s in range(n_segments):
         for j in range(n_classes):
@@ -272,30 +275,3 @@ def _lowest_prices(state, room):
                 surplus = state.gain[row, j] - class_prices[j] - total_price
                 segment_prices[s] = max(segment_prices[s], surplus)
     return class_prices, segment_prices, total_price
-
-
-@njit(cache=True)
-def _potentials(state, room, sink_to_source, from_source):
-    """Return the largest gain of any path to each class, and to the sink."""
-    n_segments, n_classes = state.enter.shape
-    class_has_room, segment_has_room, _ = room
-    at_class = np.full(n_classes, FORBIDDEN, np.int64)
-    at_segment = np.full(n_segments, FORBIDDEN, np.int64)
-    unused = np.empty(max(n_classes, n_segments), np.int64)
-    at_source, at_sink = (0, FORBIDDEN) if from_source else (FORBIDDEN, 0)
-    while True:
-        before = at_source, at_sink
-        # Prices are not negative: what reaches the source also reaches the sink and the classes.
-        at_sink = max(at_sink, at_source)
-        if sink_to_source != FORBIDDEN and at_sink != FORBIDDEN:
-            at_source = max(at_source, at_sink + sink_to_source)
-        at_class = np.maximum(at_class, at_sink)
-        at_segment = np.where(segment_has_room, np.maximum(at_segment, at_source), at_segment)
-        reached = at_segment != FORBIDDEN
-        better = _relax(state, at_class, at_segment, unused, unused, reached)
-        at_source = max(at_source, at_segment.max())
-        for j in range(n_classes):
-            if class_has_room[j]:
-                at_sink = max(at_sink, at_class[j])
-        if not better and before == (at_source, at_sink):
-            return at_class, at_sink

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats, Ints
 from .._core.hashing import keys_by_id
 from .._core.validation import check_ids, check_seed
-from ._highs import solve_with_highs
 from .integers import FixedPoint, PerLimit, solve_integers
-from .problem import Problem, Segments, check_problem
+from .problem import Problem, check_problem
 
 
 @dataclass(frozen=True)
@@ -30,39 +28,21 @@ class Assignment:
         The value of one more unit of each column's capacity; 0 where the capacity is not used up.
     total_price : float
         The same for the total.
-    segment_prices : dict, or list of dicts
-        The same for each segment; a list if several segmentations cross.
+    segment_prices : dict
+        The same for each segment.
+    value : float
+        Sum of the chosen values.
+    bound : float
+        The prices prove that no assignment within the limits is worth more. It equals `value` up
+        to rounding.
     """
 
     columns: Ints
     prices: Floats
     total_price: float
-    segment_prices: dict[Any, float] | list[dict[Any, float]]
-    problem: Problem = field(repr=False)
-
-    @cached_property
-    def value(self) -> float:
-        """Sum of the chosen values."""
-        return self.problem.value_of(self.columns)
-
-    @cached_property
-    def bound(self) -> float:
-        """The prices prove that no assignment within the limits is worth more.
-
-        It equals `value` up to rounding. If segmentations cross, `value` may be lower, because rows
-        cannot be split.
-        """
-        problem = self.problem
-        surplus = problem.gains - self.prices - self.total_price
-        paid = problem.class_limits @ self.prices + problem.total * self.total_price
-        named = self.segment_prices
-        several = named if isinstance(named, list) else [named]
-        for part, prices in zip(problem.segmentations, several, strict=False):
-            own = np.array(list(prices.values()))
-            surplus -= own[part.codes, np.newaxis]
-            paid += part.limits @ own
-        kept = np.maximum(surplus.max(axis=1, initial=0.0), 0.0)
-        return float(problem.left_alone.sum() + paid + kept.sum())
+    segment_prices: dict[Any, float]
+    value: float
+    bound: float
 
 
 def assign(
@@ -71,7 +51,7 @@ def assign(
     *,
     total: Any = None,
     segments: ArrayLike | None = None,
-    segment_capacities: Segments | None = None,
+    segment_capacities: Mapping[Any, Any] | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Ints:
@@ -87,9 +67,9 @@ def assign(
         a number of rows, too: ``Capacity.effort(480).as_flags(30)`` if each row takes 30.
     total : int, default=None
         How many rows may get any of the other columns.
-    segments : array-like of shape (n_rows,) or (n_rows, q), default=None
-        The segment of each row (a region, a team, a product), or q of them in q columns.
-    segment_capacities : dict or list of q dicts, default=None
+    segments : array-like of shape (n_rows,), default=None
+        The segment of each row (a region, a team, a product).
+    segment_capacities : dict, default=None
         How many rows of each segment may get any of the other columns; `None` means no limit. Every
         segment that occurs must be named.
     ids : array-like of shape (n_rows,), default=None
@@ -109,11 +89,9 @@ def assign(
     Notes
     -----
     Values are compared as whole multiples of 2⁻⁴⁶ times the largest difference to column 0, which
-    keeps whole numbers exact. Columns, one segmentation and a total form a network. It is solved by
+    keeps whole numbers exact. Columns, segments and a total form a network. It is solved by
     successive best paths, in time about proportional to the rows, plus (segments × columns +
-    columns²) for each flag. Several segmentations that cross do not form a network. SciPy's HiGHS
-    solves them as a mixed-integer program, which takes much longer. The very first call compiles
-    the solver, which takes about ten seconds.
+    columns²) for each flag. The very first call compiles the solver, which takes about ten seconds.
 
     Examples
     --------
@@ -161,7 +139,7 @@ def solve_assignment(
     *,
     total: Any = None,
     segments: ArrayLike | None = None,
-    segment_capacities: Segments | None = None,
+    segment_capacities: Mapping[Any, Any] | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Assignment:
@@ -198,25 +176,26 @@ def solve_assignment(
         segments=segments,
         segment_capacities=segment_capacities,
     )
-    keys = keys_by_id(check_ids(ids, problem.n_rows), seed=check_seed(random_state))
-    if len(problem.segmentations) > 1:
-        columns, prices = solve_with_highs(problem)
-        m, sizes = problem.class_limits.size, [part.limits.size for part in problem.segmentations]
-        by_segment = np.split(prices[m + 1 :], np.cumsum(sizes)[:-1])
-        return _named(problem, columns, PerLimit(prices[:m], by_segment, float(prices[m])))
-    scale, part = FixedPoint.for_gains(problem.gains), problem.one_segmentation
-    limits = PerLimit(problem.class_limits, part.limits, problem.total)
+    keys = keys_by_id(check_ids(ids, len(problem.gains)), seed=check_seed(random_state))
+    scale = FixedPoint.for_gains(problem.gains)
     units = scale.to_integers(problem.gains)
-    columns, found = solve_integers(units, limits, part.codes, keys)
-    classes, segments, whole = (scale.to_floats(each) for each in found)
-    return _named(problem, columns, PerLimit(classes, [segments], float(whole)))
+    columns, found = solve_integers(units, problem.limits, problem.segment_of, keys)
+    prices = PerLimit(*(scale.to_floats(each) for each in found))
+    flagged = np.flatnonzero(columns)
+    return Assignment(
+        columns,
+        prices.classes,
+        float(prices.total),
+        dict(zip(problem.segment_names, prices.segments.tolist(), strict=False)),
+        float(problem.left_alone.sum() + problem.gains[flagged, columns[flagged] - 1].sum()),
+        _bound(problem, prices),
+    )
 
 
-def _named(problem: Problem, columns: Ints, prices: PerLimit) -> Assignment:
-    """Return the assignment, with the names of the segments."""
-    named = [
-        dict(zip(part.labels.tolist(), own.tolist(), strict=True))
-        for part, own in zip(problem.segmentations, prices.segments, strict=False)
-    ]
-    by_segment = named if len(named) > 1 else (named[0] if named else {})
-    return Assignment(columns, prices.classes, prices.total, by_segment, problem)
+def _bound(problem: Problem, prices: PerLimit) -> float:
+    """Return what no assignment exceeds: the price of all limits, and what rows keep beyond it."""
+    limits = problem.limits
+    paid = limits.classes @ prices.classes + limits.segments @ prices.segments
+    surplus = problem.gains - prices.classes - prices.segments[problem.segment_of, np.newaxis]
+    kept = np.maximum(surplus.max(axis=1, initial=-np.inf) - prices.total, 0)
+    return float(problem.left_alone.sum() + paid + limits.total * prices.total + kept.sum())

@@ -63,43 +63,17 @@ def solve_integers(
     column j + 1 stands for column j of the gains. The prices are the lowest that prove the optimum:
     first of the total, then of the classes, then of the segments; they do not depend on the keys.
     """
-    columns = _unlimited(gains)
-    nothing = PerLimit(np.zeros_like(limits.classes), np.zeros_like(limits.segments), 0)
-    if _within(columns, limits, segment_of):
-        return columns, nothing
-    columns, usable = np.zeros_like(columns), _usable(gains, limits, segment_of)
+    columns, usable = np.zeros(len(gains), dtype=np.int64), _usable(gains, limits, segment_of)
+    prices = PerLimit(np.zeros_like(limits.classes), np.zeros_like(limits.segments), 0)
     if not usable.size:
-        return columns, _with_closed(nothing, gains, limits, segment_of)
+        return columns, prices
     if tie_keys is not None:
         usable = usable[np.argsort(tie_keys(usable), kind="stable")]
-    classes = np.flatnonzero(limits.classes > 0)
     names, segment = np.unique(segment_of[usable], return_inverse=True)
-    chosen, (class_prices, segment_prices, total_price) = _solve_part(
-        np.ascontiguousarray(gains[np.ix_(usable, classes)]),
-        PerLimit(limits.classes[classes], limits.segments[names], limits.total),
-        segment.astype(np.int64),
-    )
-    columns[usable] = np.concatenate([[0], classes + 1])[chosen]
-    nothing.classes[classes], nothing.segments[names] = class_prices, segment_prices
-    prices = nothing._replace(total=total_price)
-    return columns, _with_closed(prices, gains, limits, segment_of)
-
-
-def _unlimited(gains: Ints) -> Ints:
-    """Give each row its best column, as if there were no limits."""
-    if gains.shape[1] == 0:
-        return np.zeros(len(gains), dtype=np.int64)
-    return np.where(gains.max(axis=1) > 0, gains.argmax(axis=1) + 1, 0)
-
-
-def _within(columns: Ints, limits: PerLimit, segment_of: Rows) -> bool:
-    by_class = np.bincount(columns, minlength=limits.classes.size + 1)[1:]
-    by_segment = np.bincount(segment_of[columns > 0], minlength=limits.segments.size)
-    return bool(
-        np.all(by_class <= limits.classes)
-        and np.all(by_segment <= limits.segments)
-        and by_class.sum() <= limits.total
-    )
+    own = limits._replace(segments=limits.segments[names])
+    columns[usable], found = _solve_part(gains[usable], own, segment.astype(np.int64))
+    prices.segments[names] = found.segments
+    return columns, found._replace(segments=prices.segments)
 
 
 def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
@@ -110,12 +84,10 @@ def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
     """
     total = min(limits.total, int(limits.classes.sum()), int(limits.segments.sum()))
     usable = np.zeros(len(gains), dtype=bool)
-    for s, rows in enumerate(_rows_by_segment(segment_of, limits.segments.size)):
-        keep = int(min(limits.segments[s], total)) + 1
-        if not rows.size or keep == 1:
-            continue
-        for j in np.flatnonzero(limits.classes > 0):
-            gain = gains[rows, j]
+    parts = _rows_by_segment(segment_of, limits.segments.size)
+    for limit, rows in zip(limits.segments, parts, strict=False):  # no rows are in no segment
+        keep = int(min(limit, total)) + 1
+        for gain in gains[rows].T:
             # A gain below 0 is never taken, and no row has to set a price of 0.
             lowest = 0 if keep > rows.size else max(0, np.partition(gain, -keep)[-keep])
             usable[rows[gain >= lowest]] = True
@@ -129,13 +101,13 @@ def _rows_by_segment(segment_of: Rows, n_segments: int) -> list[Rows]:
     return np.split(np.argsort(segment_of, kind="stable"), ends[:-1])
 
 
-def _solve_part(gains: Ints, limits: PerLimit, segment_of: Ints) -> tuple[Ints, Any]:
-    """Solve for the rows that matter: classes with room, and segments that all occur."""
+def _solve_part(gains: Ints, limits: PerLimit, segment_of: Ints) -> tuple[Ints, PerLimit]:
+    """Solve for the rows that matter, in segments that all occur."""
     order = np.stack([np.lexsort((-gain, segment_of)) for gain in gains.T])
     start = np.concatenate([[0], np.cumsum(np.bincount(segment_of))])
     first = _first_steps(gains, limits, segment_of)
-    found: tuple[Ints, Any] = best_flow(gains, segment_of, order, start, first, *limits)
-    return found
+    columns, prices = best_flow(gains, segment_of, order, start, first, *limits)
+    return columns, PerLimit(*prices)
 
 
 def _first_steps(gains: Ints, limits: PerLimit, segment_of: Ints) -> Ints:
@@ -162,23 +134,3 @@ def _first_excess(groups: Rows, limits: Ints) -> int:
     by_group = np.argsort(groups, kind="stable")
     begins = np.cumsum(counts) - counts
     return int(by_group[begins[exceeded] + limits[exceeded]].min())
-
-
-def _with_closed(prices: PerLimit, gains: Ints, limits: PerLimit, segment_of: Rows) -> PerLimit:
-    """Price the capacities of zero, which the flow leaves out, at the most that a row would pay."""
-    if not gains.size:
-        return prices
-    if limits.total == 0:
-        return prices._replace(total=max(0, int(gains.max())))
-    is_open, closed = limits.classes > 0, np.flatnonzero(limits.classes == 0)
-    for s in np.flatnonzero(limits.segments == 0):
-        surplus = gains[segment_of == s] - prices.classes - prices.total
-        prices.segments[s] = max(0, int(surplus[:, is_open].max(initial=0)))
-    if closed.size:
-        paid_anyway = prices.segments[segment_of, np.newaxis] + prices.total
-        surplus = gains - prices.classes - paid_anyway
-        paid = np.maximum(surplus[:, is_open].max(axis=1, initial=0), 0)
-        prices.classes[closed] = np.maximum(
-            (surplus[:, closed] - paid[:, np.newaxis]).max(axis=0), 0
-        )
-    return prices

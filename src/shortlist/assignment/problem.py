@@ -1,60 +1,34 @@
-"""An assignment problem, checked: values, limits and segments; and the form of its solution."""
+"""An assignment problem, checked: values, limits and segments."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Ints, Rows
 from .._core.validation import name_rows
 from ..capacity import Capacity
 from ..exceptions import CapacityError, CapacityTypeError
-
-Limits = Mapping[Any, Any]
-Segments = Limits | Sequence[Limits]
-
-
-@dataclass(frozen=True)
-class Segmentation:
-    """Which segment each row belongs to, and how many flags each segment allows."""
-
-    labels: NDArray[Any]
-    codes: Rows
-    limits: Ints
+from .integers import PerLimit
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Gains over the column "leave it", of shape (n, m), and all limits."""
+    """Gains over the column "leave it", of shape (n, m), the segment of each row, and all limits.
+
+    Without segments, one without a name and without a limit holds all rows.
+    """
 
     gains: Floats
     left_alone: Floats
-    class_limits: Ints
-    total: int
-    segmentations: tuple[Segmentation, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.gains)
-
-    @property
-    def one_segmentation(self) -> Segmentation:
-        """The only segmentation; without any, one segment without a limit holds all rows."""
-        if self.segmentations:
-            return self.segmentations[0]
-        n = self.n_rows
-        return Segmentation(np.array([0]), np.zeros(n, dtype=np.intp), np.array([n]))
-
-    def value_of(self, columns: Ints) -> float:
-        """Return the sum of the chosen values."""
-        flagged = np.flatnonzero(columns)
-        return float(self.left_alone.sum() + self.gains[flagged, columns[flagged] - 1].sum())
+    limits: PerLimit
+    segment_of: Rows
+    segment_names: list[Any]
 
 
 def check_problem(
@@ -63,7 +37,7 @@ def check_problem(
     *,
     total: Any,
     segments: ArrayLike | None,
-    segment_capacities: Segments | None,
+    segment_capacities: Mapping[Any, Any] | None,
 ) -> Problem:
     """Check the arguments of :func:`assign`."""
     table = _check_values(values)
@@ -75,13 +49,11 @@ def check_problem(
             "values are too far apart for floating point: their differences exceed 1e308. Divide "
             "them by a constant; this does not change the best assignment."
         )
-    return Problem(
-        gains,
-        table[:, 0],
-        _check_capacities(capacities, n, m),
-        _check_limit("total", total, n),
-        _check_segments(segments, segment_capacities, n),
+    names, codes, by_segment = _check_segments(segments, segment_capacities, n)
+    limits = PerLimit(
+        _check_capacities(capacities, n, m), by_segment, _check_limit("total", total, n)
     )
+    return Problem(gains, table[:, 0], limits, codes, names)
 
 
 def _check_values(values: ArrayLike) -> Floats:
@@ -103,21 +75,13 @@ def _check_values(values: ArrayLike) -> Floats:
 
 
 def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> Ints:
-    try:
-        if isinstance(capacities, Mapping):
-            raise TypeError
-        given = list(capacities)
-    except TypeError:
+    is_listed = isinstance(capacities, Iterable) and not isinstance(capacities, Mapping)
+    if not is_listed or len(capacities) != m:
         raise CapacityTypeError(
-            f"capacities must be a sequence of {m} whole numbers, one for each column of values "
-            f"after the first; got {capacities!r}."
-        ) from None
-    if len(given) != m:
-        raise CapacityError(
-            f"capacities must have one entry for each of the {m} columns of values after the "
-            f"first, which is 'leave it' and has no limit; got {len(given)}."
+            f"capacities must be a sequence of {m} whole numbers, one for each of the {m} columns "
+            f"of values after the first, which is 'leave it' and has no limit; got {capacities!r}."
         )
-    limits = [_check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(given)]
+    limits = [_check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
     return np.array(limits, dtype=np.int64)
 
 
@@ -152,28 +116,20 @@ def _check_limit(name: str, limit: Any, n: int) -> int:
 
 
 def _check_segments(
-    segments: ArrayLike | None, capacities: Segments | None, n: int
-) -> tuple[Segmentation, ...]:
-    if (segments is None) != (capacities is None):
+    segments: ArrayLike | None, capacities: Mapping[Any, Any] | None, n: int
+) -> tuple[list[Any], Rows, Ints]:
+    """Return the names of the segments, the number of each row's segment, and their limits."""
+    if segments is None and capacities is None:
+        return [], np.zeros(n, dtype=np.intp), np.array([n])
+    if segments is None or capacities is None:
         given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
         raise ValueError(f"{given} was given without {missing}; pass both, or neither.")
-    if segments is None or capacities is None:
-        return ()
-    table = np.asarray(segments)
-    columns = [table] if isinstance(capacities, Mapping) else list(table.T)
-    several = [capacities] if isinstance(capacities, Mapping) else list(capacities)
-    if any(column.shape != (n,) for column in columns) or len(columns) != len(several):
+    column = np.asarray(segments)
+    if column.shape != (n,) or not isinstance(capacities, Mapping):
         raise ValueError(
-            f"segments must name one segment for each of the {n} rows, with a dict as "
-            "segment_capacities; or be a table with one column per dict in a list of dicts. Got "
-            f"shape {table.shape} with {len(several)} dict{'s' if len(several) > 1 else ''}."
+            f"segments must name one segment for each of the {n} rows, and segment_capacities must "
+            f"be a dict from segments to limits; got shape {column.shape} and {capacities!r}."
         )
-    return tuple(
-        _check_segmentation(column, limits) for column, limits in zip(columns, several, strict=True)
-    )
-
-
-def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentation:
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError as error:
@@ -181,14 +137,14 @@ def _check_segmentation(column: NDArray[Any], capacities: Limits) -> Segmentatio
             "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
     limits = {
-        label: _check_limit(f"segment_capacities[{label!r}]", limit, column.size)
+        label: _check_limit(f"segment_capacities[{label!r}]", limit, n)
         for label, limit in capacities.items()
     }
-    unknown = [label for label in labels.tolist() if label not in limits]
+    names = labels.tolist()
+    unknown = [label for label in names if label not in limits]
     if unknown:
         raise CapacityError(
             f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
             "segment_capacities. Add these segments to it; None means no limit."
         )
-    in_order = [limits[label] for label in labels.tolist()]
-    return Segmentation(labels, codes, np.array(in_order, dtype=np.int64))
+    return names, codes, np.array([limits[name] for name in names], dtype=np.int64)

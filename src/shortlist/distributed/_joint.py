@@ -109,15 +109,14 @@ def find_assignment(
         random_state=ranks.seed,
     )
     prices = dict(zip(capacities, found.prices.tolist(), strict=True))
-    of_segments = dict(found.segment_prices) if isinstance(found.segment_prices, dict) else {}
-    surplus = _Surplus(prices, found.total_price, segment, of_segments)
+    surplus = _Surplus(prices, found.total_price, segment, found.segment_prices)
     of_all = on_arrays(engine, table, [*capacities, *names[1:]])(surplus)
     return LargeAssignment(
         _chosen(rows, found, list(capacities), names),
         found.value,
         math.fsum([found.bound, -surplus(columns), *of_all]),
         prices,
-        of_segments,
+        found.segment_prices,
         found.total_price,
         rows.num_rows,
     )
