@@ -15,7 +15,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from shortlist._core.atomic import write_whole
+from shortlist._core.files import write_whole
 
 from .tables import Table
 

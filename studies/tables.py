@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist._core.atomic import write_whole
+from shortlist._core.files import write_whole
 
 __all__ = [
     "Table",

@@ -26,7 +26,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from shortlist._core.atomic import check_writable
+from shortlist._core.files import check_writable
 
 from ..runner import with_settings
 from ..tables import write_table

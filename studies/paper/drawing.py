@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from shortlist._core.atomic import write_whole
 from shortlist._core.extras import load_extra
+from shortlist._core.files import write_whole
 
 from ..tables import Table, markdown_table, summarise
 

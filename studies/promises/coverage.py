@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from shortlist._core.binomial import clopper_pearson_lower, clopper_pearson_upper
+from shortlist._core.intervals import clopper_pearson_lower, clopper_pearson_upper
 from shortlist.thresholds._bands import (
     bounded_places,
     crossing_probability,

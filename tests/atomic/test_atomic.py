@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from shortlist._core.atomic import check_writable, write_whole
+from shortlist._core.files import check_writable, write_whole
 
 
 def test_a_finished_file_takes_its_name(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
-from shortlist._core.hashing import hash_ids
+from shortlist._core.ids import hash_ids
 from shortlist.distributed import _ranks
 from shortlist.exceptions import CapacityError, TableError
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc
 
 from shortlist import Capacity, capacity_curve
-from shortlist._core.binomial import clopper_pearson_lower, clopper_pearson_upper
+from shortlist._core.intervals import clopper_pearson_lower, clopper_pearson_upper
 from shortlist.metrics._detection_region import _lower, _upper
 
 samples = st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=2, max_size=25).filter(

@@ -19,12 +19,12 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist._core.binomial import (
+from shortlist._core.ids import hash_ids, lots_of
+from shortlist._core.intervals import (
     clopper_pearson_lower,
     clopper_pearson_upper,
     proportion_interval,
 )
-from shortlist._core.hashing import hash_ids, lots_of
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
 from shortlist.assignment.integers import PerLimit
 from shortlist.exceptions import ModelFileError

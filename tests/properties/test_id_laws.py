@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
-from shortlist._core.hashing import hash_ids
-from shortlist._core.validation import check_id, check_ids
+from shortlist._core.ids import check_id, check_ids, hash_ids
 from shortlist.online import QuantileTracker
 from shortlist.thresholds import select
 

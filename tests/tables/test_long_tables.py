@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist._core import drawing
+from shortlist._core import ids
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.tables import (
@@ -160,7 +160,7 @@ def test_recalibrations(table_fit, path, whole, in_pieces, target):
 @pytest.mark.parametrize("target", [None, "fraud"])
 def test_what_is_drawn_of_many_scores(table_fit, whole, in_pieces, guarantee, target, monkeypatch):
     """The same rows are drawn, in chunks and at once; the flags of all rows are counted."""
-    for module in (drawing, samples):
+    for module in (ids, samples):
         monkeypatch.setattr(module, "MOST_ITEMS", 300)
     options = {"capacity": Capacity.multiple(2), "guarantee": guarantee, "target": target}
     want = recalibrate_table(table_fit.model, whole, **options)

@@ -7,11 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist._core import drawing
-from shortlist._core.drawing import is_drawn
-from shortlist._core.rows import RowFacts
+from shortlist._core import ids
+from shortlist._core.ids import is_drawn
 from shortlist.thresholds import samples
-from shortlist.thresholds.samples import CalibrationSample
+from shortlist.thresholds.samples import CalibrationSample, RowFacts
 
 N = 20_000
 
@@ -19,7 +18,7 @@ N = 20_000
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Let twenty thousand scores be too many."""
-    for module in (drawing, samples):
+    for module in (ids, samples):
         monkeypatch.setattr(module, "MOST_ITEMS", 4_000)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from shortlist import Capacity, Worth, calibrate_threshold
-from shortlist._core.betting import mean_lower, mean_upper
+from shortlist._core.intervals import mean_lower, mean_upper
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 from shortlist.thresholds.efforts import Budget
 from shortlist.thresholds.samples import CalibrationSample

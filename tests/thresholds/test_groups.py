@@ -9,8 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist._core.groups import number_groups
-from shortlist._core.hashing import hash_ids
+from shortlist._core.ids import hash_ids, number_groups
 from shortlist._core.ranking import flag_above
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds.samples import CalibrationSample, ReferencePrevalence

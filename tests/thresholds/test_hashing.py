@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse, stats
 
-from shortlist._core.hashing import hash_ids, hash_rows
+from shortlist._core.ids import hash_ids, hash_rows
 
 
 def test_keys_are_uniform():

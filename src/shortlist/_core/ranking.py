@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Floats, Mask, Rows, TieKeys
-from .hashing import lots_of
+from .ids import lots_of
 
 __all__ = [
     "AFTER_ALL",

@@ -14,15 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .ids import values_of
-
 __all__ = [
     "LARGEST",
     "UNCHANGED",
     "check_confidence",
     "check_count",
-    "check_id",
-    "check_ids",
     "check_number",
     "check_option",
     "check_positive",
@@ -138,52 +134,6 @@ def _as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
-
-
-def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
-    """Return identifiers as an array with one entry per item, or None."""
-    if ids is None:
-        return None
-    array = values_of(ids)
-    if array.shape != (n_items,):
-        raise ValueError(
-            f"ids must hold one identifier for each of the {n_items} items; "
-            f"got shape {array.shape}."
-        )
-    rounded = np.flatnonzero(_may_be_rounded(array))
-    if rounded.size:
-        raise ValueError(
-            f"ids must not be floats as large as {array[rounded[0]]!r} ({name_rows(rounded)}): "
-            "whole numbers of this size may have been rounded to one another. A missing "
-            "value turns a column of whole numbers into floats. Fill it, or read ids as texts."
-        )
-    return array
-
-
-def _may_be_rounded(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each id is a float from where on not every whole number has one."""
-    if ids.dtype.kind == "f":
-        return np.abs(ids) >= 2.0 ** (np.finfo(ids.dtype).nmant + 1)
-    if ids.dtype.kind != "O":
-        return np.zeros(ids.shape, dtype=bool)
-    return np.array([_is_rounded(id) for id in ids.tolist()], dtype=bool)
-
-
-def _is_rounded(id: Any) -> bool:
-    is_float = isinstance(id, (float, np.floating))
-    return is_float and bool(abs(id) >= 2.0 ** (np.finfo(type(id)).nmant + 1))
-
-
-def check_id(id: Any) -> str | int:
-    """Return one identifier as a plain string or integer, which JSON can store."""
-    if type(id) is str or type(id) is int:
-        return id
-    if isinstance(id, (np.integer, np.str_)):
-        return id.item()
-    raise TypeError(
-        f"id must be a string or an integer, because it is stored as JSON; got {id!r} of type "
-        f"{type(id).__name__}. Convert it with str(...)."
-    )
 
 
 def name_rows(rows: NDArray[np.intp]) -> str:

@@ -20,7 +20,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.binomial import Interval
 from .._core.folds import (
     Groups,
     TrainedModels,
@@ -45,10 +44,10 @@ from .._core.folds import (
     take_trained,
     unseen_once,
 )
-from .._core.groups import number_groups
+from .._core.ids import check_ids, number_groups
+from .._core.intervals import Interval
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.rows import RowFacts
 from .._core.scoring import (
     RESPONSE_METHODS,
     Scores,
@@ -62,14 +61,7 @@ from .._core.scoring import (
     score_classes,
     take_rows,
 )
-from .._core.validation import (
-    UNCHANGED,
-    check_confidence,
-    check_count,
-    check_ids,
-    check_option,
-    check_seed,
-)
+from .._core.validation import UNCHANGED, check_confidence, check_count, check_option, check_seed
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
@@ -79,7 +71,7 @@ from ..thresholds import CalibratedThreshold
 from ..thresholds.efforts import budget_of
 from ..thresholds.promise import FOLD_GUARANTEES, TIES, check_guarantee
 from ..thresholds.rules import Decisions, Rule
-from ..thresholds.samples import CalibrationSample, ReferencePrevalence
+from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
 from ..thresholds.terms import Terms
 from ..worth import check_worth

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._core.atomic import check_writable
+from .._core.files import check_writable
 from ._errors import answering
 from ._options import AsJson
 from ._output import RULES, print_json, print_table, progress
@@ -101,8 +101,8 @@ def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> DemoResult:
 
 def draw_demo(result: DemoResult, path: Path) -> None:
     """Save the picture of detection against capacity."""
-    from .._core.atomic import write_whole
     from .._core.extras import load_extra
+    from .._core.files import write_whole
     from ..capacity import Capacity
     from ..plots import CapacityCurveDisplay
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .._core.atomic import check_writable
+from .._core.files import check_writable
 from ._errors import answering
 from ._options import AsJson, File, Model, NewFile, Read, read_options
 from ._output import open_model, print_json

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
-from .._core.atomic import check_writable, write_whole
+from .._core.files import check_writable, write_whole
 from ._errors import answering
 from ._options import (
     AsJson,

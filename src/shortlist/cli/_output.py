@@ -37,7 +37,7 @@ def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
 
 def print_json(content: Any, *, err: bool = False) -> None:
     """Print one JSON object; NaN and infinities become null."""
-    from .._core.plain_json import to_plain
+    from .._core.files import to_plain
 
     typer.echo(json.dumps(to_plain(content), allow_nan=False), err=err)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .._core.atomic import check_writable
+from .._core.files import check_writable
 from ._errors import answering
 from ._options import (
     AsJson,

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from .._core.atomic import check_writable, write_whole
+from .._core.files import check_writable, write_whole
 from ._errors import answering
 from ._options import AsJson, Column, Data, File, Model, NewFile, Number, Read, Text, read_options
 from ._output import open_model, percent, print_json, progress

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.atomic import check_writable, write_whole
+from .._core.files import check_writable, write_whole
 from ._errors import answering
 from ._options import (
     AsJson,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.atomic import check_distinct
+from .._core.files import check_distinct
 from ..capacity import Capacity
 from ._errors import INTERRUPTED, answering
 from ._options import (

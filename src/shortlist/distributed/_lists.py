@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
-from .._core.hashing import hash_ids
+from .._core.ids import hash_ids
 from .._core.ranking import Cut, flag_above
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .._core.atomic import write_whole
 from .._core.extras import load_extra
+from .._core.files import write_whole
 from ..exceptions import TableError
 from ..tables.read import files_of
 from .engine import BLOCK, FEW, Engine, RowKernel, blocks_of, ranked

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.arrays import Floats, Mask
 from .._core.extras import load_extra
-from .._core.hashing import tie_keys_of
+from .._core.ids import tie_keys_of
 from .._core.ranking import lift
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles
-from .._core.hashing import hash_ids
+from .._core.ids import hash_ids
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
 from .engine import Columns, Engine, on_arrays

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binom, chi2, hypergeom
 
 from .._core.arrays import Floats, Rows
-from .._core.binomial import Interval
+from .._core.intervals import Interval
 
 
 def estimated_count(hits: Rows, shares: Floats) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Mask
-from .._core.binomial import Interval
+from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
 from ..capacity import Capacity, check_capacity
 from ._counts import count_interval, estimated_count

@@ -10,8 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.arrays import Doubles, Floats, Mask, Rows
-from .._core.betting import mean_lower, mean_upper, share_lower, share_upper
-from .._core.binomial import Interval, proportion_interval
+from .._core.intervals import (
+    Interval,
+    mean_lower,
+    mean_upper,
+    proportion_interval,
+    share_lower,
+    share_upper,
+)
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
 from .._core.validation import check_positive, check_sample_weight, name_rows, warn_user

@@ -11,7 +11,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._core.arrays import Floats
-from .._core.binomial import Interval, clopper_pearson_lower, clopper_pearson_upper
+from .._core.intervals import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.labels import EstimatedShare, find_rare
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores

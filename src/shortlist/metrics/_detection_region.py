@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.binomial import clopper_pearson_lower, clopper_pearson_upper
+from .._core.intervals import clopper_pearson_lower, clopper_pearson_upper
 
 __all__ = ["DetectionRegion", "counts_with_bounds"]
 

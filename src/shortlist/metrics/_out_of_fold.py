@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 from scipy.stats import t as student_t
 
 from .._core.arrays import Floats, Rows
-from .._core.groups import number_groups
+from .._core.ids import number_groups
 from .._core.labels import rare_share
 from .._core.validation import check_same_length
 from ..capacity import Capacity, check_capacity

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Mask
-from .._core.binomial import Interval, proportion_interval
+from .._core.intervals import Interval, proportion_interval
 from .._core.labels import rarest_label
 from .._core.validation import check_confidence, check_same_length
 from .._core.work import are_equal, check_efforts, check_values

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
 from .._core.arrays import Doubles
-from .._core.atomic import write_whole
 from .._core.extras import load_extra
-from .._core.hashing import lots_of, tie_keys_of
+from .._core.files import write_whole
+from .._core.ids import lots_of, tie_keys_of
 from .._core.ranking import cell_of
 from .._core.scoring import n_rows
 from ..classifier import CapacityClassifier

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Rows
-from .._core.binomial import clopper_pearson_lower
+from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.integers import PerLimit

@@ -21,11 +21,10 @@ from .._core.folds import (
     remember_features,
     restored_on_error,
 )
-from .._core.groups import number_groups
-from .._core.hashing import hash_ids, hash_rows
+from .._core.ids import check_ids, hash_ids, hash_rows, number_groups
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
-from .._core.validation import UNCHANGED, check_confidence, check_ids, check_option, check_seed
+from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from ..assignment import assign
 from ..capacity import Capacity
 from ..thresholds.promise import TIES

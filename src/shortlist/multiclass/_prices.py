@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.arrays import Floats, Ints, Rows
-from .._core.hashing import hash_ids
+from .._core.ids import hash_ids
 from .._core.ranking import cut_after
 from .._core.validation import warn_user
 from ..assignment.integers import FixedPoint, PerLimit, solve_integers

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.hashing import check_keyed_alike
+from .._core.ids import check_keyed_alike
 from .._core.validation import check_option
 from ..assignment.integers import PerLimit
 from ._capacities import JointCapacities

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
+from .._core.ids import check_id
 from .._core.probing import KeyedDraws
 from .._core.timestamps import to_seconds
-from .._core.validation import check_id
 from ..capacity import Capacity, check_capacity
 from ._inputs import (
     Arrivals,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._core import probing
 from .._core.arrays import Floats, Mask
-from .._core.validation import check_id
+from .._core.ids import check_id
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
 REASONS = (

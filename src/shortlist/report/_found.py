@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Mask, Rows
-from .._core.binomial import proportion_interval
+from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
 from ..feedback import MissedEstimate

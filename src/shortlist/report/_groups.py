@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from .._core.arrays import Mask
-from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
+from .._core.intervals import proportion_interval
 from ..tables import TableModel
 from ..tables.drift import chances_of_flags
 from ..tables.rules import interval_of_rule

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import __version__
 from .._core.arrays import Rows
-from .._core.plain_json import to_plain
+from .._core.files import to_plain
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for

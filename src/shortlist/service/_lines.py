@@ -8,7 +8,7 @@ import select
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .._core.plain_json import flattened
+from .._core.files import flattened
 from .._core.timestamps import parse_moment, to_seconds
 from ..tables import ReadOptions, TableModel
 from ..tables.monitor import DriftMonitor, Finding

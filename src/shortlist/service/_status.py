@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .._core.binomial import proportion_interval
+from .._core.intervals import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
 from ._api import Queue

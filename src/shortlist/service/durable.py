@@ -19,9 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
-from .._core.atomic import check_writable, sync_folder
-from .._core.plain_json import flattened
-from .._core.validation import check_id
+from .._core.files import check_writable, flattened, sync_folder
+from .._core.ids import check_id
 from .._core.work import check_efforts
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller

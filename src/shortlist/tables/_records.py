@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from .._core.plain_json import flattened
+from .._core.files import flattened
 from ..exceptions import TableError
 from ._source import MISSING_TEXTS, OpenTable, listed, not_utf8, translated
 from ._text_files import open_bytes, utf8_file

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.drawing import is_drawn
+from .._core.ids import is_drawn
 from ..exceptions import TableError
 from .fingerprints import SeenRows
 from .model import TableModel

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom, hypergeom, ks_2samp
 
 from .._core.arrays import Floats
-from .._core.plain_json import to_plain
+from .._core.files import to_plain
 from .._core.ranking import lift
 from ..thresholds import CalibratedThreshold
 from .columns import MISSING_CATEGORY

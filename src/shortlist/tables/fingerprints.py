@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from .._core.binomial import proportion_interval
 from .._core.extras import load_extra
-from .._core.hashing import hash_ids, hash_rows
+from .._core.ids import hash_ids, hash_rows
+from .._core.intervals import proportion_interval
 from .schema import TableRows
 
 pd = load_extra("pandas", needed_for="Reading tables")

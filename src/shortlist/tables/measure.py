@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._core.binomial import Interval, proportion_interval
+from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
 from ..capacity import Capacity, exact

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from .._core.arrays import Doubles, Floats, Mask, Rows
-from .._core.binomial import Interval
 from .._core.extras import load_extra
-from .._core.hashing import tie_keys_of
-from .._core.plain_json import to_plain
+from .._core.files import to_plain
+from .._core.ids import tie_keys_of
+from .._core.intervals import Interval
 from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from .._core.work import reaches

@@ -18,7 +18,7 @@ from typing import Any
 import sklearn
 
 from .. import __version__
-from .._core.atomic import write_whole
+from .._core.files import write_whole
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError

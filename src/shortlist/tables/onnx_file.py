@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .._core.atomic import write_whole
+from .._core.files import write_whole
 from ..exceptions import ModelFileError
 from ..models.onnx_export import (
     WEIGHS_WORK,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.binomial import Interval, proportion_interval
-from .._core.hashing import tie_keys_of
+from .._core.ids import tie_keys_of
+from .._core.intervals import Interval, proportion_interval
 from .._core.labels import rare_share
 from .._core.ranking import keys_within
 from ..capacity import Capacity

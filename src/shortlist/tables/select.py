@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.extras import load_extra
-from .._core.hashing import tie_keys_of
+from .._core.ids import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.ranking import lift
 from .._core.validation import check_seed

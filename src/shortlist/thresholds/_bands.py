@@ -36,7 +36,7 @@ from scipy.signal import convolve
 from scipy.special import betaincinv, gammaln
 
 from .._core.arrays import Rows
-from .._core.binomial import Interval
+from .._core.intervals import Interval
 from .guarantees import Place, confident_k
 
 __all__ = [

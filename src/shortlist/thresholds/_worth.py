@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.arrays import Floats, Ints, Mask, Rows
-from .._core.binomial import clopper_pearson_lower
+from .._core.intervals import clopper_pearson_lower
 from .._core.ranking import AFTER_ALL, Cut, Cuts, TieKeys, cell_of, cut_after, rank, stricter
 from .._core.validation import warn_user
 from .._core.work import check_probabilities

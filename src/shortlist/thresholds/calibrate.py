@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Doubles
-from .._core.groups import number_groups
-from .._core.hashing import keys_by_id
+from .._core.ids import check_ids, keys_by_id, number_groups
 from .._core.labels import EstimatedShare, find_rare
 from .._core.ranking import Cut
 from .._core.validation import (
     check_confidence,
-    check_ids,
     check_option,
     check_positive,
     check_same_length,

@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc
 
 from .._core.arrays import Doubles
-from .._core.binomial import clopper_pearson_upper
+from .._core.intervals import clopper_pearson_upper
 
 __all__ = [
     "Place",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows
-from .._core.hashing import keys_by_id
+from .._core.ids import check_ids, keys_by_id
 from .._core.probing import (
     BY_SCORE,
     NOT_SELECTED,
@@ -21,7 +21,7 @@ from .._core.probing import (
     probe_seed,
 )
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
-from .._core.validation import check_count, check_ids, check_scores, check_seed
+from .._core.validation import check_count, check_scores, check_seed
 from .._core.work import (
     Units,
     are_equal,

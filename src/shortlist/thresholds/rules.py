@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows
-from .._core.binomial import Interval, clopper_pearson_lower
-from .._core.hashing import check_keyed_alike, tie_keys_of
+from .._core.ids import check_keyed_alike, tie_keys_of
+from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
 from .._core.ranking import Cuts, TieKeys, as_calibrated, keys_within
-from .._core.rows import RowFacts
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
 from .._core.work import check_max_effort
@@ -32,7 +31,7 @@ from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
-from .samples import CalibrationSample
+from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
 from .threshold import CalibratedThreshold

@@ -1,4 +1,4 @@
-"""What a threshold is calibrated on, and which prevalence a multiple refers to."""
+"""What is known about rows, what a threshold is calibrated on, and the reference prevalence."""
 
 from __future__ import annotations
 
@@ -6,18 +6,48 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows
-from .._core.binomial import clopper_pearson_lower
-from .._core.drawing import MOST_ITEMS, is_drawn
-from .._core.hashing import keys_by_id, lots_of
+from .._core.ids import MOST_ITEMS, is_drawn, keys_by_id, lots_of, tie_keys_of
+from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.ranking import TieKeys, keys_within, lift, tied_positions
-from .._core.rows import RowFacts
 from .._core.validation import check_scores
 from .._core.work import weigh
 
-__all__ = ["CalibrationSample", "ReferencePrevalence"]
+__all__ = ["CalibrationSample", "ReferencePrevalence", "RowFacts"]
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """The rows themselves, and what else is known about each; None where it was not given.
+
+    Ids, values and efforts are checked, and segments and groups are numbered.
+    """
+
+    X: Any
+    ids: NDArray[Any] | None = None
+    segments: Rows | None = None
+    groups: Rows | None = None
+    values: Doubles | None = None
+    efforts: Doubles | None = None
+
+    def keys(self, seed: int) -> TieKeys:
+        """Return the tie keys of rows: a hash of their ids, or else of their own values."""
+        return tie_keys_of(self.X, self.ids, seed=seed)
+
+    def work_of(self, rows: Rows) -> tuple[Doubles | None, Doubles | None]:
+        """Return values and efforts of some rows."""
+        return _of(self.values, rows), _of(self.efforts, rows)
+
+    def weigh(self, scores: Floats) -> Floats:
+        """Return what is compared with a threshold: scores, or what the rows are worth by them."""
+        return weigh(scores, self.values, self.efforts)
+
+
+def _of(column: Doubles | None, rows: Rows) -> Doubles | None:
+    return None if column is None else column[rows]
 
 
 @dataclass(frozen=True)

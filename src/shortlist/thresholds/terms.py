@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles, Floats
-from .._core.binomial import Interval, clopper_pearson_lower
+from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.ranking import Cuts, TieKeys, cut_after, rank, stricter
 from .._core.validation import check_confidence, warn_user
 from ..capacity import Capacity, exact

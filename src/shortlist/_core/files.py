@@ -1,16 +1,25 @@
-"""Files that are written whole, or not at all."""
+"""Files that are written whole, or not at all, and results as plain JSON for them."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-__all__ = ["check_distinct", "check_writable", "sync_folder", "write_whole"]
+__all__ = [
+    "check_distinct",
+    "check_writable",
+    "flattened",
+    "sync_folder",
+    "to_plain",
+    "write_whole",
+]
 
 
 @contextlib.contextmanager
@@ -92,3 +101,43 @@ def _mode_for(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+# --- plain JSON ------------------------------------------------------------------------------
+
+
+def to_plain(content: Any) -> Any:
+    """Return dicts, lists, texts and numbers that JSON can hold; NaN and infinities become None.
+
+    Dataclasses become dicts of their fields, tuples and arrays lists, and NumPy scalars become
+    Python numbers.
+
+    >>> to_plain({"shares": (0.5, math.nan)})
+    {'shares': [0.5, None]}
+    """
+    if is_dataclass(content) and not isinstance(content, type):
+        return {field.name: to_plain(getattr(content, field.name)) for field in fields(content)}
+    if isinstance(content, dict):
+        return {str(key): to_plain(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [to_plain(value) for value in content]
+    if hasattr(content, "tolist"):  # an array or a number of NumPy
+        return to_plain(content.tolist())
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def flattened(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without objects inside: theirs are named with a dot.
+
+    >>> flattened({"id": 7, "shop": {"country": "ar", "size": 3}})
+    {'id': 7, 'shop.country': 'ar', 'shop.size': 3}
+    """
+    if not any(isinstance(value, dict) for value in record.values()):
+        return record
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            flat |= {f"{name}.{inner}": each for inner, each in flattened(value).items()}
+        else:
+            flat[name] = value
+    return flat

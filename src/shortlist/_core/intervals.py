@@ -1,9 +1,9 @@
-r"""Bounds for the mean of bounded numbers, by betting: exact for every sample size and every law.
+r"""Exact confidence bounds: of a proportion, and of the mean of bounded numbers.
 
-Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with mean :math:`m`. Somebody who
-claims :math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`, which pay at most 1 on average
-and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The capital
-:math:`\prod_i (1 + b (c - x_i))` then exceeds :math:`1 / \delta` with probability at most
+The bounds of a mean rest on bets. Let :math:`x_1, \dots, x_n` be independent, between 0 and 1, with
+mean :math:`m`. Somebody who claims :math:`m \ge c` must accept the bets :math:`1 + b (c - x_i)`,
+which pay at most 1 on average and never less than 0 if :math:`0 \le b \le 1 / (1 - c)`. The
+capital :math:`\prod_i (1 + b (c - x_i))` then exceeds :math:`1 / \delta` with probability at most
 :math:`\delta` (Markov). So does the average capital of several such gamblers, each with a stake b
 of its own that does not depend on the sample. The order of the sample does not matter.
 
@@ -16,15 +16,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import logsumexp
+from scipy.special import betaincinv, logsumexp
 
 from .arrays import Doubles, Mask
 
-__all__ = ["mean_lower", "mean_upper", "share_lower", "share_upper"]
+__all__ = [
+    "Interval",
+    "clopper_pearson_lower",
+    "clopper_pearson_upper",
+    "mean_lower",
+    "mean_upper",
+    "proportion_interval",
+    "share_lower",
+    "share_upper",
+]
+
+
+class Interval(NamedTuple):
+    """Two ends of a confidence interval."""
+
+    low: float
+    high: float
+
+
+def clopper_pearson_lower(successes: ArrayLike, trials: ArrayLike, *, error: float) -> Any:
+    """Return the lower bound that exceeds the true proportion with probability at most `error`.
+
+    Clopper and Pearson (1934). Without trials nothing is known and the bound is 0.
+    """
+    x, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
+    return np.where(x > 0, betaincinv(np.maximum(x, 1), n - x + 1, error), 0.0)[()]
+
+
+def clopper_pearson_upper(successes: ArrayLike, trials: ArrayLike, *, error: float) -> Any:
+    """Return the upper bound that lies below the true proportion with probability <= `error`."""
+    x, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
+    return np.where(x < n, betaincinv(x + 1, np.maximum(n - x, 1), 1 - error), 1.0)[()]
+
+
+def proportion_interval(successes: float, trials: float, *, error: float = 0.05) -> Interval:
+    """Return the two-sided interval of Clopper and Pearson, at 95 % by default.
+
+    Without trials it is (0, 1).
+    """
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    return Interval(
+        float(clopper_pearson_lower(successes, trials, error=error / 2)),
+        float(clopper_pearson_upper(successes, trials, error=error / 2)),
+    )
+
+
+# --- means, by betting -----------------------------------------------------------------------
 
 _SIZES = 0.5 ** np.arange(4)
 _SAFE = 1e-9  # more than rounding can add to a log capital
@@ -51,11 +99,6 @@ def _divergence(m: float, c: float) -> float:
     """Return the Kullback-Leibler divergence of two coins."""
     heads = m * math.log(m / c) if m > 0 else 0.0
     return heads + (1 - m) * (math.log1p(-m) - math.log1p(-c)) if m < 1 else -math.log(c)
-
-
-def _mixed(log_capital: Doubles) -> Any:
-    """Return the log of the average capital of all gamblers."""
-    return logsumexp(log_capital, axis=0) - math.log(log_capital.shape[0])
 
 
 def mean_upper(numbers: Doubles, *, error: float) -> float:
@@ -94,7 +137,7 @@ def _largest_claim(least: float, odds: Callable[[float], Doubles], n: int, error
     def is_refuted(c: float) -> bool:
         stakes = _stakes_against(c, n, error=error)
         capital = np.log1p(np.outer(stakes, odds(c))).sum(axis=1)
-        return bool(_mixed(capital[:, np.newaxis])[0] >= needed)
+        return bool(logsumexp(capital) - math.log(capital.size) >= needed)  # on average
 
     # From above: the first claim of a grid that stands, and then its neighbourhood.
     grid = np.geomspace(max(least, 1e-9), 1, 48)
