@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Ints
-from .._core.hashing import keys_by_id
-from .._core.validation import check_ids, check_seed
+from .._core.ids import check_ids, keys_by_id
+from .._core.validation import check_seed
 from .integers import FixedPoint, PerLimit, solve_integers
 from .problem import Problem, check_problem
 

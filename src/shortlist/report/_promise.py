@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.betting import mean_lower
-from .._core.binomial import Interval, proportion_interval
+from .._core.intervals import Interval, mean_lower, proportion_interval
 from ..tables import TableModel
 from ..tables.drift import (
     chances_of_flags,
